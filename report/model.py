@@ -1,0 +1,106 @@
+"""The one result model: what was asked, what was found, how much was looked at, how to see it again."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+
+class Verdict(StrEnum):
+    """Three-valued, plus "not tested". Having seen nothing is UNKNOWN, never HELD."""
+
+    HELD = "held"
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+    NOT_TESTED = "not tested"
+
+
+class Exit:
+    """Exit codes of every command."""
+
+    HELD: Final = 0
+    VIOLATED: Final = 1
+    USAGE: Final = 2
+    INCONCLUSIVE: Final = 3
+    TOOL: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """One piece of evidence: the values that show the violation, and words for a reader."""
+
+    text: str
+    values: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One invariant judged by one layer.
+
+    `counts` says how much was looked at (examples, states, rows, ...) and must not be empty when the verdict
+    is HELD. `replay` is the command that shows a violation again.
+    """
+
+    id: str
+    name: str
+    layer: str
+    verdict: Verdict
+    counts: dict[str, int] = field(default_factory=dict)
+    witnesses: tuple[Witness, ...] = ()
+    detail: str = ""
+    """Why the verdict is UNKNOWN or NOT_TESTED, or what was violated, in a sentence."""
+    replay: str = ""
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.verdict is Verdict.HELD and not any(self.counts.values()):
+            raise ValueError(f"{self.id} in {self.layer} is held but nothing was counted: that is unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A picture for the page: an SVG document, self-contained."""
+
+    title: str
+    svg: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A plain table for the page and the terminal."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    title: str
+    results: tuple[Result, ...]
+    facts: dict[str, str] = field(default_factory=dict)
+    """What was run: target, seed, versions, sizes, seconds."""
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+
+
+def overall(results: Iterable[Result]) -> Verdict:
+    """VIOLATED if any is; else UNKNOWN if any is or if there is none that HELD; else HELD.
+
+    NOT_TESTED results do not spoil a run in which something was held.
+    """
+    verdicts = {result.verdict for result in results}
+    if Verdict.VIOLATED in verdicts:
+        return Verdict.VIOLATED
+    if Verdict.UNKNOWN in verdicts or Verdict.HELD not in verdicts:
+        return Verdict.UNKNOWN
+    return Verdict.HELD
+
+
+def exit_code(results: Iterable[Result]) -> int:
+    """0 everything held, 1 a violation, 3 inconclusive."""
+    return {
+        Verdict.HELD: Exit.HELD,
+        Verdict.VIOLATED: Exit.VIOLATED,
+        Verdict.UNKNOWN: Exit.INCONCLUSIVE,
+    }[overall(results)]

@@ -1,0 +1,101 @@
+"""Loads spec/invariants.toml: the one catalogue of invariants that every layer checks.
+
+An entry's `checks` names, for each layer, the very object that checks the invariant there, or says in `why`
+why that layer cannot. A layer that has no line yet is "open": a cell still to be built, shown as such by
+`mqproof coverage` and never counted as checked.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+LAYERS: Final = ("tla", "reference", "conformance", "fuzz", "audit")
+_FILE: Final = Path(__file__).with_name("invariants.toml")
+
+
+class CatalogueError(ValueError):
+    """invariants.toml is not what the loader expects; the message names the entry and the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    id: str
+    name: str
+    statement: str
+    source: str
+    kind: str
+    """safety | liveness"""
+    scope: str
+    """Under which configuration or faults the statement is claimed."""
+    checks: dict[str, str]
+    """Layer to the object that checks it, e.g. {"tla": "Flush!SyncAckedDurable"}."""
+    why: dict[str, str]
+    """Layer to the reason it has no check there."""
+    mutants: dict[str, list[str]]
+    """Layer to the names of the broken variants that its check must catch."""
+    rules: list[str]
+    """Anomalies known elsewhere in the field that this invariant subsumes, e.g. "lost-write"."""
+
+    @property
+    def snake_name(self) -> str:
+        """The name as Python spells it: SyncAckedDurable is sync_acked_durable."""
+        return "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name).lstrip("_")
+
+    def cell(self, layer: str) -> str:
+        """checked | n/a | open"""
+        if layer in self.checks:
+            return "checked"
+        return "n/a" if layer in self.why else "open"
+
+
+def parse(text: str, where: str = "invariants.toml") -> dict[str, Invariant]:
+    """The catalogue by id, in file order.
+
+    Raises:
+        CatalogueError: bad TOML, a missing or unknown field, an unknown layer, or an id or name used twice.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise CatalogueError(f"{where}: {error}") from None
+    invariants: dict[str, Invariant] = {}
+    names: set[str] = set()
+    for entry in document.get("invariant", []):
+        invariant = _invariant(entry, where)
+        if invariant.id in invariants or invariant.name in names:
+            raise CatalogueError(f"{where}: {invariant.id} {invariant.name} appears twice")
+        names.add(invariant.name)
+        invariants[invariant.id] = invariant
+    return invariants
+
+
+@cache
+def catalogue() -> dict[str, Invariant]:
+    """The catalogue that ships with mqproof."""
+    return parse(_FILE.read_text(encoding="utf-8"), str(_FILE))
+
+
+def by_name(name: str) -> Invariant:
+    """The invariant called `name`, as in TLA+. KeyError when there is none."""
+    for invariant in catalogue().values():
+        if invariant.name == name:
+            return invariant
+    raise KeyError(name)
+
+
+def _invariant(entry: dict[str, Any], where: str) -> Invariant:
+    fields = {"rules": [], "checks": {}, "why": {}, "mutants": {}, **entry}
+    expected = set(Invariant.__slots__)
+    label = f"{where}: {entry.get('id', 'an entry without id')}"
+    if missing := sorted(expected - set(fields)):
+        raise CatalogueError(f"{label}: missing {', '.join(missing)}")
+    if unknown := sorted(set(fields) - expected):
+        raise CatalogueError(f"{label}: unknown {', '.join(unknown)}, expected {', '.join(sorted(expected))}")
+    if fields["kind"] not in ("safety", "liveness"):
+        raise CatalogueError(f"{label}: kind is {fields['kind']!r}, expected safety or liveness")
+    for table in ("checks", "why", "mutants"):
+        if strange := sorted(set(fields[table]) - set(LAYERS)):
+            raise CatalogueError(f"{label}: {table} names {strange}, layers are {', '.join(LAYERS)}")
+    return Invariant(**fields)

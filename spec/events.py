@@ -1,0 +1,153 @@
+"""The event log: one vocabulary for what brokers, clients and harnesses saw happen.
+
+An event log is NDJSON (one event a line) or Parquet (one event a row). The implementation's own trace, the
+conformance histories, TLC's trace validation and the Spark audit all speak it, and nothing else.
+Described for people in docs/protocol.md, section "Event log".
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+SCHEMA_VERSION: Final = 1
+"""Written into `attrs["schema"]` of a node's first event; a reader refuses a newer one."""
+
+
+class EventError(ValueError):
+    """A row that is not an event. The message names the file, the line and the field."""
+
+
+class Kind(StrEnum):
+    """What happened. The comment says which node reports it."""
+
+    SEND = "send"  # client: a send attempt leaves
+    SEND_ACK = "send_ack"  # client and broker: answered with one of the four stored statuses
+    SEND_FAIL = "send_fail"  # client: refused (status = response name) or unknown (status = "unknown")
+    APPEND = "append"  # broker: in the page cache, commit_offset = first byte, attrs.size = bytes
+    FLUSH = "flush"  # broker: durable up to commit_offset (exclusive); attrs.file = log | queues | checkpoint
+    DISPATCH = "dispatch"  # broker: the record at commit_offset has its consume-queue entry
+    HA_TRANSFER = "ha_transfer"
+    HA_ACK = "ha_ack"
+    DELIVER = "deliver"  # client: handed to the application
+    CONSUME_OK = "consume_ok"
+    CONSUME_FAIL = "consume_fail"
+    OFFSET_COMMIT = "offset_commit"  # client: acknowledged by the broker; broker: stored; queue_offset = next
+    REBALANCE = "rebalance"
+    RETRY = "retry"
+    DEAD_LETTER = "dead_letter"
+    HALF = "half"
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+    CHECK = "check"
+    REGISTER = "register"
+    HEARTBEAT = "heartbeat"
+    UNREGISTER = "unregister"
+    EXPIRE = "expire"
+    ROUTE = "route"
+    VOTE = "vote"
+    BECOME_LEADER = "become_leader"
+    STEP_DOWN = "step_down"
+    RAFT_APPEND = "raft_append"
+    RAFT_COMMIT = "raft_commit"
+    CRASH = "crash"  # harness, or the broker that finds its abort file; attrs.kind = process | os | power
+    RECOVER = "recover"  # broker: serves again, commit_offset = end of the recovered log
+    TRUNCATE = "truncate"  # broker: the log was cut at commit_offset
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=False):
+    """One row. `None` means "does not apply" or "was not recorded", never zero."""
+
+    ts: int
+    """Wall clock of the node, microseconds since the epoch."""
+    seq: int
+    """Dense per node, from 0, across restarts of the node."""
+    node: str
+    kind: Kind
+    msg_id: str | None = None
+    """The producer's unique key: the same on every retry of a send."""
+    topic: str | None = None
+    queue_id: int | None = None
+    queue_offset: int | None = None
+    commit_offset: int | None = None
+    """Byte offset in the commit log."""
+    group: str | None = None
+    client: str | None = None
+    term: int | None = None
+    status: str | None = None
+    attempt: int | None = None
+    keys: str | None = None
+    born_ts: int | None = None
+    """Microseconds, the producer's clock."""
+    attrs: dict[str, str] = {}
+
+
+COLUMNS: Final[dict[str, str]] = {
+    "ts": "int64",
+    "seq": "int64",
+    "node": "string",
+    "kind": "string",
+    "msg_id": "string",
+    "topic": "string",
+    "queue_id": "int32",
+    "queue_offset": "int64",
+    "commit_offset": "int64",
+    "group": "string",
+    "client": "string",
+    "term": "int64",
+    "status": "string",
+    "attempt": "int32",
+    "keys": "string",
+    "born_ts": "int64",
+    "attrs": "map<string,string>",
+}
+"""Column name to Arrow type, in the order of a Parquet event log."""
+
+REQUIRED: Final = ("ts", "seq", "node", "kind")
+"""Columns every event has; a log without one of them is refused."""
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Event)
+
+
+def encode(event: Event) -> bytes:
+    """One NDJSON line, with its newline. Fields that are None are left out."""
+    return _encoder.encode(event) + b"\n"
+
+
+def decode(line: bytes, where: str) -> Event:
+    """The event of one NDJSON line; `where` ("FILE:LINE") goes into the error.
+
+    Raises:
+        EventError: not JSON, a required field is missing, a type is wrong, or the schema is newer than ours.
+    """
+    try:
+        event = _decoder.decode(line)
+    except msgspec.MsgspecError as error:
+        raise EventError(f"{where}: not an event: {error}") from None
+    schema = event.attrs.get("schema", str(SCHEMA_VERSION))
+    if not schema.isdecimal() or int(schema) > SCHEMA_VERSION:
+        raise EventError(f"{where}: event schema {schema!r}, at most {SCHEMA_VERSION} expected")
+    return event
+
+
+def read_log(path: Path) -> Iterator[Event]:
+    """The events of one NDJSON file, in file order.
+
+    A last line without its newline is a torn write of a killed node and is left out.
+
+    Raises:
+        EventError: as `decode`. OSError: the file cannot be read.
+    """
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.endswith(b"\n"):
+                return
+            yield decode(line, f"{path}:{number}")
+
+
+def as_row(event: Event) -> dict[str, Any]:
+    """The event as a row with every column of COLUMNS present."""
+    return {name: getattr(event, name) for name in COLUMNS}
