@@ -1,0 +1,53 @@
+"""The report as one HTML page that needs nothing else: no network, no other file, light and dark."""
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from report.matrix import SYMBOLS, counted, label, matrix, tally
+from report.model import Report, Verdict, overall
+from report.printable import one_line, printable
+from report.svg import inline
+
+WITNESSES_MAX: Final = 100
+"""Shown per result; the page says how many more there are and the JSON file has all of them."""
+
+
+def render(report: Report) -> str:
+    """The page, UTF-8: verdict, matrix, results with their evidence and replay commands, figures, tables.
+
+    Raises:
+        ValueError: a figure is not an SVG document.
+    """
+    return _template().render(
+        report=report,
+        verdict=overall(report.results),
+        tally=tally(report.results),
+        matrix=matrix(report.results),
+        figures=[(figure.title, Markup(inline(figure.svg, figure.title))) for figure in report.figures],
+        witnesses_max=WITNESSES_MAX,
+    )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "label": label,
+        "counted": counted,
+        "printable": printable,
+        "line": one_line,
+        "css": lambda verdict: verdict.name.lower().replace("_", "-") if verdict else "none",
+    }
+    environment.globals |= {"SYMBOLS": SYMBOLS, "Verdict": Verdict}
+    return environment.get_template("page.html")

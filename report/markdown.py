@@ -1,0 +1,80 @@
+"""The report as GitHub-flavoured Markdown, for step summaries and pull requests."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from report.matrix import counted, label, matrix
+from report.model import Report, Result, Verdict, overall
+from report.printable import one_line, printable
+
+WITNESSES_MAX: Final = 10
+"""Shown per result; the JSON file has all of them."""
+_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>#|~&])")
+
+
+def render(report: Report) -> str:
+    """The document: verdict, facts, the matrix of layers, a row a result, evidence for what is not held."""
+    return "\n".join(_lines(report)).rstrip("\n") + "\n"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield from (f"# {_escape(report.title)}", "", f"**{label(overall(report.results))}**", "")
+    if report.facts:
+        yield from _table(("fact", "value"), report.facts.items())
+    verdicts = matrix(report.results)
+    if len(verdicts.layers) > 1:
+        rows = ((f"{row.id} {row.name}", *map(label, row.cells)) for row in verdicts.rows)
+        yield from _table(("invariant", *verdicts.layers), rows)
+    yield from _table(
+        ("invariant", "layer", "verdict", "looked at", "seconds"),
+        (
+            (f"{r.id} {r.name}", r.layer, label(r.verdict), counted(r), f"{r.seconds:.1f}")
+            for r in report.results
+        ),
+    )
+    for result in report.results:
+        if result.verdict is not Verdict.HELD:
+            yield from _explain(result)
+    for table in report.tables:
+        yield from (f"## {_escape(table.title)}", "")
+        yield from _table(table.columns, table.rows)
+
+
+def _explain(result: Result) -> Iterator[str]:
+    yield from (f"### {label(result.verdict)}: {_escape(f'{result.id} {result.name} ({result.layer})')}", "")
+    if result.detail:
+        yield from (_escape(result.detail), "")
+    for witness in result.witnesses[:WITNESSES_MAX]:
+        yield f"- {_escape(witness.text)}"
+    if len(result.witnesses) > WITNESSES_MAX:
+        yield f"- … {len(result.witnesses) - WITNESSES_MAX} more"
+    if result.witnesses:
+        yield ""
+    if result.replay:
+        yield from ("Replay:", "", *_code(result.replay), "")
+
+
+def _table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    columns = tuple(columns)
+    yield _row(map(_escape, columns))
+    yield _row("---" for _ in columns)
+    for row in rows:
+        yield _row(map(_escape, row))
+    yield ""
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escape(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", one_line(text))
+
+
+def _code(text: str) -> tuple[str, ...]:
+    """A fenced block; the fence is longer than any run of backticks in the text."""
+    text = printable(text)
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return (fence, text, fence)

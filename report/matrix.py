@@ -1,0 +1,65 @@
+"""The verdict matrix: a row an invariant, a column a layer, a cell the verdict of that layer's results."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from report.model import Result, Verdict, overall
+
+SYMBOLS: Final = {Verdict.HELD: "✓", Verdict.VIOLATED: "✗", Verdict.UNKNOWN: "?", Verdict.NOT_TESTED: "–"}
+"""A verdict is always a symbol and a word, so that it reads without colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    id: str
+    name: str
+    cells: tuple[Verdict | None, ...]
+    """One a layer, in the order of Matrix.layers; None where that layer said nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    layers: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def matrix(results: Iterable[Result]) -> Matrix:
+    """The matrix of these results; invariants and layers in order of first appearance."""
+    cells: dict[tuple[str, str], dict[str, list[Result]]] = {}
+    layers: dict[str, None] = {}
+    for result in results:
+        layers.setdefault(result.layer)
+        cells.setdefault((result.id, result.name), {}).setdefault(result.layer, []).append(result)
+    rows = (
+        Row(row_id, name, tuple(cell_verdict(by_layer.get(layer, [])) for layer in layers))
+        for (row_id, name), by_layer in cells.items()
+    )
+    return Matrix(tuple(layers), tuple(rows))
+
+
+def cell_verdict(results: list[Result]) -> Verdict | None:
+    """As `overall`, but a cell of nothing but NOT_TESTED is NOT_TESTED, and an empty one is None."""
+    if not results:
+        return None
+    if all(result.verdict is Verdict.NOT_TESTED for result in results):
+        return Verdict.NOT_TESTED
+    return overall(results)
+
+
+def label(verdict: Verdict | None) -> str:
+    """Symbol and word, e.g. "✓ held"; empty for no verdict."""
+    return f"{SYMBOLS[verdict]} {verdict}" if verdict else ""
+
+
+def counted(result: Result) -> str:
+    """How much was looked at, e.g. "1,200 states, 3 crashes"."""
+    return ", ".join(f"{count:,} {what}" for what, count in result.counts.items())
+
+
+def tally(results: Iterable[Result]) -> dict[Verdict, int]:
+    """How many results have each verdict, every verdict present."""
+    counts = dict.fromkeys(Verdict, 0)
+    for result in results:
+        counts[result.verdict] += 1
+    return counts

@@ -1,0 +1,93 @@
+"""The report as SARIF 2.1.0: a rule an invariant, a result a witness of a violation.
+
+Code scanners show every SARIF result as an alert, so only violations are results; what is unknown or was not
+tested becomes a notification of the run. At most RESULTS_MAX results are written (scanners refuse more);
+the run's properties say how many there were.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
+from urllib.parse import quote
+
+from report.model import Report, Result, Verdict, Witness
+from report.printable import printable
+
+RESULTS_MAX: Final = 5000
+_SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def render(report: Report) -> str:
+    """The SARIF document as JSON text.
+
+    A witness whose values have `file` (and `line`) is located there; any other by layer and invariant.
+    """
+    violated = [result for result in report.results if result.verdict is Verdict.VIOLATED]
+    total = sum(max(1, len(result.witnesses)) for result in violated)
+    findings = ((result, witness) for result in violated for witness in _witnesses(result))
+    names = {result.id: result.name for result in report.results}
+    run = {
+        "tool": {"driver": {"name": "mqproof", "rules": [_rule(*rule) for rule in names.items()]}},
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": _notifications(report)}],
+        "results": [_result(result, witness) for result, witness in islice(findings, RESULTS_MAX)],
+        "properties": {
+            "title": printable(report.title),
+            "violations": total,
+            "violationsWritten": min(total, RESULTS_MAX),
+        },
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def fingerprint(result: Result, witness: Witness) -> str:
+    """The same violation in another run has the same fingerprint: id, layer and the witness's values."""
+    values = sorted(witness.values.items()) or [("text", witness.text)]
+    text = json.dumps([result.id, result.layer, values])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _witnesses(result: Result) -> Iterator[Witness]:
+    yield from result.witnesses or (Witness(result.detail or f"{result.name} is violated"),)
+
+
+def _rule(rule_id: str, name: str) -> dict[str, Any]:
+    return {"id": printable(rule_id), "name": printable(name), "shortDescription": {"text": printable(name)}}
+
+
+def _result(result: Result, witness: Witness) -> dict[str, Any]:
+    text = ": ".join(filter(None, (result.detail, witness.text)))
+    text += f"; replay: {result.replay}" if result.replay else ""
+    return {
+        "ruleId": printable(result.id),
+        "level": "error",
+        "message": {"text": printable(text)},
+        "locations": [_location(result, witness)],
+        "partialFingerprints": {"mqproof/v1": fingerprint(result, witness)},
+        "properties": {printable(name): printable(value) for name, value in witness.values.items()},
+    }
+
+
+def _location(result: Result, witness: Witness) -> dict[str, Any]:
+    name = printable(f"{result.layer}/{result.id}")
+    location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": name}]}
+    if file := witness.values.get("file"):
+        location["physicalLocation"] = {"artifactLocation": {"uri": quote(file, errors="replace")}}
+        line = witness.values.get("line", "")
+        if line.isascii() and line.isdecimal() and int(line) > 0:
+            location["physicalLocation"]["region"] = {"startLine": int(line)}
+    return location
+
+
+def _notifications(report: Report) -> list[dict[str, Any]]:
+    undecided = (Verdict.UNKNOWN, Verdict.NOT_TESTED)
+    return [
+        {
+            "level": "note",
+            "message": {"text": printable(f"{r.id} {r.name} ({r.layer}): {r.verdict}: {r.detail}")},
+            "associatedRule": {"id": printable(r.id)},
+        }
+        for r in report.results
+        if r.verdict in undecided
+    ]

@@ -1,0 +1,172 @@
+"""The report on a terminal: tables that read without colour and in a narrow window."""
+
+import io
+import os
+import shutil
+import sys
+from typing import Final, TextIO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from report.matrix import SYMBOLS, counted, label, matrix, tally
+from report.model import Report, Result, Table, Verdict, overall
+from report.printable import one_line
+
+WITNESSES_MAX: Final = 3
+"""Shown per result; the files have more."""
+_WIDE_COLUMNS: Final = 90
+_STYLES: Final = {
+    Verdict.HELD: "green",
+    Verdict.VIOLATED: "bold red",
+    Verdict.UNKNOWN: "yellow",
+    Verdict.NOT_TESTED: "dim",
+}
+_ASCII: Final = str.maketrans({"✓": "+", "✗": "x", "–": "-", "·": ".", "…": "~", "─": "-"})
+
+
+def show(report: Report, stream: TextIO | None = None) -> None:
+    """Print the report to the stream (standard output when None), as wide and colourful as it allows."""
+    stream = stream or sys.stdout
+    terminal = stream.isatty()
+    text = render(
+        report,
+        width=shutil.get_terminal_size().columns if terminal else 120,
+        colour=terminal and "NO_COLOR" not in os.environ,
+        ascii_only=not (stream.encoding or "ascii").lower().startswith("utf"),
+    )
+    stream.write(text)
+    stream.flush()
+
+
+def render(report: Report, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
+    """The whole report as text: facts, one row a result, what was violated and how to see it again.
+
+    Args:
+        width: columns of the terminal; replay commands are never wrapped, so that they can be copied.
+        colour: add ANSI colours. Words and symbols carry the meaning either way.
+        ascii_only: use nothing beyond ASCII, for terminals that cannot show it.
+    """
+    console = _console(width, colour)
+    console.print(Text(one_line(report.title), style="bold"))
+    for fact, value in report.facts.items():
+        console.print(Text(f"  {one_line(fact)}: {one_line(value)}"))
+    if report.results:
+        console.print()
+        console.print(_results_table(report.results, wide=width >= _WIDE_COLUMNS))
+    for table in report.tables:
+        console.print()
+        console.print(_plain_table(table))
+    console.print()
+    for result in report.results:
+        if result.verdict is not Verdict.HELD:
+            _explain(console, result)
+    console.print(_summary(report), soft_wrap=True)
+    return _text(console, ascii_only)
+
+
+def render_matrix(report: Report, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
+    """Only the verdict matrix: rows are invariants, columns are layers. Options as in `render`."""
+    verdicts = matrix(report.results)
+    # A cell without its word would still have its symbol; the words need about 13 columns a layer.
+    words = width >= 24 + 13 * len(verdicts.layers)
+    table = _table(one_line(report.title))
+    table.add_column("invariant", no_wrap=not words, overflow="fold")
+    for layer in verdicts.layers:
+        table.add_column(one_line(layer), no_wrap=words, overflow="fold")
+    for row in verdicts.rows:
+        cells = [Text(_cell(cell, words), style=_STYLES[cell] if cell else "dim") for cell in row.cells]
+        table.add_row(Text(one_line(f"{row.id} {row.name}" if words else row.id)), *cells)
+    console = _console(width, colour)
+    console.print(table)
+    console.print()
+    if not words:
+        console.print(Text("  ".join(label(verdict) for verdict in Verdict)), soft_wrap=True)
+    console.print(_summary(report), soft_wrap=True)
+    return _text(console, ascii_only)
+
+
+def _cell(verdict: Verdict | None, words: bool) -> str:
+    if verdict is None:
+        return "·"
+    return label(verdict) if words else SYMBOLS[verdict]
+
+
+def _results_table(results: tuple[Result, ...], wide: bool) -> RichTable:
+    """A row a result. A narrow window gets the ids and verdicts; names and seconds are left out."""
+    table = _table()
+    table.add_column("invariant", no_wrap=not wide, overflow="fold")
+    table.add_column("layer", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("looked at", overflow="fold")
+    if wide:
+        table.add_column("seconds", justify="right", no_wrap=True)
+    for result in results:
+        cells = [
+            Text(one_line(f"{result.id} {result.name}" if wide else result.id)),
+            Text(one_line(result.layer)),
+            Text(label(result.verdict), style=_STYLES[result.verdict]),
+            Text(one_line(counted(result))),
+        ]
+        table.add_row(*cells, *([Text(f"{result.seconds:.1f}")] if wide else []))
+    return table
+
+
+def _plain_table(source: Table) -> RichTable:
+    table = _table(one_line(source.title))
+    for column in source.columns:
+        table.add_column(one_line(column), overflow="fold")
+    for row in source.rows:
+        table.add_row(*(Text(one_line(cell)) for cell in row))
+    return table
+
+
+def _explain(console: Console, result: Result) -> None:
+    """Why it is not held; a violation's line ends with the command that shows it again."""
+    line = f"{label(result.verdict)} {result.id} {result.name} ({result.layer})"
+    line += f": {result.detail}" if result.detail else ""
+    line += f"; replay: {result.replay}" if result.replay else ""
+    for witness in result.witnesses[:WITNESSES_MAX]:
+        console.print(Text(f"    {one_line(witness.text)}"), soft_wrap=True)
+    if len(result.witnesses) > WITNESSES_MAX:
+        console.print(Text(f"    … {len(result.witnesses) - WITNESSES_MAX} more witnesses"))
+    console.print(Text(one_line(line), style=_STYLES[result.verdict]), soft_wrap=True)
+
+
+def _summary(report: Report) -> Text:
+    verdict = overall(report.results)
+    counts = ", ".join(f"{count} {name}" for name, count in tally(report.results).items() if count)
+    return Text(f"{label(verdict)}: {counts or 'no results'}", style=_STYLES[verdict])
+
+
+def _table(title: str | None = None) -> RichTable:
+    return RichTable(
+        title=Text(title) if title else None,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+    )
+
+
+def _console(width: int, colour: bool) -> Console:
+    return Console(
+        file=io.StringIO(),
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        highlight=False,
+        legacy_windows=False,
+        _environ={},  # COLUMNS, NO_COLOR and the like are the caller's business: this is a pure function
+    )
+
+
+def _text(console: Console, ascii_only: bool) -> str:
+    assert isinstance(console.file, io.StringIO)
+    lines = (line.rstrip() for line in console.file.getvalue().splitlines())
+    text = "\n".join(lines).strip("\n") + "\n"
+    if ascii_only:
+        text = text.translate(_ASCII).encode("ascii", "backslashreplace").decode()
+    return text

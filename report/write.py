@@ -1,0 +1,72 @@
+"""Writes files so that a reader sees the old one or the new one, whole, even after a crash."""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from report import html, json_file, junit, markdown, sarif
+from report.model import Report
+
+RENDERERS: Final[dict[str, Callable[[Report], str]]] = {
+    ".html": html.render,
+    ".json": json_file.render,
+    ".md": markdown.render,
+    ".sarif": sarif.render,
+    ".xml": junit.render,
+}
+"""File suffix to the renderer of that format."""
+
+
+def write_report(report: Report, path: Path) -> None:
+    """Write the report in the format that the file's suffix names.
+
+    Raises:
+        ValueError: no format has this suffix. OSError: the file cannot be written.
+    """
+    if path.suffix not in RENDERERS:
+        raise ValueError(f"{path}: no report format {path.suffix!r}, expected one of {', '.join(RENDERERS)}")
+    write_text(path, RENDERERS[path.suffix](report))
+
+
+def write_text(path: Path, text: str) -> None:
+    """As `write_bytes`, in UTF-8."""
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replace the file durably: a temporary file beside it, fsync, rename, fsync of the folder.
+
+    Missing parent folders are made. A symbolic link keeps pointing at the file it names. A path that is
+    no regular file (a pipe, /dev/stdout) is written to directly.
+
+    Raises:
+        OSError: the file cannot be written; what stood there is unchanged.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

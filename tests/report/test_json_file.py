@@ -1,0 +1,66 @@
+"""The JSON report: its keys are a contract, and it can be read back."""
+
+import json
+from typing import Any
+
+import pytest
+
+from report import json_file
+from report.json_file import ReportFileError
+from tests.report.examples import EMPTY, NASTY_REPORT, REPORT
+
+
+@pytest.mark.parametrize("report", [REPORT, NASTY_REPORT, EMPTY])
+def test_what_is_written_is_read_back(report: Any) -> None:
+    assert json_file.from_json(json_file.render(report)) == report
+
+
+def test_keys_are_the_documented_ones() -> None:
+    document = json.loads(json_file.render(REPORT))
+    assert list(document) == [
+        "schema",
+        "title",
+        "verdict",
+        "exit_code",
+        "tally",
+        "facts",
+        "results",
+        "tables",
+        "figures",
+    ]
+    assert document["verdict"] == "violated"
+    assert document["exit_code"] == 1
+    assert document["tally"] == {"held": 1, "violated": 1, "unknown": 1, "not tested": 1}
+    assert document["results"][2] == {
+        "id": "FLUSH-3",
+        "name": "QueuePointsIntoLog",
+        "layer": "tla",
+        "verdict": "unknown",
+        "counts": {},
+        "witnesses": [],
+        "detail": "no crash happened",
+        "replay": "",
+        "seconds": 0.0,
+    }
+
+
+def test_the_text_is_ascii_and_ends_with_a_newline() -> None:
+    text = json_file.render(NASTY_REPORT)
+    assert text.isascii()
+    assert text.endswith("}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "run.json: not JSON"),
+        ("[]", "run.json: report schema None, at most 1 expected"),
+        ('{"schema": 2}', "run.json: report schema 2, at most 1 expected"),
+        ('{"schema": 1}', "run.json: not a report: .*title"),
+        (json_file.render(REPORT).replace('"held",', '"perfect",'), r"run.json: not a report: .*\$.results"),
+        (json_file.render(REPORT).replace("12345", "0"), "run.json: not a report: .*nothing was counted"),
+    ],
+)
+def test_a_file_that_is_no_report_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ReportFileError, match=message):
+        json_file.from_json(text, "run.json")

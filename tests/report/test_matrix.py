@@ -1,0 +1,38 @@
+"""The verdict matrix: a cell is the worst of its results, and an empty cell claims nothing."""
+
+from report.matrix import label, matrix, tally
+from report.model import Result, Verdict
+from tests.report.examples import REPORT
+
+
+def test_rows_are_invariants_and_columns_are_layers() -> None:
+    verdicts = matrix(REPORT.results)
+    assert verdicts.layers == ("tla", "conformance", "audit")
+    assert [(row.id, row.cells) for row in verdicts.rows] == [
+        ("FLUSH-1", (Verdict.HELD, Verdict.VIOLATED, None)),
+        ("FLUSH-3", (Verdict.UNKNOWN, None, None)),
+        ("DELIV-1", (None, None, Verdict.NOT_TESTED)),
+    ]
+
+
+def test_a_cell_of_several_results_is_the_worst_of_them() -> None:
+    def cell(*verdicts: Verdict) -> Verdict | None:
+        results = [
+            Result("FLUSH-1", "SyncAckedDurable", "tla", verdict, {"states": 1}) for verdict in verdicts
+        ]
+        return matrix(results).rows[0].cells[0]
+
+    assert cell(Verdict.HELD, Verdict.VIOLATED) is Verdict.VIOLATED
+    assert cell(Verdict.HELD, Verdict.UNKNOWN) is Verdict.UNKNOWN
+    assert cell(Verdict.HELD, Verdict.NOT_TESTED) is Verdict.HELD
+    assert cell(Verdict.NOT_TESTED, Verdict.NOT_TESTED) is Verdict.NOT_TESTED
+
+
+def test_a_label_has_a_symbol_and_a_word() -> None:
+    assert label(Verdict.HELD) == "✓ held"
+    assert label(None) == ""
+
+
+def test_tally_counts_every_verdict() -> None:
+    assert list(tally(REPORT.results).values()) == [1, 1, 1, 1]
+    assert set(tally(())) == set(Verdict)

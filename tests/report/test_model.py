@@ -1,0 +1,33 @@
+"""The result model's rules: having seen nothing is unknown, and one violation decides."""
+
+import pytest
+
+from report.model import Exit, Result, Verdict, exit_code, overall
+
+
+def result(verdict: Verdict) -> Result:
+    return Result("FLUSH-1", "SyncAckedDurable", "tla", verdict, {"states": 1})
+
+
+def test_held_without_a_count_is_refused() -> None:
+    with pytest.raises(ValueError, match="nothing was counted"):
+        Result("FLUSH-1", "SyncAckedDurable", "tla", Verdict.HELD)
+    with pytest.raises(ValueError, match="nothing was counted"):
+        Result("FLUSH-1", "SyncAckedDurable", "tla", Verdict.HELD, {"states": 0})
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected", "code"),
+    [
+        ((), Verdict.UNKNOWN, Exit.INCONCLUSIVE),
+        ((Verdict.HELD,), Verdict.HELD, Exit.HELD),
+        ((Verdict.NOT_TESTED,), Verdict.UNKNOWN, Exit.INCONCLUSIVE),
+        ((Verdict.HELD, Verdict.NOT_TESTED), Verdict.HELD, Exit.HELD),
+        ((Verdict.HELD, Verdict.UNKNOWN), Verdict.UNKNOWN, Exit.INCONCLUSIVE),
+        ((Verdict.HELD, Verdict.UNKNOWN, Verdict.VIOLATED), Verdict.VIOLATED, Exit.VIOLATED),
+    ],
+)
+def test_overall_verdict_and_exit_code(verdicts: tuple[Verdict, ...], expected: Verdict, code: int) -> None:
+    results = [result(verdict) for verdict in verdicts]
+    assert overall(results) is expected
+    assert exit_code(results) == code

@@ -1,0 +1,23 @@
+"""What is unsafe to show becomes a visible escape; everything else stays."""
+
+import pytest
+
+from report.printable import one_line, printable
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain, ümläut, 消息, 😀", "plain, ümläut, 消息, 😀"),
+        ("\x00\x1b\x7f\x9b", r"\x00\x1b\x7f\x9b"),
+        ("\r\n", "\\x0d\n"),
+        ("\u202eevil\u2066", r"\u202eevil\u2066"),
+        ("\udc80\uffff", r"\udc80\uffff"),
+    ],
+)
+def test_unsafe_characters_become_escapes(text: str, expected: str) -> None:
+    assert printable(text) == expected
+
+
+def test_one_line_has_no_newline() -> None:
+    assert one_line("a\nb\tc") == r"a\nb\tc"

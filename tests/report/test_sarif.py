@@ -1,0 +1,69 @@
+"""SARIF: results are violations only, capped, with stable fingerprints."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from report import sarif
+from report.model import Report, Witness
+from tests.report.examples import EMPTY, NASTY_REPORT, REPLAY, REPORT
+
+
+def run(report: Report) -> dict[str, Any]:
+    document = json.loads(sarif.render(report))
+    assert document["version"] == "2.1.0"
+    (only,) = document["runs"]
+    assert isinstance(only, dict)
+    return only
+
+
+def test_a_result_is_a_witness_of_a_violation() -> None:
+    results = run(REPORT)["results"]
+    assert [result["ruleId"] for result in results] == ["FLUSH-1", "FLUSH-1"]
+    assert results[0]["message"]["text"] == (
+        f"an acked message is lost: m_lost was acked and is gone; replay: {REPLAY}"
+    )
+    assert results[0]["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "a%20b.log"},
+        "region": {"startLine": 7},
+    }
+    assert results[1]["locations"] == [{"logicalLocations": [{"fullyQualifiedName": "conformance/FLUSH-1"}]}]
+
+
+def test_every_rule_id_is_declared_and_what_is_undecided_is_a_notification() -> None:
+    only = run(REPORT)
+    assert [rule["id"] for rule in only["tool"]["driver"]["rules"]] == ["FLUSH-1", "FLUSH-3", "DELIV-1"]
+    notifications = only["invocations"][0]["toolExecutionNotifications"]
+    assert [note["message"]["text"] for note in notifications] == [
+        "FLUSH-3 QueuePointsIntoLog (tla): unknown: no crash happened",
+        "DELIV-1 NoAckedLost (audit): not tested: the target cannot restart",
+    ]
+
+
+def test_results_are_capped_and_the_total_is_told() -> None:
+    violated = REPORT.results[1]
+    witnesses = tuple(Witness(f"m{number}") for number in range(sarif.RESULTS_MAX + 10))
+    only = run(replace(REPORT, results=(replace(violated, witnesses=witnesses),)))
+    assert len(only["results"]) == sarif.RESULTS_MAX
+    assert only["properties"]["violations"] == sarif.RESULTS_MAX + 10
+    assert only["properties"]["violationsWritten"] == sarif.RESULTS_MAX
+
+
+def test_a_violation_without_witness_is_a_result_too() -> None:
+    only = run(replace(REPORT, results=(replace(REPORT.results[1], witnesses=()),)))
+    assert len(only["results"]) == 1
+
+
+def test_the_fingerprint_depends_on_the_values_and_not_on_the_words() -> None:
+    violated = REPORT.results[1]
+    first = sarif.fingerprint(violated, Witness("lost at 12:00", {"msg_id": "m1"}))
+    assert first == sarif.fingerprint(violated, Witness("lost at 13:00", {"msg_id": "m1"}))
+    assert first != sarif.fingerprint(violated, Witness("lost at 12:00", {"msg_id": "m2"}))
+
+
+@pytest.mark.parametrize("report", [NASTY_REPORT, EMPTY])
+def test_any_report_renders(report: Report) -> None:
+    assert sarif.render(report).isascii()
+    run(report)

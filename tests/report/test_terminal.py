@@ -1,0 +1,79 @@
+"""The terminal report: symbol and word for each verdict, any width, replay commands in one piece."""
+
+import io
+from dataclasses import replace
+
+import pytest
+
+from report import terminal
+from tests.report.examples import EMPTY, NASTY_REPORT, REPLAY, REPORT
+
+
+def test_a_row_tells_invariant_layer_verdict_and_counts() -> None:
+    lines = terminal.render(REPORT).splitlines()
+    row = next(line for line in lines if "conformance" in line)
+    assert row.split() == [
+        "FLUSH-1",
+        "SyncAckedDurable",
+        "conformance",
+        "✗",
+        "violated",
+        "200",
+        "scripts,",
+        "35",
+        "crashes",
+        "12.5",
+    ]
+
+
+@pytest.mark.parametrize("width", [30, 40, 80, 200])
+def test_verdicts_and_replay_survive_any_width(width: int) -> None:
+    text = terminal.render(REPORT, width=width)
+    for words in ("✓ held", "✗ violated", "? unknown", "– not tested"):
+        assert words in text
+    line = next(line for line in text.splitlines() if line.startswith("✗ violated FLUSH-1"))
+    assert line.endswith(f"replay: {REPLAY}")
+
+
+@pytest.mark.parametrize("width", [36, 80])
+def test_matrix_reads_in_a_narrow_window_and_a_wide_one(width: int) -> None:
+    lines = terminal.render_matrix(REPORT, width=width).splitlines()
+    row = next(line for line in lines if line.startswith("FLUSH-1"))
+    symbols = [word for word in row.split() if word in "✓✗·"]
+    assert symbols == ["✓", "✗", "·"]
+    assert "✗ violated" in "\n".join(lines)
+
+
+def test_colour_is_only_added_when_asked_for() -> None:
+    assert "\x1b[" not in terminal.render(REPORT)
+    assert "\x1b[" in terminal.render(REPORT, colour=True)
+
+
+def test_ascii_only_is_ascii() -> None:
+    assert terminal.render(REPORT, ascii_only=True).isascii()
+    assert terminal.render_matrix(NASTY_REPORT, ascii_only=True).isascii()
+
+
+def test_witnesses_cannot_send_control_characters_or_markup() -> None:
+    text = terminal.render(NASTY_REPORT, width=200)
+    assert "\x1b" not in text
+    assert "\x00" not in text
+    assert r"\x1b[31m<script>" in text  # rich would have taken [31m for markup
+
+
+def test_many_witnesses_are_capped_and_said_so() -> None:
+    violated = REPORT.results[1]
+    many = replace(REPORT, results=(replace(violated, witnesses=violated.witnesses * 10),))
+    assert f"… {20 - terminal.WITNESSES_MAX} more witnesses" in terminal.render(many)
+
+
+def test_an_empty_report_is_unknown() -> None:
+    assert terminal.render(EMPTY).endswith("? unknown: no results\n")
+
+
+def test_show_writes_plain_text_to_a_pipe() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii", write_through=True)
+    terminal.show(REPORT, stream)
+    assert b"violated FLUSH-1" in raw.getvalue()
+    assert b"\x1b" not in raw.getvalue()
