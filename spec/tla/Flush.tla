@@ -280,20 +280,24 @@ LastQueued(q) == IF queue[q] = <<>> THEN 0 ELSE queue[q][Len(queue[q])]
 \* After an unclean exit the checkpoint tells from where queue entries may be missing; after a clean one none is.
 DispatchFrom == IF abort THEN checkpoint ELSE Max({LastQueued(q) : q \in Queues})
 
+RecoveredLog == WholeLog
+
 \* The torn record is cut off, and what is left is synced before it counts as flushed.
 RecoverLog ==
     /\ phase = "down"
     /\ phase' = "log_recovered"
-    /\ log' = WholeLog
+    /\ log' = RecoveredLog
     /\ flushed' = Len(log')
     /\ dispatched' = Min(DispatchFrom, Len(log'))
     /\ UNCHANGED <<mode, queueFiles, checkpoint, abort, persisted, nextOffset, committed, clients, history>>
+
+PointsIntoLog(p) == p <= Len(log)
 
 \* Entries that point beyond the log are cut off.
 TruncateQueues ==
     /\ phase = "log_recovered"
     /\ phase' = "dispatching"
-    /\ queue' = [q \in Queues |-> SelectSeq(queue[q], LAMBDA p : p <= Len(log))]
+    /\ queue' = [q \in Queues |-> SelectSeq(queue[q], PointsIntoLog)]
     /\ queueFlushed' = [q \in Queues |-> Min(queueFlushed[q], Len(queue'[q]))]
     /\ UNCHANGED <<mode, logFiles, checkpoint, abort, persisted, memory, clients, history>>
 
@@ -307,13 +311,15 @@ Redispatch ==
     /\ dispatched' = dispatched + 1
     /\ UNCHANGED <<mode, phase, logFiles, queueFlushed, checkpoint, abort, persisted, nextOffset, committed, clients, history>>
 
+RebuiltOffset(q) == Len(queue[q])
+
 \* The table of next offsets is rebuilt from the queues, the abort file is written, the broker serves.
 Start ==
     /\ phase = "dispatching"
     /\ dispatched = Len(log)
     /\ phase' = "running"
     /\ abort' = TRUE
-    /\ nextOffset' = [q \in Queues |-> Len(queue[q])]
+    /\ nextOffset' = [q \in Queues |-> RebuiltOffset(q)]
     /\ appended' = log
     /\ UNCHANGED <<mode, logFiles, queueFiles, checkpoint, persisted, dispatched, committed, clients, crashes>>
 

@@ -21,4 +21,27 @@ MCInit == Init
 MCSpec == Init /\ [][MCNext]_vars
 
 MCFairSpec == MCSpec /\ Fairness
+
+(* Each fairness clause is needed: without it a liveness property fails. *)
+WithoutFlushFairness == MCSpec /\ AnswerFairness /\ DispatchFairness /\ DeliverFairness /\ RecoverFairness
+WithoutAnswerFairness == MCSpec /\ FlushFairness /\ DispatchFairness /\ DeliverFairness /\ RecoverFairness
+WithoutDispatchFairness == MCSpec /\ FlushFairness /\ AnswerFairness /\ DeliverFairness /\ RecoverFairness
+WithWeakDeliverFairness ==
+    /\ MCSpec /\ FlushFairness /\ AnswerFairness /\ DispatchFairness /\ RecoverFairness
+    /\ \A q \in Queues : WF_vars(Deliver(q))
+WithoutRecoverFairness == MCSpec /\ FlushFairness /\ AnswerFairness /\ DispatchFairness /\ DeliverFairness
+
+(* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
+NoTimeout == Answered("FLUSH_DISK_TIMEOUT") = {}
+NoUnknown == Answered("unknown") = {}
+NoCleanExit == abort
+NoProcessCrash == crashes.process = 0
+NoSystemCrash == crashes.system = 0
+NoTornRecord == \A i \in 1..Len(log) : log[i] # Torn
+NoLostRecord == phase = "down" => Len(WholeLog) = Len(appended)
+NoQueueAhead == \A q \in Queues : \A i \in 1..Len(queue[q]) : queue[q][i] <= Len(log)
+NoQueueBehind == phase = "log_recovered" => \A i \in 1..Len(log) : \E q \in Queues : LastQueued(q) >= i
+NoCrashInRecovery == phase = "dispatching" => crashes.process + crashes.system < 2
+NoOffsetBeyondEnd == phase = "running" => \A q \in Queues : Len(seen[q]) <= Len(queue[q])
+NoOffsetLost == [][\A q \in Queues : committed'[q] >= committed[q]]_vars
 =============================================================================

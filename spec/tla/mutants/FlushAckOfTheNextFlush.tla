@@ -1,0 +1,7 @@
+----------------------- MODULE FlushAckOfTheNextFlush -----------------------
+(* Group commit answers a request that came in while the fsync was already running. *)
+EXTENDS MCFlush
+
+MutantMayAnswer(m) ==
+    mode = "SYNC_FLUSH" => Position(m) <= flushed + 1
+==============================================================================

@@ -1,0 +1,7 @@
+------------------------- MODULE FlushDispatcherDies -------------------------
+(* The dispatch thread ends after its first record, and nobody notices (as in issue 7902). *)
+EXTENDS MCFlush
+
+MutantDispatchLimit ==
+    Min(1, IF mode = "SYNC_FLUSH" THEN flushed ELSE Len(log))
+==============================================================================

@@ -1,0 +1,7 @@
+------------------------- MODULE FlushTornRecordKept -------------------------
+(* Recovery forgets to check the last record. *)
+EXTENDS MCFlush
+
+MutantRecoveredLog ==
+    log
+==============================================================================
