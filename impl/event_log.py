@@ -1,0 +1,89 @@
+"""Writes the event log of one node (docs/protocol.md, "Event log"): what it did, in the order it did it.
+
+An event is emitted right after the step it tells of, and before any step that rests on it; each is one
+unbuffered write, so that the log of a killed process is a true prefix.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Self
+
+from impl.runtime.append_file import AppendFile
+from impl.runtime.clock import Clock
+from spec.events import SCHEMA_VERSION, Event, Kind, decode, encode
+
+
+class EventLog:
+    """The events of one node, with dense sequence numbers.
+
+    `sink` takes each event; `seq_next` is where numbering continues.
+    """
+
+    def __init__(self, sink: Callable[[Event], None], node: str, clock: Clock, seq_next: int = 0) -> None:
+        self.node = node
+        self.seq_next = seq_next
+        self._sink = sink
+        self._clock = clock
+
+    @classmethod
+    def to_file(cls, path: str, node: str, clock: Clock) -> Self:
+        """Append to an NDJSON file, after the last whole line; a torn last line is cut.
+
+        Several nodes of one process may share a file: numbering continues from the node's own last event.
+
+        Raises:
+            OSError: the file cannot be opened. spec.events.EventError: a line of it is not an event.
+        """
+        file = AppendFile(path)
+        seq_next = 0
+        for line in file.lines_backwards():
+            event = decode(line, path)
+            if event.node == node:
+                seq_next = event.seq + 1
+                break
+        return cls(lambda event: file.append(encode(event)), node, clock, seq_next)
+
+    def emit(
+        self,
+        kind: Kind,
+        *,
+        msg_id: str | None = None,
+        topic: str | None = None,
+        queue_id: int | None = None,
+        queue_offset: int | None = None,
+        commit_offset: int | None = None,
+        group: str | None = None,
+        client: str | None = None,
+        term: int | None = None,
+        status: str | None = None,
+        attempt: int | None = None,
+        keys: str | None = None,
+        born_ts: int | None = None,
+        attrs: Mapping[str, str] | None = None,
+    ) -> None:
+        """Record one event; the arguments are the columns of `spec.events.Event`."""
+        seq = self.seq_next
+        self.seq_next = seq + 1
+        attributes = dict(attrs) if attrs else {}
+        if seq == 0:
+            attributes["schema"] = str(SCHEMA_VERSION)
+        self._sink(
+            Event(
+                ts=self._clock.now_us(),
+                seq=seq,
+                node=self.node,
+                kind=kind,
+                msg_id=msg_id,
+                topic=topic,
+                queue_id=queue_id,
+                queue_offset=queue_offset,
+                commit_offset=commit_offset,
+                group=group,
+                client=client,
+                term=term,
+                status=status,
+                attempt=attempt,
+                keys=keys,
+                born_ts=born_ts,
+                attrs=attributes,
+            )
+        )

@@ -1,0 +1,154 @@
+"""Messages and the small codecs that broker, store and client share.
+
+Sources: docs/protocol.md, "Properties", "Message identifiers", "Tag codes".
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import Final
+
+Address = tuple[str, int]
+"""Numeric IPv4 or IPv6 address, and port."""
+
+NAME_END: Final = "\x01"
+VALUE_END: Final = "\x02"
+
+KEYS: Final = "KEYS"
+TAGS: Final = "TAGS"
+UNIQUE_KEY: Final = "UNIQ_KEY"
+WAIT: Final = "WAIT"
+
+SYS_COMPRESSED: Final = 0x1
+SYS_TRANSACTION_MASK: Final = 0xC
+SYS_TRANSACTION_PREPARED: Final = 0x4
+SYS_TRANSACTION_COMMIT: Final = 0x8
+SYS_TRANSACTION_ROLLBACK: Final = 0xC
+SYS_BORN_HOST_V6: Final = 0x10
+SYS_STORE_HOST_V6: Final = 0x20
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a producer sends, with what the broker adds before it is stored.
+
+    `body` is as sent (compressed bytes stay compressed). The IPv6 bits of `sys_flag` need not be set: they
+    follow from the hosts.
+    """
+
+    topic: str
+    body: bytes
+    properties: Mapping[str, str] = field(default_factory=dict)
+    queue_id: int = 0
+    flag: int = 0
+    sys_flag: int = 0
+    born_timestamp_ms: int = 0
+    born_host: Address = ("127.0.0.1", 0)
+    store_host: Address = ("127.0.0.1", 0)
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message and its place in a broker's store."""
+
+    message: Message
+    queue_offset: int
+    commit_offset: int
+    """Byte offset of the record in the commit log."""
+    store_timestamp_ms: int
+    size: int
+    """Bytes of the whole record."""
+    body_crc: int
+
+    @property
+    def offset_message_id(self) -> str:
+        """The identifier that the broker gave: where the record is."""
+        return offset_message_id(self.message.store_host, self.commit_offset)
+
+    @property
+    def message_id(self) -> str:
+        """The producer's unique key, the same on every retry; else the broker's identifier."""
+        return self.message.properties.get(UNIQUE_KEY) or self.offset_message_id
+
+
+def encode_properties(properties: Mapping[str, str]) -> str:
+    """`name 0x01 value`, joined by 0x02. Every reader accepts it with and without a 0x02 at the end.
+
+    Raises:
+        ValueError: a name or value holds one of the two separators.
+    """
+    pairs = [f"{name}{NAME_END}{value}" for name, value in properties.items()]
+    text = VALUE_END.join(pairs)
+    if text.count(NAME_END) != len(pairs) or text.count(VALUE_END) != max(0, len(pairs) - 1):
+        raise ValueError(f"a property holds 0x01 or 0x02: {dict(properties)!r}")
+    return text
+
+
+def decode_properties(text: str) -> dict[str, str]:
+    """The properties by name; of a name given twice the last counts. Incomplete pairs are left out."""
+    properties = {}
+    for pair in text.split(VALUE_END):
+        name, separator, value = pair.partition(NAME_END)
+        if separator and name and value:
+            properties[name] = value
+    return properties
+
+
+def java_hash(text: str) -> int:
+    """Java's String.hashCode: 31*h + c over UTF-16 units, as a signed 32-bit number."""
+    value = 0
+    units = text.encode("utf-16-le", "surrogatepass")
+    for low, high in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+@lru_cache(maxsize=4096)
+def tags_code(tags: str | None) -> int:
+    """What a consume queue keeps of the tags, for filtering: their hash, 0 for none."""
+    return java_hash(tags) if tags else 0
+
+
+@lru_cache(maxsize=4096)
+def encode_address(address: Address) -> bytes:
+    """4 or 16 address bytes, then the port as 4 bytes. ValueError when the host is not a numeric address."""
+    return ip_address(address[0]).packed + address[1].to_bytes(4, "big")
+
+
+@lru_cache(maxsize=4096)
+def decode_address(data: bytes) -> Address:
+    """The address of 8 or 20 bytes."""
+    return str(ip_address(data[:-4])), int.from_bytes(data[-4:], "big")
+
+
+def offset_message_id(store_host: Address, commit_offset: int) -> str:
+    """The broker's identifier of a record: upper-case hex of host, port and commit-log offset."""
+    return (encode_address(store_host) + commit_offset.to_bytes(8, "big")).hex().upper()
+
+
+def parse_offset_message_id(text: str) -> tuple[Address, int]:
+    """Store host and commit-log offset. ValueError when the text is no such identifier."""
+    data = bytes.fromhex(text)
+    if len(data) not in (16, 28):
+        raise ValueError(f"message id {text!r} has {len(text)} characters, 32 or 56 expected")
+    return decode_address(data[:-8]), int.from_bytes(data[-8:], "big")
+
+
+class UniqueKeys:
+    """A producer's unique keys: 32 upper-case hex characters, none given twice by one generator.
+
+    12 random bytes name the generator, a counter does the rest; receivers treat the key as opaque.
+    """
+
+    def __init__(self, chance: random.Random) -> None:
+        self._prefix = chance.randbytes(12).hex().upper()
+        self._next = 0
+
+    def take(self) -> str:
+        key = f"{self._prefix}{self._next:08X}"
+        self._next = (self._next + 1) & 0xFFFFFFFF
+        return key

@@ -1,0 +1,269 @@
+"""The disk: what the store may ask of a file system, and the real one.
+
+The promises are those of POSIX, no more: a write is visible at once and survives the death of the process;
+it survives the death of the machine only after `File.sync` returned. A name (created, replaced, removed) is
+durable only after `Disk.sync_directory` of its directory returned. Paths are strings with "/"; parent
+directories are made when needed.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+from pathlib import Path
+from typing import Final, Protocol
+
+_CHUNK_BYTES: Final = 1 << 20
+
+
+class LockedError(Exception):
+    """Somebody else holds the lock. The message names the lock file."""
+
+
+class File(Protocol):
+    """An open file of fixed size, read and written by position. Errors of the device are OSError."""
+
+    @property
+    def path(self) -> str: ...
+
+    def size(self) -> int:
+        """Bytes, as of now."""
+        ...
+
+    def read(self, offset: int, size: int) -> bytes:
+        """At most `size` bytes from `offset`; fewer only where the file ends."""
+        ...
+
+    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
+        """Put all of `data` at `offset`, into the page cache."""
+        ...
+
+    def zero_tail(self, offset: int) -> int:
+        """Make every byte from `offset` on zero; the size stays.
+
+        Returns how many bytes there were from `offset` up to and including the last one that was not zero.
+        """
+        ...
+
+    def sync(self) -> None:
+        """Make what was written durable (fdatasync). After an OSError nothing written since the last
+        successful sync may be taken for durable, not even after a later sync succeeds."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Lock(Protocol):
+    def release(self) -> None: ...
+
+
+class Disk(Protocol):
+    """A file system. Errors are OSError and its kin (FileNotFoundError, FileExistsError)."""
+
+    def open(self, path: str) -> File: ...
+
+    def create(self, path: str, size: int) -> File:
+        """A new file of `size` zero bytes, sparse. FileExistsError when the name is taken."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_directory(self, path: str) -> bool: ...
+
+    def names(self, directory: str) -> list[str]:
+        """The names in the directory, sorted; none when there is no such directory."""
+        ...
+
+    def remove(self, path: str) -> None: ...
+
+    def replace(self, source: str, target: str) -> None:
+        """Rename within one directory; atomic, an old target disappears."""
+        ...
+
+    def sync_directory(self, directory: str) -> None:
+        """Make names created, replaced and removed in the directory durable, and the directory itself."""
+        ...
+
+    def lock(self, path: str) -> Lock:
+        """Take the lock file for this process, for as long as it lives or until released.
+
+        Raises:
+            LockedError: it is held, by another process or by this one. Nothing was changed.
+        """
+        ...
+
+
+def write_durably(disk: Disk, path: str, data: bytes) -> None:
+    """Replace the file's whole content; after any crash it is the old content or the new, never a mixture.
+
+    Temporary file, fsync, rename, fsync of the directory: in this order, each step rests on the one before.
+    """
+    temporary = f"{path}.tmp"
+    if disk.exists(temporary):
+        disk.remove(temporary)
+    file = disk.create(temporary, len(data))
+    try:
+        file.write(0, data)
+        file.sync()
+    finally:
+        file.close()
+    disk.replace(temporary, path)
+    disk.sync_directory(parent(path))
+
+
+def read_whole(disk: Disk, path: str) -> bytes:
+    """The file's whole content. FileNotFoundError when there is none."""
+    file = disk.open(path)
+    try:
+        return file.read(0, file.size())
+    finally:
+        file.close()
+
+
+def parent(path: str) -> str:
+    """The directory part: "a/b/c" is "a/b"; "." for a bare name."""
+    return path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
+
+
+class RealFile:
+    """A file descriptor; pread and pwrite, so that two threads may read, write and sync one file."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def read(self, offset: int, size: int) -> bytes:
+        return os.pread(self._descriptor, size, offset)
+
+    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
+        written = os.pwrite(self._descriptor, data, offset)
+        while written < len(data):  # a signal or a nearly full disk may cut a write short
+            rest = memoryview(data)[written:]
+            written += os.pwrite(self._descriptor, rest, offset + written)
+
+    def zero_tail(self, offset: int) -> int:
+        end = position = offset
+        # Walk the data extents only: a segment is a gigabyte of which mostly nothing was ever written.
+        while (start := self._next_data(position)) is not None:
+            position = os.lseek(self._descriptor, start, os.SEEK_HOLE)
+            for chunk in range(start, position, _CHUNK_BYTES):
+                data = self.read(chunk, min(_CHUNK_BYTES, position - chunk))
+                if used := len(data.rstrip(b"\0")):
+                    self.write(chunk, bytes(used))
+                    end = chunk + used
+        return end - offset
+
+    def sync(self) -> None:
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def _next_data(self, position: int) -> int | None:
+        try:
+            return os.lseek(self._descriptor, position, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # nothing but a hole up to the end
+                return None
+            raise
+
+
+_locks_of_this_process: set[tuple[int, int]] = set()  # POSIX locks do not exclude their own process
+
+
+class RealLock:
+    """A POSIX lock on the first byte of a file, as RocketMQ takes it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._identity = _identity(os.fstat(descriptor))
+        _locks_of_this_process.add(self._identity)
+
+    def release(self) -> None:
+        _locks_of_this_process.discard(self._identity)
+        os.close(self._descriptor)
+
+
+class RealDisk:
+    """The machine's file system."""
+
+    def __init__(self) -> None:
+        self._new_directories: set[str] = set()  # made by us, their own names not yet synced
+
+    def open(self, path: str) -> RealFile:
+        return RealFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
+
+    def create(self, path: str, size: int) -> RealFile:
+        self._make_directories(parent(path))
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            os.ftruncate(descriptor, size)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return RealFile(path, descriptor)
+
+    def exists(self, path: str) -> bool:
+        return Path(path).exists()
+
+    def is_directory(self, path: str) -> bool:
+        return Path(path).is_dir()
+
+    def names(self, directory: str) -> list[str]:
+        try:
+            return sorted(entry.name for entry in Path(directory).iterdir())
+        except FileNotFoundError:
+            return []
+
+    def remove(self, path: str) -> None:
+        Path(path).unlink()
+
+    def replace(self, source: str, target: str) -> None:
+        Path(source).replace(target)
+
+    def sync_directory(self, directory: str) -> None:
+        _fsync_directory(directory)
+        while directory in self._new_directories:
+            self._new_directories.discard(directory)
+            directory = parent(directory)
+            _fsync_directory(directory)
+
+    def lock(self, path: str) -> RealLock:
+        with contextlib.suppress(FileNotFoundError):
+            # Looked up before opening: closing any descriptor of the file would drop the lock we hold on it.
+            if _identity(Path(path).stat()) in _locks_of_this_process:
+                raise LockedError(f"{path}: locked by this process")
+        self._make_directories(parent(path))
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                raise LockedError(f"{path}: locked by another process") from None
+            raise
+        if os.fstat(descriptor).st_size == 0:
+            os.pwrite(descriptor, b"lock", 0)
+        return RealLock(descriptor)
+
+    def _make_directories(self, directory: str) -> None:
+        if Path(directory).is_dir():
+            return
+        self._make_directories(parent(directory))
+        Path(directory).mkdir(exist_ok=True)
+        self._new_directories.add(directory)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return (status.st_dev, status.st_ino)
+
+
+def _fsync_directory(directory: str) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

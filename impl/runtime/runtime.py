@@ -1,0 +1,72 @@
+"""What a server is given instead of the world: clock, disk, network, chance, and room for blocking calls."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from impl.runtime.clock import Clock, SystemClock
+from impl.runtime.disk import Disk, RealDisk
+from impl.runtime.simulated_disk import SimulatedDisk
+from impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop
+
+if TYPE_CHECKING:
+    from impl.runtime.network import Network
+
+T = TypeVar("T")
+
+
+class Offload(Protocol):
+    """Runs a blocking call (an fsync) while the event loop goes on."""
+
+    async def __call__(self, function: Callable[[], T]) -> T: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    clock: Clock
+    disk: Disk
+    network: "Network"
+    random: random.Random
+    offload: Offload
+
+
+def production(network: "Network") -> Runtime:
+    """The real world; blocking calls go to the running loop's thread pool."""
+    return Runtime(SystemClock(), RealDisk(), network, random.Random(), in_thread)
+
+
+def simulated(
+    loop: SimulatedLoop, network: "Network", seed: int = 0, disk: SimulatedDisk | None = None
+) -> Runtime:
+    """A world in which everything follows from the seed. Give the disk to outlive a simulated crash."""
+    chance = random.Random(seed)
+    return Runtime(SimulatedClock(loop), disk or SimulatedDisk(), network, chance, SlowCalls(chance))
+
+
+async def in_thread(function: Callable[[], T]) -> T:
+    """Offload: in a thread of the running loop's pool."""
+    return await asyncio.get_running_loop().run_in_executor(None, function)
+
+
+async def inline(function: Callable[[], T]) -> T:
+    """Offload: here and now; no other coroutine runs meanwhile."""
+    return function()
+
+
+class SlowCalls:
+    """Offload for simulations: the call happens at some instant of a random, virtual delay.
+
+    Other coroutines run before and after that instant, as they do around a real fsync in its thread.
+    """
+
+    def __init__(self, chance: random.Random, delay_ms_max: float = 2.0) -> None:
+        self._chance = chance
+        self._delay_s_max = delay_ms_max / 1000
+
+    async def __call__(self, function: Callable[[], T]) -> T:
+        await asyncio.sleep(self._chance.uniform(0, self._delay_s_max))
+        result = function()
+        await asyncio.sleep(self._chance.uniform(0, self._delay_s_max))
+        return result

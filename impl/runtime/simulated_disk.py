@@ -1,0 +1,381 @@
+"""A file system in memory that crashes as real ones may.
+
+Everything written is in two layers: the cache, which every reader sees, and the durable layer, which `sync`
+fills. A crash of the process keeps both. A crash of the operating system keeps, for each file on its own,
+the synced content plus any prefix of the unsynced writes, the last of them torn at any byte; and for each
+directory on its own the synced names plus any prefix of the unsynced operations on names. Losing power keeps
+what was synced, no more. Directories themselves are not modelled: they exist as soon as a file in them does.
+"""
+
+import copy
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from impl.runtime.disk import File, Lock, LockedError, parent
+
+
+class SimulatedCrashError(BaseException):
+    """Raised by a step hook to stop the code under test at that very step, as a crash would.
+
+    Not an Exception: no handler of the code under test may survive its own crash.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation that changes the disk, shown to the hook before it is done."""
+
+    kind: str
+    """create | write | sync | replace | remove | sync_directory"""
+    path: str
+    size: int = 0
+    """Bytes, of a write or a created file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What one crash of the operating system keeps of the unsynced part; what is not named is lost.
+
+    `names` maps a directory to the number of its unsynced name operations kept; `contents` maps a file (by
+    the path it was created under) to the number of bytes of its unsynced writes kept, in the order written.
+    """
+
+    names: Mapping[str, int] = field(default_factory=dict)
+    contents: Mapping[str, int] = field(default_factory=dict)
+
+
+class SimulatedDisk:
+    """The disk of one node. It outlives the node's crashes; file handles and locks do not.
+
+    `on_step`, when set, sees each step before it is done: raising OSError makes that call fail (a failed sync
+    also forgets the unsynced writes, which then stay readable until the machine dies and can never become
+    durable: what Linux does); raising SimulatedCrashError stops the code there.
+    """
+
+    def __init__(self) -> None:
+        self.on_step: Callable[[Step], None] | None = None
+        self.steps = 0
+        self.life = 0
+        """How many crashes there were; a handle of an earlier life is dead."""
+        self._names: dict[str, _Inode] = {}
+        self._durable_names: dict[str, _Inode] = {}
+        self._unsynced_names: dict[str, list[_NameChange]] = {}
+        self._labels = itertools.count()
+        self._locked: set[str] = set()
+
+    # -- the Disk protocol
+
+    def open(self, path: str) -> File:
+        return _Handle(self, path, self._inode(path))
+
+    def create(self, path: str, size: int) -> File:
+        if path in self._names:
+            raise FileExistsError(f"{path} exists")
+        self.step(Step("create", path, size))
+        inode = _Inode(f"{path}#{next(self._labels)}")
+        inode.do(_Resize(size))
+        self._change(_Link(path, inode))
+        return _Handle(self, path, inode)
+
+    def exists(self, path: str) -> bool:
+        return path in self._names or self.is_directory(path)
+
+    def is_directory(self, path: str) -> bool:
+        return any(name.startswith(f"{path}/") for name in self._names)
+
+    def names(self, directory: str) -> list[str]:
+        start = len(directory) + 1
+        inside = (name[start:] for name in self._names if name.startswith(f"{directory}/"))
+        return sorted({name.partition("/")[0] for name in inside})
+
+    def remove(self, path: str) -> None:
+        self._inode(path)
+        self.step(Step("remove", path))
+        self._change(_Unlink(path))
+
+    def replace(self, source: str, target: str) -> None:
+        assert parent(source) == parent(target), f"rename within one directory only: {source} to {target}"
+        self._inode(source)
+        self.step(Step("replace", target))
+        self._change(_Rename(source, target))
+
+    def sync_directory(self, directory: str) -> None:
+        self.step(Step("sync_directory", directory))
+        for change in self._unsynced_names.pop(directory, []):
+            change.apply(self._durable_names)
+
+    def lock(self, path: str) -> Lock:
+        if path in self._locked:
+            raise LockedError(f"{path}: locked by another process")
+        self._locked.add(path)
+        return _SimulatedLock(self._locked, path)
+
+    # -- what the experimenter does
+
+    def crash_process(self) -> None:
+        """The process dies; the operating system lives and keeps the page cache."""
+        self.life += 1
+        self._locked = set()
+
+    def crash_os(self, choice: random.Random | Image) -> Image:
+        """The operating system dies. Returns what was kept, to be replayed."""
+        image = self.draw_image(choice) if isinstance(choice, random.Random) else choice
+        self._keep(image)
+        return image
+
+    def lose_power(self) -> None:
+        """Only what was synced remains."""
+        self._keep(Image())
+
+    def unsynced(self) -> Image:
+        """All that a crash of the operating system could take: the image that keeps everything."""
+        contents = {inode.label: cost for inode in self._inodes() if (cost := inode.unsynced_bytes())}
+        names = {directory: len(changes) for directory, changes in self._unsynced_names.items() if changes}
+        return Image(names, contents)
+
+    def images(self) -> Iterator[Image]:
+        """Every admissible image, the one of a power loss first. Their number is the product over all
+        files and directories: for small cases only (`image_count` tells)."""
+        most = self.unsynced()
+        names, contents = list(most.names), list(most.contents)
+        kept_names = itertools.product(*(range(most.names[name] + 1) for name in names))
+        for chosen in kept_names:
+            for kept in itertools.product(*(range(most.contents[label] + 1) for label in contents)):
+                yield Image(dict(zip(names, chosen, strict=True)), dict(zip(contents, kept, strict=True)))
+
+    def image_count(self) -> int:
+        """How many images `images` would yield."""
+        most = self.unsynced()
+        count = 1
+        for kept in itertools.chain(most.names.values(), most.contents.values()):
+            count *= kept + 1
+        return count
+
+    def draw_image(self, chance: random.Random) -> Image:
+        """A random admissible image; nothing kept and everything kept are as likely as all between."""
+        most = self.unsynced()
+        return Image(
+            {name: _draw(chance, count) for name, count in most.names.items()},
+            {label: _draw(chance, cost) for label, cost in most.contents.items()},
+        )
+
+    def copy(self) -> Self:
+        """An independent disk in the same state; handles and the hook stay with the original."""
+        hook, self.on_step = self.on_step, None
+        try:
+            return copy.deepcopy(self)
+        finally:
+            self.on_step = hook
+
+    # -- inside
+
+    def step(self, step: Step) -> None:
+        self.steps += 1
+        if self.on_step is not None:
+            self.on_step(step)
+
+    def _inode(self, path: str) -> "_Inode":
+        try:
+            return self._names[path]
+        except KeyError:
+            raise FileNotFoundError(f"{path} does not exist") from None
+
+    def _inodes(self) -> list["_Inode"]:
+        """Every file that a crash could leave behind, each once."""
+        changes = itertools.chain.from_iterable(self._unsynced_names.values())
+        linked = (change.inode for change in changes if isinstance(change, _Link))
+        found = {id(inode): inode for inode in itertools.chain(self._durable_names.values(), linked)}
+        return list(found.values())
+
+    def _change(self, change: "_NameChange") -> None:
+        change.apply(self._names)
+        self._unsynced_names.setdefault(change.directory(), []).append(change)
+
+    def _keep(self, image: Image) -> None:
+        for inode in self._inodes():
+            inode.keep(image.contents.get(inode.label, 0))
+        for directory, changes in self._unsynced_names.items():
+            for change in changes[: image.names.get(directory, 0)]:
+                change.apply(self._durable_names)
+        self._unsynced_names = {}
+        self._names = dict(self._durable_names)
+        self.crash_process()
+
+
+def _draw(chance: random.Random, most: int) -> int:
+    return chance.choice((0, most, chance.randint(0, most)))
+
+
+class _Content:
+    """Bytes that end in zeros which are not stored: segments are mostly empty."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.size = 0
+
+    def read(self, offset: int, size: int) -> bytes:
+        wanted = max(0, min(size, self.size - offset))
+        return bytes(self.data[offset : offset + wanted]).ljust(wanted, b"\0")
+
+    def write(self, offset: int, data: bytes) -> None:
+        if len(self.data) < offset:
+            self.data.extend(bytes(offset - len(self.data)))
+        self.data[offset : offset + len(data)] = data
+        self.size = max(self.size, len(self.data))
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    offset: int
+    data: bytes
+
+    def cost(self) -> int:
+        return len(self.data)
+
+    def apply(self, content: _Content, kept: int) -> None:
+        content.write(self.offset, self.data[:kept])
+
+
+@dataclass(frozen=True, slots=True)
+class _Resize:
+    size: int
+
+    def cost(self) -> int:
+        return 1
+
+    def apply(self, content: _Content, kept: int) -> None:
+        if kept:
+            content.size = self.size
+
+
+class _Inode:
+    """A file without its names: cache, durable layer, and the changes between them in order."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.cache = _Content()
+        self._durable = _Content()
+        self._unsynced: list[_Write | _Resize] = []
+
+    def do(self, change: _Write | _Resize) -> None:
+        change.apply(self.cache, change.cost())
+        self._unsynced.append(change)
+
+    def sync(self) -> None:
+        self._make_durable(self.unsynced_bytes())
+        self._unsynced = []
+
+    def forget_unsynced(self) -> None:
+        self._unsynced = []
+
+    def unsynced_bytes(self) -> int:
+        return sum(change.cost() for change in self._unsynced)
+
+    def keep(self, count: int) -> None:
+        self._make_durable(count)
+        self._unsynced = []
+        self.cache = copy.deepcopy(self._durable)
+
+    def _make_durable(self, count: int) -> None:
+        for change in self._unsynced:
+            kept = min(count, change.cost())
+            if kept:
+                change.apply(self._durable, kept)
+            count -= kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    path: str
+    inode: _Inode
+
+    def directory(self) -> str:
+        return parent(self.path)
+
+    def apply(self, names: dict[str, _Inode]) -> None:
+        names[self.path] = self.inode
+
+
+@dataclass(frozen=True, slots=True)
+class _Unlink:
+    path: str
+
+    def directory(self) -> str:
+        return parent(self.path)
+
+    def apply(self, names: dict[str, _Inode]) -> None:
+        names.pop(self.path, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rename:
+    source: str
+    target: str
+
+    def directory(self) -> str:
+        return parent(self.target)
+
+    def apply(self, names: dict[str, _Inode]) -> None:
+        names[self.target] = names.pop(self.source)
+
+
+_NameChange = _Link | _Unlink | _Rename
+
+
+class _Handle:
+    """An open file. It dies with the process that opened it."""
+
+    def __init__(self, disk: SimulatedDisk, path: str, inode: _Inode) -> None:
+        self.path = path
+        self._disk = disk
+        self._inode = inode
+        self._life = disk.life
+        self._open = True
+
+    def size(self) -> int:
+        return self._live().cache.size
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self._live().cache.read(offset, size)
+
+    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
+        inode = self._live()
+        self._disk.step(Step("write", self.path, len(data)))
+        inode.do(_Write(offset, bytes(data)))
+
+    def zero_tail(self, offset: int) -> int:
+        used = len(self._live().cache.data[offset:].rstrip(b"\0"))
+        if used:
+            self.write(offset, bytes(used))
+        return used
+
+    def sync(self) -> None:
+        inode = self._live()
+        try:
+            self._disk.step(Step("sync", self.path))
+        except OSError:
+            inode.forget_unsynced()
+            raise
+        inode.sync()
+
+    def close(self) -> None:
+        self._open = False
+
+    def _live(self) -> _Inode:
+        if self._life != self._disk.life:
+            raise OSError(f"{self.path}: the process that opened this file has crashed")
+        if not self._open:
+            raise ValueError(f"{self.path}: the file is closed")
+        return self._inode
+
+
+class _SimulatedLock:
+    def __init__(self, locked: set[str], path: str) -> None:
+        self._locked = locked
+        self._path = path
+
+    def release(self) -> None:
+        self._locked.discard(self._path)

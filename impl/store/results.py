@@ -1,0 +1,70 @@
+"""What the store answers (docs/protocol.md, "Put statuses", "Get statuses")."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class PutStatus(StrEnum):
+    PUT_OK = "PUT_OK"  # stored: under SYNC_FLUSH durable, under ASYNC_FLUSH in the page cache
+    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"  # stored in the page cache, not known to be durable
+    MESSAGE_ILLEGAL = "MESSAGE_ILLEGAL"  # not stored: topic, properties or body out of bounds
+    SERVICE_NOT_AVAILABLE = "SERVICE_NOT_AVAILABLE"  # not stored: stopped, or a disk error made it read-only
+    UNKNOWN_ERROR = "UNKNOWN_ERROR"  # the disk failed during the append; perhaps stored
+
+
+STORED: Final = frozenset({PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT})
+
+
+@dataclass(frozen=True, slots=True)
+class PutResult:
+    """`queue_offset`, `commit_offset` and `message_id` (the offset message id) are -1, -1, "" when not stored.
+
+    `reason` is one sentence for the remark of an error answer.
+    """
+
+    status: PutStatus
+    queue_offset: int = -1
+    commit_offset: int = -1
+    message_id: str = ""
+    reason: str = ""
+
+
+class GetStatus(StrEnum):
+    FOUND = "FOUND"
+    NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"  # nothing was ever stored in that queue; next is 0
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"  # next is 0
+    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"  # below the queue's minimum, which is next
+    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"  # exactly at the end: wait for more
+    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"  # beyond the end, which is next
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"  # some were looked at, none has a wanted tag
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"  # the log no longer has the records
+
+
+@dataclass(frozen=True, slots=True)
+class GetResult:
+    """`records` are whole commit-log records, ready for the wire; `next_offset` is where to go on."""
+
+    status: GetStatus
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    records: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What `load` found and did."""
+
+    abnormal: bool
+    """The abort file was there: the last exit was not clean."""
+    scanned_from: int
+    """Commit offset of the first record that was checked."""
+    recovered_end: int
+    """Commit offset where the log ends now; everything before it is durable."""
+    truncated_bytes: int
+    """Bytes cut off the end of the log, up to the last one that was not zero."""
+    redispatched: int
+    """Consume-queue entries written, because they were missing or wrong."""
+    queue_entries_cut: int
+    """Consume-queue entries removed, because they pointed beyond the log."""
