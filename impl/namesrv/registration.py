@@ -1,0 +1,82 @@
+"""The body of a broker's registration, in its two forms: JSON, and the deflated form of newer brokers.
+
+See docs/protocol.md, "Name server".
+"""
+
+import json
+import zlib
+from typing import Final
+
+from impl.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigs
+from impl.remoting.headers import RegisterBrokerRequest
+from impl.remoting.java_json import BodyError, read
+
+_INFLATED_BYTES_MAX: Final = 64 * 1024 * 1024
+_TOPICS_MAX: Final = 100_000
+
+
+def read_topics(header: RegisterBrokerRequest, body: bytes) -> TopicConfigs | None:
+    """The topics a broker registers; None when it sent no body.
+
+    Raises:
+        BodyError: the checksum does not match, or the body is not of either form.
+    """
+    if not body:
+        return None
+    if header.body_crc32 and zlib.crc32(body) & 0x7FFF_FFFF != header.body_crc32:
+        raise BodyError(f"bodyCrc32 is {header.body_crc32}, the body's is {zlib.crc32(body) & 0x7FFF_FFFF}")
+    if header.compressed:
+        return _read_compressed(body)
+    return read(RegisterBrokerBody, body).topic_config_serialize_wrapper
+
+
+def _read_compressed(body: bytes) -> TopicConfigs:
+    inflater = zlib.decompressobj()
+    try:
+        text = inflater.decompress(body, _INFLATED_BYTES_MAX)
+    except zlib.error as error:
+        raise BodyError(f"the compressed registration does not inflate: {error}") from None
+    if inflater.unconsumed_tail:
+        raise BodyError(f"the registration inflates to more than {_INFLATED_BYTES_MAX} bytes")
+    version_text, at = _piece(text, 0)
+    version = read(DataVersion, version_text)
+    count, at = _int32(text, at)
+    if not 0 <= count <= _TOPICS_MAX:
+        raise BodyError(f"{count} topics in a registration, at most {_TOPICS_MAX} expected")
+    topics = {}
+    for _ in range(count):
+        line, at = _piece(text, at)
+        topic = _topic(line.decode(errors="replace"))
+        topics[topic.topic_name] = topic
+    return TopicConfigs(version, topics)
+
+
+def _topic(line: str) -> TopicConfig:
+    """`T1 4 4 6 SINGLE_TAG`, to which newer brokers append attributes that we do not use."""
+    words = line.split(" ", 5)
+    try:
+        name, reads, writes, perm, filter_type = words[:5]
+        return TopicConfig(
+            topic_name=name,
+            read_queue_nums=int(reads),
+            write_queue_nums=int(writes),
+            perm=int(perm),
+            topic_filter_type=filter_type,
+        )
+    except ValueError:
+        raise BodyError(
+            f"{json.dumps(line)} is not a topic, 'NAME READS WRITES PERM FILTER' expected"
+        ) from None
+
+
+def _piece(data: bytes, at: int) -> tuple[bytes, int]:
+    size, at = _int32(data, at)
+    if not 0 <= size <= len(data) - at:
+        raise BodyError(f"a piece of {size} bytes at {at} in a registration of {len(data)}")
+    return data[at : at + size], at + size
+
+
+def _int32(data: bytes, at: int) -> tuple[int, int]:
+    if at + 4 > len(data):
+        raise BodyError(f"the registration ends at {len(data)}, a number was expected at {at}")
+    return int.from_bytes(data[at : at + 4], "big", signed=True), at + 4

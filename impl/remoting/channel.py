@@ -1,0 +1,219 @@
+"""A channel: one connection on which either side may ask the other and answers are matched by opaque.
+
+What a peer can make us hold is bounded: a frame, the requests that are not answered yet, and their bytes. At
+a bound we stop reading from that peer until we caught up; the other connections do not notice.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from impl.remoting.command import Command, decode, encode
+from impl.remoting.frame import FRAME_BYTES_MAX, FrameError, read_frame
+from impl.runtime.network import Address, Connection
+
+_log = logging.getLogger(__name__)
+
+
+class RemotingError(Exception):
+    """A request got no answer."""
+
+
+class ConnectError(RemotingError):
+    """There is no connection; the request was not sent."""
+
+
+class ConnectionLostError(RemotingError):
+    """The connection broke before the answer; what the request did is not known."""
+
+
+class RequestTimeoutError(RemotingError):
+    """No answer in time; what the request did is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one peer may have us hold."""
+
+    frame_bytes_max: int = FRAME_BYTES_MAX
+    unanswered_max: int = 65_535
+    """Requests being worked on, held long polls included."""
+    unanswered_bytes_max: int = 64 * 1024 * 1024
+    pending_max: int = 65_535
+    """Requests of ours that the peer has not answered."""
+
+
+Reply = Command | None
+Handler = Callable[[Command, "Channel"], Reply | Awaitable[Reply]]
+"""Works on a request. It answers at once, later, or not at all; it raises nothing."""
+
+
+class Channel:
+    """The receiver of one connection's bytes, and the way to talk to its peer."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        handle: Handler,
+        limits: Limits,
+        on_closed: Callable[["Channel"], None] = lambda _: None,
+    ) -> None:
+        self._connection = connection
+        self._handle = handle
+        self._limits = limits
+        self._on_closed = on_closed
+        self._loop = asyncio.get_running_loop()
+        self._buffer = bytearray()
+        self._pending: dict[int, asyncio.Future[Command]] = {}
+        self._working: set[asyncio.Task[None]] = set()
+        self._unanswered = 0
+        self._unanswered_bytes = 0
+        self._peer_takes = True
+        self._reading = True
+        self._draining = False
+        self.is_open = True
+        self.active_at_s = self._loop.time()
+        """Loop time of the last bytes read or written."""
+
+    @property
+    def local(self) -> Address:
+        return self._connection.local
+
+    @property
+    def remote(self) -> Address:
+        return self._connection.remote
+
+    async def invoke(self, request: Command, timeout_s: float) -> Command:
+        """Send a request and wait for its response. A response that comes too late is dropped.
+
+        Raises:
+            ConnectError: the channel is closed, or too many requests are pending; nothing was sent.
+            ConnectionLostError, RequestTimeoutError: sent, outcome unknown.
+        """
+        if not self.is_open:
+            raise ConnectError(f"the connection to {self.remote} is closed")
+        if len(self._pending) >= self._limits.pending_max:
+            raise ConnectError(f"{len(self._pending)} requests to {self.remote} are unanswered already")
+        answer: asyncio.Future[Command] = self._loop.create_future()
+        self._pending[request.opaque] = answer
+        timer = self._loop.call_later(timeout_s, self._expire, answer, timeout_s)
+        try:
+            self._write(request)
+            return await answer
+        finally:
+            timer.cancel()
+            self._pending.pop(request.opaque, None)
+
+    def send_oneway(self, request: Command) -> None:
+        """Send a request that has no response. Whether it arrives is not known; a closed channel drops it."""
+        self._write(request)
+
+    def close(self) -> None:
+        """Close after what was written; pending requests fail when the connection is gone."""
+        self._connection.close()
+
+    async def drain(self, timeout_s: float) -> None:
+        """Take no more requests, wait for those being worked on, and give up on them after timeout_s."""
+        self._draining = True
+        self._pause_reading()
+        if self._working:
+            _, late = await asyncio.wait(self._working, timeout=timeout_s)
+            for task in late:
+                task.cancel()
+
+    # The receiver's side.
+
+    def received(self, data: bytes) -> None:
+        self.active_at_s = self._loop.time()
+        self._buffer += data
+        self._read_frames()
+
+    def write_paused(self) -> None:
+        self._peer_takes = False
+        self._pause_reading()
+
+    def write_resumed(self) -> None:
+        self._peer_takes = True
+        self._resume_reading()
+
+    def closed(self) -> None:
+        # Requests being worked on run to their end: half a send is worse than an answer that nobody hears.
+        self.is_open = False
+        for answer in self._pending.values():
+            if not answer.done():
+                answer.set_exception(ConnectionLostError(f"the connection to {self.remote} was lost"))
+        self._on_closed(self)
+
+    # Requests and responses.
+
+    def _read_frames(self) -> None:
+        try:
+            while self._reading:
+                frame = read_frame(self._buffer, self._limits.frame_bytes_max)
+                if frame is None:
+                    return
+                self._take(decode(frame), len(frame))
+        except FrameError as error:
+            _log.warning("closing the connection to %s: %s", self.remote, error)
+            self._reading = False
+            self._connection.abort()
+
+    def _take(self, command: Command, size: int) -> None:
+        if command.is_response:
+            answer = self._pending.get(command.opaque)
+            if answer is not None and not answer.done():
+                answer.set_result(command)
+            return
+        reply = self._handle(command, self)
+        if reply is None or isinstance(reply, Command):
+            self._answer(command, reply)
+            return
+        self._unanswered += 1
+        self._unanswered_bytes += size
+        if self._is_full():
+            self._pause_reading()
+        task = self._loop.create_task(self._answer_later(command, reply, size))
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+
+    async def _answer_later(self, request: Command, reply: Awaitable[Reply], size: int) -> None:
+        try:
+            self._answer(request, await reply)
+        finally:
+            self._unanswered -= 1
+            self._unanswered_bytes -= size
+            if not self._reading:
+                self._resume_reading()
+
+    def _answer(self, request: Command, reply: Reply) -> None:
+        if reply is not None and not request.is_oneway:
+            self._write(reply)
+
+    def _write(self, command: Command) -> None:
+        if self.is_open:
+            self.active_at_s = self._loop.time()
+            self._connection.write(encode(command))
+
+    def _is_full(self) -> bool:
+        return (
+            self._unanswered >= self._limits.unanswered_max
+            or self._unanswered_bytes >= self._limits.unanswered_bytes_max
+        )
+
+    def _pause_reading(self) -> None:
+        if self._reading and self.is_open:
+            self._reading = False
+            self._connection.pause_reading()
+
+    def _resume_reading(self) -> None:
+        if self.is_open and self._peer_takes and not self._draining and not self._is_full():
+            self._reading = True
+            self._connection.resume_reading()
+            # Frames that arrived before the pause are still in the buffer, and no read will come for them.
+            self._loop.call_soon(self._read_frames)
+
+    def _expire(self, answer: asyncio.Future[Command], timeout_s: float) -> None:
+        if not answer.done():
+            text = f"no answer from {self.remote} within {round(timeout_s * 1000)} ms"
+            answer.set_exception(RequestTimeoutError(text))

@@ -1,0 +1,102 @@
+"""One connection to each address, opened when first needed."""
+
+import asyncio
+
+from impl.remoting.channel import Channel, ConnectError, Handler, Limits
+from impl.remoting.command import Command
+from impl.remoting.dispatch import refuse_everything
+from impl.runtime.network import Address, Connection, Network
+
+CONNECT_TIMEOUT_S = 3.0
+
+
+class RemotingClient:
+    """Sends requests to addresses. Requests to the same address share one connection.
+
+    `handle` works on what servers ask of us. A request that times out leaves its connection open.
+    """
+
+    def __init__(
+        self, network: Network, handle: Handler = refuse_everything, limits: Limits | None = None
+    ) -> None:
+        self._network = network
+        self._handle = handle
+        self._limits = limits or Limits()
+        self._channels: dict[Address, Channel] = {}
+        self._connecting: dict[Address, asyncio.Task[Channel]] = {}
+        self._closed = False
+
+    async def invoke(self, address: Address, request: Command, timeout_s: float) -> Command:
+        """The response to the request; connecting counts towards timeout_s.
+
+        Raises:
+            ConnectError: nothing was sent. ConnectionLostError, RequestTimeoutError: sent, outcome unknown.
+        """
+        channel = self._channels.get(address)
+        if channel is None:
+            loop = asyncio.get_running_loop()
+            deadline_s = loop.time() + timeout_s
+            channel = await self._connected(address, min(timeout_s, CONNECT_TIMEOUT_S))
+            timeout_s = max(0.0, deadline_s - loop.time())
+        return await channel.invoke(request, timeout_s)
+
+    async def send_oneway(self, address: Address, request: Command) -> None:
+        """Send without waiting for anything but the connection.
+
+        Raises:
+            ConnectError: nothing was sent.
+        """
+        channel = self._channels.get(address) or await self._connected(address, CONNECT_TIMEOUT_S)
+        channel.send_oneway(request)
+
+    def is_connected(self, address: Address) -> bool:
+        return address in self._channels
+
+    async def close(self) -> None:
+        """Close every connection. Requests that wait fail; later ones raise ConnectError."""
+        self._closed = True
+        for task in list(self._connecting.values()):
+            task.cancel()
+        for channel in list(self._channels.values()):
+            channel.close()
+
+    async def _connected(self, address: Address, timeout_s: float) -> Channel:
+        if self._closed:
+            raise ConnectError(f"the client is closed, no connection to {address}")
+        task = self._connecting.get(address)
+        if task is None:
+            task = asyncio.create_task(self._connect(address))
+            task.add_done_callback(_look_at_outcome)
+            self._connecting[address] = task
+        try:
+            # Others may wait for the same connection: our impatience must not end theirs.
+            return await asyncio.wait_for(asyncio.shield(task), timeout_s)
+        except TimeoutError:
+            raise ConnectError(f"no connection to {address} within {round(timeout_s * 1000)} ms") from None
+        except OSError as error:
+            raise ConnectError(f"no connection to {address}: {error.strerror or error}") from None
+        except asyncio.CancelledError:
+            if self._closed:
+                raise ConnectError(f"the client is closed, no connection to {address}") from None
+            raise
+
+    async def _connect(self, address: Address) -> Channel:
+        def on_connection(connection: Connection) -> Channel:
+            channel = Channel(connection, self._handle, self._limits, lambda _: self._forget(address))
+            self._channels[address] = channel
+            return channel
+
+        try:
+            await asyncio.wait_for(self._network.connect(address, on_connection), CONNECT_TIMEOUT_S)
+            return self._channels[address]
+        finally:
+            del self._connecting[address]
+
+    def _forget(self, address: Address) -> None:
+        self._channels.pop(address, None)
+
+
+def _look_at_outcome(task: asyncio.Task[Channel]) -> None:
+    """A connection attempt may fail after everybody who waited for it has given up; asyncio would complain."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,87 @@
+"""The request and response codes we know, each in one table: number, name, meaning, and what a retry does.
+
+See docs/protocol.md, "Request codes" and "Response codes". A number that is not in the table is an unknown
+code, which is answered with REQUEST_CODE_NOT_SUPPORTED, or shown as its number.
+"""
+
+from enum import IntEnum, unique
+
+
+@unique
+class RequestCode(IntEnum):
+    """Who asks whom is in the comment: C client, B broker, N name server."""
+
+    SEND_MESSAGE = 10  # C-B, long field names
+    PULL_MESSAGE = 11  # C-B
+    QUERY_CONSUMER_OFFSET = 14  # C-B
+    UPDATE_CONSUMER_OFFSET = 15  # C-B, mostly one-way
+    SEARCH_OFFSET_BY_TIMESTAMP = 29  # C-B
+    GET_MAX_OFFSET = 30  # C-B
+    GET_MIN_OFFSET = 31  # C-B
+    GET_EARLIEST_MSG_STORETIME = 32  # C-B
+    HEART_BEAT = 34  # C-B
+    UNREGISTER_CLIENT = 35  # C-B
+    GET_CONSUMER_LIST_BY_GROUP = 38  # C-B
+    NOTIFY_CONSUMER_IDS_CHANGED = 40  # B-C, one-way
+    REGISTER_BROKER = 103  # B-N
+    UNREGISTER_BROKER = 104  # B-N
+    GET_ROUTEINFO_BY_TOPIC = 105  # C-N
+    GET_BROKER_CLUSTER_INFO = 106  # C-N
+    SEND_MESSAGE_V2 = 310  # C-B, one-letter field names
+    SEND_BATCH_MESSAGE = 320  # C-B
+    LITE_PULL_MESSAGE = 361  # C-B, the contract of PULL_MESSAGE
+    BROKER_HEARTBEAT = 904  # B-N, one-way
+
+
+@unique
+class ResponseCode(IntEnum):
+    """Number, whether a synchronous send tries another broker after it, and what it means."""
+
+    retriable: bool
+    meaning: str
+
+    def __new__(cls, number: int, retriable: bool, meaning: str) -> "ResponseCode":
+        code = int.__new__(cls, number)
+        code._value_ = number
+        code.retriable = retriable
+        code.meaning = meaning
+        return code
+
+    SUCCESS = 0, False, "done; for a send SEND_OK, for a pull FOUND"
+    SYSTEM_ERROR = 1, True, "failed; the remark says why"
+    SYSTEM_BUSY = 2, True, "flow control, nothing was done"
+    REQUEST_CODE_NOT_SUPPORTED = 3, False, "the server does not know the request code"
+    FLUSH_DISK_TIMEOUT = 10, False, "stored, but not known to be on disk"
+    SLAVE_NOT_AVAILABLE = 11, False, "stored, but no slave is near enough to wait for"
+    FLUSH_SLAVE_TIMEOUT = 12, False, "stored, but no slave confirmed in time"
+    MESSAGE_ILLEGAL = 13, False, "topic, properties or body are not acceptable"
+    SERVICE_NOT_AVAILABLE = 14, True, "the store takes no writes"
+    NO_PERMISSION = 16, True, "broker, topic or group does not allow it"
+    TOPIC_NOT_EXIST = 17, True, "no such topic, and none was created"
+    PULL_NOT_FOUND = 19, False, "nothing new in the queue"
+    PULL_RETRY_IMMEDIATELY = 20, False, "nothing matched; pull again at the next offset"
+    PULL_OFFSET_MOVED = 21, False, "the offset is outside the queue; take the one in the answer"
+    QUERY_NOT_FOUND = 22, False, "no such offset"
+    SUBSCRIPTION_PARSE_FAILED = 23, False, "the subscription expression does not parse"
+    SUBSCRIPTION_NOT_EXIST = 24, False, "no heartbeat told of this group and topic"
+    SUBSCRIPTION_NOT_LATEST = 25, False, "the broker's subscription is older than the request's"
+    SUBSCRIPTION_GROUP_NOT_EXIST = 26, False, "no such group, and none was created"
+    CONSUMER_NOT_ONLINE = 206, False, "no such consumer is connected"
+    FLOW_CONTROL = 215, False, "pull more slowly"
+    GO_AWAY = 1500, True, "the server is about to stop"
+
+
+def response_name(code: int) -> str:
+    """The name of a response code, or its number where we know no name."""
+    try:
+        return ResponseCode(code).name  # type: ignore[call-arg]  # by number, as of any enum
+    except ValueError:
+        return f"CODE_{code}"
+
+
+def is_retriable(code: int) -> bool:
+    """Whether a synchronous send that got this answer may try another broker. Unknown codes are final."""
+    return code in _RETRIABLE
+
+
+_RETRIABLE = frozenset(code.value for code in ResponseCode if code.retriable)

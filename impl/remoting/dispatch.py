@@ -1,0 +1,65 @@
+"""From a table of request processors to a handler that never raises.
+
+A processor is a function or coroutine function of (request, channel). It returns the response, returns None
+for "no response", or raises; everything that is raised becomes the protocol's own error response.
+"""
+
+import inspect
+import logging
+from collections.abc import Awaitable, Mapping
+
+from impl.remoting.channel import Channel, Handler, Reply
+from impl.remoting.codes import ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.headers import HeaderError
+from impl.remoting.java_json import BodyError
+
+_log = logging.getLogger(__name__)
+
+
+class RefusedError(Exception):
+    """A processor's way to answer with an error code: the request was understood, and will not be done."""
+
+    def __init__(self, code: ResponseCode, remark: str) -> None:
+        super().__init__(f"{code.name}: {remark}")
+        self.code = code
+        self.remark = remark
+
+
+def handler(processors: Mapping[int, Handler]) -> Handler:
+    """The handler that gives each request to the processor of its code."""
+
+    def handle(request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
+        processor = processors.get(request.code)
+        if processor is None:
+            remark = f" request type {request.code} not supported"
+            return request.answer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
+        try:
+            reply = processor(request, channel)
+        except Exception as error:  # whatever a processor does, the server lives on
+            return _error_answer(request, error)
+        return _guarded(request, reply) if inspect.isawaitable(reply) else reply
+
+    return handle
+
+
+async def _guarded(request: Command, reply: Awaitable[Reply]) -> Reply:
+    try:
+        return await reply
+    except Exception as error:  # whatever a processor does, the server lives on
+        return _error_answer(request, error)
+
+
+def _error_answer(request: Command, error: Exception) -> Command:
+    if isinstance(error, RefusedError):
+        return request.answer(error.code, remark=error.remark)
+    if isinstance(error, (HeaderError, BodyError)):
+        return request.answer(ResponseCode.SYSTEM_ERROR, remark=str(error))
+    _log.error("request %d failed", request.code, exc_info=error)
+    return request.answer(ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")
+
+
+def refuse_everything(request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a Handler's signature
+    """The handler of a peer that serves no requests."""
+    remark = f" request type {request.code} not supported"
+    return request.answer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)

@@ -1,0 +1,224 @@
+"""The operation-specific headers: typed objects here, flat strings on the wire.
+
+`read(Header, fields)` checks presence, types and ranges; `write(header)` leaves out what is None.
+Members that a newer peer adds are ignored. See docs/protocol.md, "Operation headers".
+"""
+
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+class HeaderError(ValueError):
+    """A mandatory header field is missing or has the wrong type. The message names the field."""
+
+
+class Header(msgspec.Struct, rename="camel"):
+    """What all operation headers are: members named on the wire as here, in camel case."""
+
+
+_Header = TypeVar("_Header", bound=Header)
+
+
+def read(kind: type[_Header], fields: dict[str, str]) -> _Header:
+    """The header of this kind in `fields`.
+
+    Raises:
+        HeaderError: a mandatory field is missing, or a value is not of its field's type or range.
+    """
+    try:
+        return msgspec.convert(fields, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise HeaderError(f"{kind.__name__}: {error}") from None
+
+
+def write(header: Header) -> dict[str, str]:
+    """The header as flat strings; members that are None are left out."""
+    fields: dict[str, str] = {}
+    for name, wire_name in zip(header.__struct_fields__, header.__struct_encode_fields__, strict=True):
+        value: Any = getattr(header, name)
+        if isinstance(value, str):
+            fields[wire_name] = value
+        elif isinstance(value, bool):
+            fields[wire_name] = "true" if value else "false"
+        elif value is not None:
+            fields[wire_name] = str(value)
+    return fields
+
+
+# Sending.
+
+
+class SendRequest(Header):
+    """SEND_MESSAGE. Queue id -1 leaves the choice of the queue to the broker."""
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    """Template for a topic that does not exist yet."""
+    default_topic_queue_nums: Int
+    queue_id: Int
+    sys_flag: Int
+    born_timestamp: Long
+    """Milliseconds, the client's clock."""
+    flag: Int
+    """The application's, stored untouched."""
+    properties: str | None = None
+    reconsume_times: Int | None = None
+    unit_mode: bool | None = None
+    max_reconsume_times: Int | None = None
+    batch: bool | None = None
+
+
+class SendRequestV2(
+    SendRequest,
+    rename={
+        "producer_group": "a",
+        "topic": "b",
+        "default_topic": "c",
+        "default_topic_queue_nums": "d",
+        "queue_id": "e",
+        "sys_flag": "f",
+        "born_timestamp": "g",
+        "flag": "h",
+        "properties": "i",
+        "reconsume_times": "j",
+        "unit_mode": "k",
+        "max_reconsume_times": "l",
+        "batch": "m",
+    },
+):
+    """SEND_MESSAGE_V2: the same members under one-letter names."""
+
+
+class SendResponse(Header):
+    msg_id: str
+    """Store host and commit-log offset; not the producer's unique key."""
+    queue_id: Int
+    queue_offset: Long
+    transaction_id: str | None = None
+
+
+# Pulling.
+
+PULL_COMMITS_OFFSET = 1
+PULL_MAY_SUSPEND = 2
+PULL_HAS_SUBSCRIPTION = 4
+
+
+class PullRequest(Header):
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    queue_offset: Long
+    max_msg_nums: Int
+    sys_flag: Int
+    """PULL_* bits."""
+    commit_offset: Long
+    suspend_timeout_millis: Long
+    sub_version: Long
+    subscription: str | None = None
+    expression_type: str | None = None
+
+
+class PullResponse(Header):
+    """Present with PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY and PULL_OFFSET_MOVED as well as with SUCCESS."""
+
+    suggest_which_broker_id: Long
+    next_begin_offset: Long
+    min_offset: Long
+    max_offset: Long
+
+
+# Offsets.
+
+
+class QueueRequest(Header):
+    """GET_MAX_OFFSET, GET_MIN_OFFSET, GET_EARLIEST_MSG_STORETIME."""
+
+    topic: str
+    queue_id: Int
+
+
+class SearchOffsetRequest(Header):
+    topic: str
+    queue_id: Int
+    timestamp: Long
+
+
+class QueryOffsetRequest(Header):
+    consumer_group: str
+    topic: str
+    queue_id: Int
+
+
+class UpdateOffsetRequest(Header):
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    commit_offset: Long
+
+
+class OffsetResponse(Header):
+    offset: Long
+
+
+class StoreTimeResponse(Header):
+    timestamp: Long
+
+
+# Clients at a broker.
+
+
+class UnregisterClientRequest(Header, rename={"client_id": "clientID"}):
+    client_id: str
+    producer_group: str | None = msgspec.field(name="producerGroup", default=None)
+    consumer_group: str | None = msgspec.field(name="consumerGroup", default=None)
+
+
+class ConsumerGroupRequest(Header):
+    """GET_CONSUMER_LIST_BY_GROUP and NOTIFY_CONSUMER_IDS_CHANGED."""
+
+    consumer_group: str
+
+
+# Brokers and clients at a name server.
+
+
+class RegisterBrokerRequest(Header):
+    broker_name: str
+    broker_addr: str
+    """IP:port, where clients reach the broker."""
+    cluster_name: str
+    ha_server_addr: str
+    broker_id: Long
+    """0 is the master."""
+    compressed: bool = False
+    body_crc32: Int = msgspec.field(name="bodyCrc32", default=0)
+    """CRC-32 of the body as sent without its top bit; 0 is "do not check"."""
+
+
+class RegisterBrokerResponse(Header):
+    ha_server_addr: str | None = None
+    master_addr: str | None = None
+
+
+class UnregisterBrokerRequest(Header):
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    broker_id: Long
+
+
+class BrokerHeartbeatRequest(Header):
+    cluster_name: str
+    broker_addr: str
+    broker_name: str
+
+
+class RouteRequest(Header):
+    topic: str
+    accept_standard_json_only: bool = False

@@ -1,0 +1,117 @@
+"""JSON as RocketMQ's Java peers write it: keys that are not strings stand there raw.
+
+`{0:"10.0.0.1:10911"}` and `{{"topic":"T","queueId":0}:7}` are what they send. `quote_keys` turns such text
+into standard JSON (an object in key position becomes a string that holds its text); `write` makes either
+dialect. See docs/protocol.md, "JSON bodies".
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+_T = TypeVar("_T")
+
+_TOKEN: Final = re.compile(r"""\s+|"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+""", re.DOTALL)
+
+
+class BodyError(ValueError):
+    """A body is not the JSON that its operation asks for. The message says where."""
+
+
+def read(kind: type[_T], body: bytes) -> _T:
+    """The body as a `kind`, numbers written as strings and raw keys included.
+
+    Raises:
+        BodyError: not JSON in either dialect, or not of the shape of `kind`.
+    """
+    try:
+        return msgspec.json.decode(body, type=kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise BodyError(f"{kind.__name__}: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        return msgspec.json.decode(quote_keys(body.decode()), type=kind, strict=False)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BodyError(f"{kind.__name__}: {error}") from None
+
+
+def quote_keys(text: str) -> str:
+    """`text` with every raw key quoted. Text that is not JSON either way comes back as some non-JSON.
+
+    Raises:
+        BodyError: an object in key position is not closed.
+    """
+    # One entry for each open bracket: where its text starts in `out`, and whether it stands as a key.
+    out: list[str] = []
+    open_at: list[tuple[int, bool]] = []
+    brackets: list[str] = []
+    key_next = False
+    for match in _TOKEN.finditer(text):
+        token = match.group()
+        if token.isspace():
+            continue
+        if token in "{[":
+            open_at.append((len(out), key_next))
+            brackets.append(token)
+            out.append(token)
+            key_next = token == "{"
+        elif token in "}]":
+            out.append(token)
+            if not open_at:
+                raise BodyError(f"unmatched {token!r} at character {match.start()}")
+            start, was_key = open_at.pop()
+            brackets.pop()
+            if was_key:
+                out[start:] = [json.dumps("".join(out[start:]), ensure_ascii=False)]
+            key_next = False
+        elif token == ",":
+            out.append(token)
+            key_next = bool(brackets) and brackets[-1] == "{"
+        elif token == ":":
+            out.append(token)
+            key_next = False
+        else:
+            quoted = token.startswith('"')
+            out.append(json.dumps(token.strip("'")) if key_next and not quoted else token)
+            key_next = False
+    if open_at:
+        raise BodyError(f"{len(open_at)} bracket(s) never closed")
+    return "".join(out)
+
+
+def write(value: Any, *, standard: bool = False) -> bytes:
+    """A struct, dict, list or scalar as JSON.
+
+    With `standard`: strictly standard JSON as RocketMQ 4.9.4 and later ask for (sorted quoted keys, escaped
+    slashes, ASCII only). Otherwise integer keys are raw, members that are None left out, text in UTF-8.
+    """
+    plain = msgspec.to_builtins(value, str_keys=False)
+    if standard:
+        return _standard(plain).encode()
+    return _raw(plain).encode()
+
+
+def _standard(plain: Any) -> str:
+    text = json.dumps(_without_none(plain), sort_keys=True, separators=(",", ":"))
+    return text.replace("/", "\\/").replace("\x7f", "\\u007f")
+
+
+def _without_none(plain: Any) -> Any:
+    if isinstance(plain, Mapping):
+        return {str(key): _without_none(value) for key, value in plain.items() if value is not None}
+    if isinstance(plain, list):
+        return [_without_none(value) for value in plain]
+    return plain
+
+
+def _raw(plain: Any) -> str:
+    if isinstance(plain, Mapping):
+        members = (f"{_raw(key)}:{_raw(value)}" for key, value in plain.items() if value is not None)
+        return "{" + ",".join(members) + "}"
+    if isinstance(plain, list):
+        return "[" + ",".join(map(_raw, plain)) + "]"
+    return json.dumps(plain, ensure_ascii=False)

@@ -1,0 +1,83 @@
+"""Accepts connections and gives each a channel."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from impl.remoting.channel import Channel, Handler, Limits
+from impl.remoting.command import Command
+from impl.runtime.network import Address, Connection, Listener, Network
+
+_log = logging.getLogger(__name__)
+
+IDLE_S: Final = 120.0
+"""A connection on which nothing is read or written for that long is closed."""
+
+_SCAN_S: Final = 10.0
+
+
+class RemotingServer:
+    """A listener and its channels. At most `connections_max` at once; more are closed on arrival."""
+
+    def __init__(
+        self,
+        network: Network,
+        handle: Handler,
+        *,
+        limits: Limits | None = None,
+        connections_max: int = 10_000,
+        on_closed: Callable[[Channel], None] = lambda _: None,
+    ) -> None:
+        self._network = network
+        self._handle = handle
+        self._limits = limits or Limits()
+        self._connections_max = connections_max
+        self._on_closed = on_closed
+        self._channels: set[Channel] = set()
+        self._listener: Listener | None = None
+        self._idle_scan: asyncio.Task[None] | None = None
+
+    async def start(self, host: str, port: int) -> Address:
+        """Listen, and return the address, its port being the one chosen if `port` was 0. Raises OSError."""
+        self._listener = await self._network.listen(host, port, self._accept)
+        self._idle_scan = asyncio.create_task(self._close_idle())
+        return self._listener.address
+
+    async def stop(self, drain_s: float = 1.0) -> None:
+        """Accept no more, finish the requests being worked on within drain_s, close every connection."""
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        if self._idle_scan is not None:
+            self._idle_scan.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._idle_scan
+        await asyncio.gather(*(channel.drain(drain_s) for channel in self._channels))
+        for channel in list(self._channels):
+            channel.close()
+
+    def _accept(self, connection: Connection) -> Channel:
+        if len(self._channels) >= self._connections_max:
+            _log.warning("%d connections: refusing %s", len(self._channels), connection.remote)
+            connection.abort()
+            return Channel(connection, _ignore, self._limits)
+        channel = Channel(connection, self._handle, self._limits, self._forget)
+        self._channels.add(channel)
+        return channel
+
+    def _forget(self, channel: Channel) -> None:
+        self._channels.discard(channel)
+        self._on_closed(channel)
+
+    async def _close_idle(self) -> None:
+        while True:
+            await asyncio.sleep(_SCAN_S)
+            oldest_s = asyncio.get_running_loop().time() - IDLE_S
+            for channel in [channel for channel in self._channels if channel.active_at_s < oldest_s]:
+                channel.close()
+
+
+def _ignore(request: Command, channel: Channel) -> None:
+    """The handler of a connection that is being refused."""
