@@ -340,7 +340,7 @@ Recover == RecoverLog \/ TruncateQueues \/ Redispatch \/ Start
 
 Crash ==
     \/ ProcessCrash
-    \/ \E n \in 0..Len(log), torn \in BOOLEAN, kept \in [Queues -> 0..Len(log)] : OsCrash(n, torn, kept)
+    \/ \E n \in 0..Len(log), torn \in BOOLEAN, kept \in [Queues -> 0..Cardinality(Messages)] : OsCrash(n, torn, kept)
     \/ PowerLoss
 
 Next == Serve \/ Consume \/ Shutdown \/ Recover \/ Crash

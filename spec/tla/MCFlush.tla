@@ -13,7 +13,7 @@ MCPowerLoss == MayCrash /\ PowerLoss
 MCNext ==
     \/ Serve \/ Consume \/ Shutdown \/ Recover
     \/ MCProcessCrash
-    \/ \E n \in 0..Len(log), torn \in BOOLEAN, kept \in [Queues -> 0..Len(log)] : MCOsCrash(n, torn, kept)
+    \/ \E n \in 0..Len(log), torn \in BOOLEAN, kept \in [Queues -> 0..Cardinality(Messages)] : MCOsCrash(n, torn, kept)
     \/ MCPowerLoss
 
 MCInit == Init

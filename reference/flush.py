@@ -1,0 +1,624 @@
+"""How one broker keeps messages, action for action as in spec/tla/Flush.tla.
+
+Same order as there: records, state, the broker at work, the consumer, the ends of a broker's life, recovery,
+safety. What the TLA+ module abstracts away is abstracted away here too. Positions in the log count from 1, as
+in TLA+; queue offsets count from 0.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+from reference.model import Action, Model, Parameters
+
+SYNC_FLUSH: Final = "SYNC_FLUSH"
+ASYNC_FLUSH: Final = "ASYNC_FLUSH"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    messages: tuple[str, ...] = ("m1", "m2")
+    queues: tuple[str, ...] = ("q0",)
+    flush_modes: tuple[str, ...] = (SYNC_FLUSH, ASYNC_FLUSH)
+    crashes_max: int | None = 1
+    """Process and system crashes together, as MCFlush bounds them; None for no bound."""
+
+
+# Records
+
+
+class Record(NamedTuple):
+    message: str
+    queue: str
+    offset: int
+
+
+TORN: Final = Record("torn", "torn", 0)
+"""What a crash may leave of the record that was being written out."""
+
+
+# State
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Tuples by queue and by message are in the order of the configuration."""
+
+    mode: str
+    phase: str  # running | down | log_recovered | dispatching
+    log: tuple[Record, ...]  # as a reader of the files sees it: page cache over disk
+    flushed: int  # durable records
+    queue: tuple[tuple[int, ...], ...]  # by queue: positions in the log
+    queue_flushed: tuple[int, ...]  # by queue: durable entries
+    checkpoint: int  # queue entries of the log up to here are durable
+    abort: bool  # the abort file is there
+    persisted: tuple[int, ...]  # by queue: consumer offsets in their file
+    dispatched: int  # memory: the dispatcher has been through so much of the log
+    next_offset: tuple[int, ...]  # memory, by queue
+    committed: tuple[int, ...]  # memory, by queue: consumer offsets
+    answer: tuple[str, ...]  # by message: unsent | waiting | SEND_OK | FLUSH_DISK_TIMEOUT | unknown
+    seen: tuple[tuple[str, ...], ...]  # by queue: what the consumer was delivered
+    appended: tuple[Record, ...]  # history: the log before the last crash
+    process_crashes: int  # history
+    system_crashes: int  # history
+
+
+def initial(config: Config) -> tuple[State, ...]:
+    """Init: one state for each flush mode."""
+    zero = (0,) * len(config.queues)
+    none: tuple[tuple[Any, ...], ...] = ((),) * len(config.queues)
+    return tuple(
+        State(
+            mode=mode,
+            phase="running",
+            log=(),
+            flushed=0,
+            queue=none,
+            queue_flushed=zero,
+            checkpoint=0,
+            abort=True,
+            persisted=zero,
+            dispatched=0,
+            next_offset=zero,
+            committed=zero,
+            answer=("unsent",) * len(config.messages),
+            seen=none,
+            appended=(),
+            process_crashes=0,
+            system_crashes=0,
+        )
+        for mode in config.flush_modes
+    )
+
+
+def _with(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
+    return (*values[:index], value, *values[index + 1 :])
+
+
+# The broker at work, in the order of a message's life
+
+
+def position(state: State, message: str) -> int:
+    """Where a message of the log is, from 1. StopIteration when it is not there."""
+    return next(i for i, record in enumerate(state.log, start=1) if record.message == message)
+
+
+def append_record(config: Config, state: State, message: str, queue: str) -> State | None:
+    """AppendRecord: the record is in the page cache; its offset in the queue is taken."""
+    m, q = config.messages.index(message), config.queues.index(queue)
+    if state.phase != "running" or state.answer[m] != "unsent":
+        return None
+    log = (*state.log, Record(message, queue, state.next_offset[q]))
+    return replace(
+        state,
+        log=log,
+        appended=log,
+        next_offset=_with(state.next_offset, q, state.next_offset[q] + 1),
+        answer=_with(state.answer, m, "waiting"),
+    )
+
+
+def flush_log(_config: Config, state: State, length: int) -> State | None:
+    """FlushLog: an fsync returns that began when the log was `length` records long."""
+    if state.phase != "running" or not state.flushed < length <= len(state.log):
+        return None
+    return replace(state, flushed=length)
+
+
+def may_answer(state: State, message: str) -> bool:
+    """MayAnswer: under SYNC_FLUSH an answer waits for the fsync that covers its message."""
+    return state.mode != SYNC_FLUSH or position(state, message) <= state.flushed
+
+
+def answer_ok(config: Config, state: State, message: str) -> State | None:
+    """AnswerOk"""
+    m = config.messages.index(message)
+    if state.phase != "running" or state.answer[m] != "waiting" or not may_answer(state, message):
+        return None
+    return replace(state, answer=_with(state.answer, m, "SEND_OK"))
+
+
+def answer_timeout(config: Config, state: State, message: str) -> State | None:
+    """AnswerTimeout: the fsync took longer than syncFlushTimeout; the record stays."""
+    m = config.messages.index(message)
+    if state.phase != "running" or state.answer[m] != "waiting":
+        return None
+    if state.mode != SYNC_FLUSH or position(state, message) <= state.flushed:
+        return None
+    return replace(state, answer=_with(state.answer, m, "FLUSH_DISK_TIMEOUT"))
+
+
+def dispatch_limit(state: State) -> int:
+    """DispatchLimit: under SYNC_FLUSH nobody sees a record that a crash could take back."""
+    return state.flushed if state.mode == SYNC_FLUSH else len(state.log)
+
+
+def dispatch(config: Config, state: State) -> State | None:
+    """Dispatch: the next record of the log gets its entry in its consume queue."""
+    if state.phase != "running" or state.dispatched >= dispatch_limit(state):
+        return None
+    q = config.queues.index(state.log[state.dispatched].queue)
+    return replace(
+        state,
+        queue=_with(state.queue, q, (*state.queue[q], state.dispatched + 1)),
+        dispatched=state.dispatched + 1,
+    )
+
+
+def flush_queues(_config: Config, state: State) -> State | None:
+    """FlushQueues"""
+    lengths = tuple(map(len, state.queue))
+    if state.phase != "running" or state.queue_flushed == lengths:
+        return None
+    return replace(state, queue_flushed=lengths)
+
+
+def durable_position(state: State) -> int:
+    """DurablePosition: everything of the log up to here is durable, and so are its queue entries."""
+    limit = min(state.flushed, state.dispatched)
+    for entries, flushed in zip(state.queue, state.queue_flushed, strict=True):
+        if flushed < len(entries):
+            limit = min(limit, entries[flushed] - 1)
+    return limit
+
+
+def write_checkpoint(_config: Config, state: State) -> State | None:
+    """WriteCheckpoint"""
+    if state.phase != "running" or durable_position(state) <= state.checkpoint:
+        return None
+    return replace(state, checkpoint=durable_position(state))
+
+
+# The consumer
+
+
+def deliver(config: Config, state: State, queue: str) -> State | None:
+    """Deliver: a pull returns the record at the consumer's next offset."""
+    q = config.queues.index(queue)
+    seen, entries = state.seen[q], state.queue[q]
+    if state.phase != "running" or len(seen) >= len(entries):
+        return None
+    message = state.log[entries[len(seen)] - 1].message
+    return replace(state, seen=_with(state.seen, q, (*seen, message)))
+
+
+def correct_offset(config: Config, state: State, queue: str) -> State | None:
+    """CorrectOffset: a pull beyond the end of the queue; the consumer goes back to the end."""
+    q = config.queues.index(queue)
+    end = len(state.queue[q])
+    if state.phase != "running" or len(state.seen[q]) <= end:
+        return None
+    return replace(
+        state,
+        seen=_with(state.seen, q, state.seen[q][:end]),
+        committed=_with(state.committed, q, end),
+    )
+
+
+def commit_offset(config: Config, state: State, queue: str) -> State | None:
+    """CommitOffset"""
+    q = config.queues.index(queue)
+    if state.phase != "running" or state.committed[q] >= len(state.seen[q]):
+        return None
+    return replace(state, committed=_with(state.committed, q, len(state.seen[q])))
+
+
+def persist_offsets(_config: Config, state: State) -> State | None:
+    """PersistOffsets"""
+    if state.phase != "running" or state.persisted == state.committed:
+        return None
+    return replace(state, persisted=state.committed)
+
+
+# Ends of a broker's life
+
+
+def _lose_memory(state: State) -> State:
+    """LoseMemory: the process is gone; whoever waited knows nothing."""
+    return replace(
+        state,
+        phase="down",
+        dispatched=0,
+        next_offset=(0,) * len(state.next_offset),
+        committed=state.persisted,
+        answer=tuple("unknown" if answer == "waiting" else answer for answer in state.answer),
+    )
+
+
+def shutdown(_config: Config, state: State) -> State | None:
+    """Shutdown: the last step of a clean exit; everything is durable, the abort file is deleted."""
+    end = len(state.log)
+    if state.phase != "running" or "waiting" in state.answer:
+        return None
+    if not state.flushed == state.dispatched == state.checkpoint == end:
+        return None
+    if state.queue_flushed != tuple(map(len, state.queue)) or state.persisted != state.committed:
+        return None
+    return replace(state, phase="down", abort=False, dispatched=0, next_offset=(0,) * len(state.next_offset))
+
+
+def _may_crash(config: Config, state: State) -> bool:
+    return config.crashes_max is None or state.process_crashes + state.system_crashes < config.crashes_max
+
+
+def process_crash(config: Config, state: State) -> State | None:
+    """ProcessCrash: SIGKILL; the page cache lives on."""
+    if state.phase == "down" or not _may_crash(config, state):
+        return None
+    return replace(_lose_memory(state), process_crashes=state.process_crashes + 1)
+
+
+def _system_crash(state: State, length: int, torn: bool, kept: tuple[int, ...]) -> State:
+    """SystemCrash: the files keep `length` records, perhaps a torn one, and `kept` entries of each queue."""
+    return replace(
+        _lose_memory(state),
+        log=state.log[:length] + ((TORN,) if torn else ()),
+        queue=tuple(entries[:k] for entries, k in zip(state.queue, kept, strict=True)),
+        system_crashes=state.system_crashes + 1,
+    )
+
+
+def os_crash(config: Config, state: State, length: int, torn: bool, kept: tuple[int, ...]) -> State | None:
+    """OsCrash: at any time; any part of the page cache may have been written out."""
+    if not _may_crash(config, state) or not state.flushed <= length <= len(state.log):
+        return None
+    if torn and length == len(state.log):
+        return None
+    for k, flushed, entries in zip(kept, state.queue_flushed, state.queue, strict=True):
+        if not flushed <= k <= len(entries):
+            return None
+    return _system_crash(state, length, torn, kept)
+
+
+def power_loss(config: Config, state: State) -> State | None:
+    """PowerLoss: at any time; nothing of the page cache is left."""
+    if not _may_crash(config, state):
+        return None
+    return _system_crash(state, state.flushed, False, state.queue_flushed)
+
+
+# Recovery; a crash may fall between any two steps, and it begins anew
+
+
+def whole_log(state: State) -> tuple[Record, ...]:
+    """WholeLog"""
+    return tuple(record for record in state.log if record != TORN)
+
+
+def last_queued(state: State, q: int) -> int:
+    """LastQueued: of queue number `q`; 0 when it is empty."""
+    return state.queue[q][-1] if state.queue[q] else 0
+
+
+def dispatch_from(state: State) -> int:
+    """DispatchFrom: from where queue entries may be missing."""
+    if state.abort:
+        return state.checkpoint
+    return max(last_queued(state, q) for q in range(len(state.queue)))
+
+
+def recover_log(_config: Config, state: State) -> State | None:
+    """RecoverLog: the torn record is cut off; what is left is synced before it counts as flushed."""
+    if state.phase != "down":
+        return None
+    log = whole_log(state)
+    return replace(
+        state,
+        phase="log_recovered",
+        log=log,
+        flushed=len(log),
+        dispatched=min(dispatch_from(state), len(log)),
+    )
+
+
+def truncate_queues(_config: Config, state: State) -> State | None:
+    """TruncateQueues: entries that point beyond the log are cut off."""
+    if state.phase != "log_recovered":
+        return None
+    queue = tuple(tuple(p for p in entries if p <= len(state.log)) for entries in state.queue)
+    return replace(
+        state,
+        phase="dispatching",
+        queue=queue,
+        queue_flushed=tuple(
+            min(flushed, len(entries)) for flushed, entries in zip(state.queue_flushed, queue, strict=True)
+        ),
+    )
+
+
+def redispatch(config: Config, state: State) -> State | None:
+    """Redispatch: one record more; an entry that is there already is not written twice."""
+    if state.phase != "dispatching" or state.dispatched >= len(state.log):
+        return None
+    p = state.dispatched + 1
+    q = config.queues.index(state.log[p - 1].queue)
+    queue = state.queue
+    if p > last_queued(state, q):
+        queue = _with(queue, q, (*queue[q], p))
+    return replace(state, queue=queue, dispatched=p)
+
+
+def start(_config: Config, state: State) -> State | None:
+    """Start: the table of next offsets is rebuilt, the abort file is written, the broker serves."""
+    if state.phase != "dispatching" or state.dispatched != len(state.log):
+        return None
+    return replace(
+        state,
+        phase="running",
+        abort=True,
+        next_offset=tuple(map(len, state.queue)),
+        appended=state.log,
+    )
+
+
+# The whole
+
+
+def _each_message(config: Config) -> Iterator[Parameters]:
+    return ((m,) for m in config.messages)
+
+
+def _each_queue(config: Config) -> Iterator[Parameters]:
+    return ((q,) for q in config.queues)
+
+
+def _each_length(config: Config) -> Iterator[Parameters]:
+    return ((n,) for n in range(1, len(config.messages) + 1))
+
+
+def _once(_config: Config) -> Iterator[Parameters]:
+    return iter(((),))
+
+
+def _each_image(config: Config) -> Iterator[Parameters]:
+    lengths = range(len(config.messages) + 1)
+    kepts = product(lengths, repeat=len(config.queues))
+    return product(lengths, (False, True), kepts)
+
+
+ACTIONS: Final = {
+    action.name: action
+    for action in (
+        Action("AppendRecord", append_record, lambda c: product(c.messages, c.queues)),
+        Action("FlushLog", flush_log, _each_length),
+        Action("AnswerOk", answer_ok, _each_message),
+        Action("AnswerTimeout", answer_timeout, _each_message),
+        Action("Dispatch", dispatch, _once),
+        Action("FlushQueues", flush_queues, _once),
+        Action("WriteCheckpoint", write_checkpoint, _once),
+        Action("Deliver", deliver, _each_queue),
+        Action("CorrectOffset", correct_offset, _each_queue),
+        Action("CommitOffset", commit_offset, _each_queue),
+        Action("PersistOffsets", persist_offsets, _once),
+        Action("Shutdown", shutdown, _once),
+        Action("ProcessCrash", process_crash, _once),
+        Action("OsCrash", os_crash, _each_image),
+        Action("PowerLoss", power_loss, _once),
+        Action("RecoverLog", recover_log, _once),
+        Action("TruncateQueues", truncate_queues, _once),
+        Action("Redispatch", redispatch, _once),
+        Action("Start", start, _once),
+    )
+}
+
+
+# Safety
+
+
+def _answered(config: Config, state: State, status: str) -> Iterator[str]:
+    return (m for m, answer in zip(config.messages, state.answer, strict=True) if answer == status)
+
+
+def _in_log(state: State, message: str, length: int) -> bool:
+    return any(record.message == message for record in state.log[:length])
+
+
+def queue_records(state: State, queue: str) -> list[Record]:
+    """QueueRecords: the records of one queue, in log order."""
+    return [record for record in state.log if record.queue == queue]
+
+
+def promised(state: State) -> bool:
+    """Promised: under ASYNC_FLUSH nothing once the system has gone down."""
+    return state.mode == SYNC_FLUSH or state.system_crashes == 0
+
+
+def sync_acked_durable(config: Config, state: State) -> bool:
+    """FLUSH-1 SyncAckedDurable"""
+    if state.mode != SYNC_FLUSH:
+        return True
+    return all(_in_log(state, m, state.flushed) for m in _answered(config, state, "SEND_OK"))
+
+
+def async_acked_survives_process_crash(config: Config, state: State) -> bool:
+    """FLUSH-2 AsyncAckedSurvivesProcessCrash"""
+    if state.mode != ASYNC_FLUSH or state.system_crashes:
+        return True
+    return all(_in_log(state, m, len(state.log)) for m in _answered(config, state, "SEND_OK"))
+
+
+def queue_points_into_log(config: Config, state: State) -> bool:
+    """FLUSH-3 QueuePointsIntoLog"""
+    if state.phase != "running":
+        return True
+    return all(
+        1 <= p <= len(state.log) and state.log[p - 1][1:] == (name, offset)
+        for name, entries in zip(config.queues, state.queue, strict=True)
+        for offset, p in enumerate(entries)
+    )
+
+
+def queue_offsets_dense(config: Config, state: State) -> bool:
+    """FLUSH-4 QueueOffsetsDense"""
+    if state.phase != "running":
+        return True
+    return all(
+        [record.offset for record in queue_records(state, name)] == list(range(next_offset))
+        for name, next_offset in zip(config.queues, state.next_offset, strict=True)
+    )
+
+
+def recovered_prefix(_config: Config, state: State) -> bool:
+    """FLUSH-5 RecoveredPrefix"""
+    log = whole_log(state) if state.phase == "down" else state.log
+    return log == state.appended[: len(log)]
+
+
+def index_rebuildable(config: Config, state: State) -> bool:
+    """FLUSH-6 IndexRebuildable"""
+    if state.phase != "running":
+        return True
+    return all(
+        entries
+        == tuple(p for p, record in enumerate(state.log[: state.dispatched], start=1) if record.queue == name)
+        for name, entries in zip(config.queues, state.queue, strict=True)
+    )
+
+
+def no_acked_lost(config: Config, state: State) -> bool:
+    """DELIV-1 NoAckedLost: it is there, and no consumer has passed it by."""
+    if state.phase != "running" or not promised(state):
+        return True
+    records = {record.message: record for record in state.log}
+    for message in _answered(config, state, "SEND_OK"):
+        if message not in records:
+            return False
+        record = records[message]
+        seen = state.seen[config.queues.index(record.queue)]
+        if len(seen) > record.offset and seen[record.offset] != message:
+            return False
+    return True
+
+
+def no_phantom(config: Config, state: State) -> bool:
+    """DELIV-2 NoPhantom"""
+    sent = set(config.messages) - set(_answered(config, state, "unsent"))
+    return all(message in sent for seen in state.seen for message in seen)
+
+
+def queue_order(config: Config, state: State) -> bool:
+    """DELIV-4 QueueOrder: what the consumer saw is the queue, in the queue's order."""
+    if state.phase != "running" or not promised(state):
+        return True
+    for name, seen in zip(config.queues, state.seen, strict=True):
+        records = queue_records(state, name)
+        if tuple(record.message for record in records[: len(seen)]) != seen:
+            return False
+    return True
+
+
+def offset_monotone(_config: Config, before: State, action: str, after: State) -> bool:
+    """DELIV-5 OffsetMonotone: within one life of the broker, but for a correction."""
+    if before.phase != "running" or after.phase != "running" or action == "CorrectOffset":
+        return True
+    return all(b <= a for b, a in zip(before.committed, after.committed, strict=True))
+
+
+INVARIANTS: Final = {
+    "SyncAckedDurable": sync_acked_durable,
+    "AsyncAckedSurvivesProcessCrash": async_acked_survives_process_crash,
+    "QueuePointsIntoLog": queue_points_into_log,
+    "QueueOffsetsDense": queue_offsets_dense,
+    "RecoveredPrefix": recovered_prefix,
+    "IndexRebuildable": index_rebuildable,
+    "NoAckedLost": no_acked_lost,
+    "NoPhantom": no_phantom,
+    "QueueOrder": queue_order,
+}
+
+STEP_INVARIANTS: Final = {"OffsetMonotone": offset_monotone}
+
+
+# The same thing in TLC's words
+
+
+def from_constants(constants: Mapping[str, Any]) -> Config:
+    """The configuration that a cfg file's constants say; sets are put in order."""
+    return Config(
+        messages=tuple(sorted(constants["Messages"])),
+        queues=tuple(sorted(constants["Queues"])),
+        flush_modes=tuple(sorted(constants["FlushModes"])),
+        crashes_max=constants["MaxCrashes"],
+    )
+
+
+def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
+    """A state as TLC prints it: records and functions are mappings, sequences are tuples."""
+
+    def log(name: str) -> tuple[Record, ...]:
+        return tuple(Record(r["message"], r["queue"], r["offset"]) for r in variables[name])
+
+    def by_queue(name: str) -> tuple[Any, ...]:
+        return tuple(variables[name][q] for q in config.queues)
+
+    return State(
+        mode=variables["mode"],
+        phase=variables["phase"],
+        log=log("log"),
+        flushed=variables["flushed"],
+        queue=by_queue("queue"),
+        queue_flushed=by_queue("queueFlushed"),
+        checkpoint=variables["checkpoint"],
+        abort=variables["abort"],
+        persisted=by_queue("persisted"),
+        dispatched=variables["dispatched"],
+        next_offset=by_queue("nextOffset"),
+        committed=by_queue("committed"),
+        answer=tuple(variables["answer"][m] for m in config.messages),
+        seen=by_queue("seen"),
+        appended=log("appended"),
+        process_crashes=variables["crashes"]["process"],
+        system_crashes=variables["crashes"]["system"],
+    )
+
+
+def operator(config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
+    """An action as MCFlush's operator and its arguments in TLA+ syntax."""
+    bounded = name in ("ProcessCrash", "OsCrash", "PowerLoss")
+    return f"MC{name}" if bounded else name, tuple(_tla(config, value) for value in parameters)
+
+
+def _tla(config: Config, value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).upper()
+        case int():
+            return str(value)
+        case str():
+            return f'"{value}"'
+        case tuple():  # by queue
+            return "[" + ", ".join(f"{q} |-> {v}" for q, v in zip(config.queues, value, strict=True)) + "]"
+    raise TypeError(f"no TLA+ for {value!r}")
+
+
+MODEL: Final = Model(
+    name="Flush",
+    initial=initial,
+    actions=ACTIONS,
+    invariants=INVARIANTS,
+    step_invariants=STEP_INVARIANTS,
+    from_constants=from_constants,
+    from_tla=from_tla,
+    operator=operator,
+)

@@ -1,0 +1,50 @@
+"""What a reference model offers to the explorer, to the comparison with TLC, and to the conformance suite."""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+ConfigT = TypeVar("ConfigT")
+StateT = TypeVar("StateT", bound=Hashable)
+
+Parameters = tuple[Any, ...]
+"""What an action is applied to, e.g. ("m1", "q0"); hashable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action(Generic[ConfigT, StateT]):
+    """One action, named as in the TLA+ module."""
+
+    name: str
+    apply: Callable[..., StateT | None]
+    """(config, state, *parameters) to the next state, or None where the action is disabled."""
+    domain: Callable[[ConfigT], Iterable[Parameters]]
+    """All parameters that the configuration allows, enabled or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model(Generic[ConfigT, StateT]):
+    """A pure state machine; functions only, so that it can be explored, driven and compared."""
+
+    name: str
+    """Of the TLA+ module."""
+    initial: Callable[[ConfigT], tuple[StateT, ...]]
+    actions: Mapping[str, Action[ConfigT, StateT]]
+    invariants: Mapping[str, Callable[[ConfigT, StateT], bool]]
+    """Catalogue name to a predicate of one state."""
+    step_invariants: Mapping[str, Callable[[ConfigT, StateT, str, StateT], bool]]
+    """Catalogue name to a predicate of a step: (config, before, action name, after)."""
+    from_constants: Callable[[Mapping[str, Any]], ConfigT]
+    """The configuration that a TLC configuration file's constants say."""
+    from_tla: Callable[[ConfigT, Mapping[str, Any]], StateT]
+    """A state as TLC prints it, variable by variable, as a State."""
+    operator: Callable[[ConfigT, str, Parameters], tuple[str, tuple[str, ...]]]
+    """An action and its parameters as the TLA+ operator and its arguments in TLA+ syntax."""
+
+    def steps(self, config: ConfigT, state: StateT) -> Iterator[tuple[str, Parameters, StateT]]:
+        """Every enabled action of the state: (name, parameters, next state)."""
+        for name, action in self.actions.items():
+            for parameters in action.domain(config):
+                after = action.apply(config, state, *parameters)
+                if after is not None:
+                    yield name, parameters, after
