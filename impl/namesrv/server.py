@@ -8,7 +8,7 @@ from impl.event_log import EventLog
 from impl.namesrv.registration import read_topics
 from impl.namesrv.route_table import BrokerKey, LiveBroker, RouteTable
 from impl.remoting import headers, java_json
-from impl.remoting.channel import Channel, Reply
+from impl.remoting.channel import Channel, Handler, Reply
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.dispatch import RefusedError, handler
@@ -44,7 +44,7 @@ class NameServer:
         self._config = config
         self._events = events
         self._table = RouteTable()
-        processors = {
+        processors: dict[int, Handler] = {
             RequestCode.REGISTER_BROKER: self._register,
             RequestCode.UNREGISTER_BROKER: self._unregister,
             RequestCode.BROKER_HEARTBEAT: self._heartbeat,

@@ -97,6 +97,6 @@ class RemotingClient:
 
 
 def _look_at_outcome(task: asyncio.Task[Channel]) -> None:
-    """A connection attempt may fail after everybody who waited for it has given up; asyncio would complain."""
+    """An attempt may fail after everybody who waited for it has given up; asyncio would complain."""
     if not task.cancelled():
         task.exception()
