@@ -1,0 +1,206 @@
+"""The state graph of a model, with the parameters of every action, in an order that depends on content alone.
+
+TLC labels edges with an action's name, without parameters. The way around: a generated module names each
+ground action (`Ground_3 == TRUE /\\ Flush(2)`; without the `TRUE /\\` TLC would print `Flush`), and `Next`
+is their disjunction. That module also lets TLC check that no step of the base model was forgotten.
+"""
+
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from spec.tlc import config, values
+from spec.tlc.errors import Reason, TlcError
+from spec.tlc.run import Job, Outcome, run
+from spec.tlc.toolbox import Toolbox
+from spec.tlc.values import State, Value, parse_state
+
+Label = tuple[str, tuple[Value, ...]]
+"""An action's name and its parameters."""
+Edge = tuple[int, Label, int]
+"""Source, label, target; source and target are indexes into `Graph.states`."""
+
+_NODE: Final = re.compile(r'^(-?\d+) \[label="((?:[^"\\]|\\.)*)"(,style = filled)?', re.MULTILINE)
+_EDGE: Final = re.compile(r'^(-?\d+) -> (-?\d+) \[label="(\w*)"', re.MULTILINE)
+_ESCAPE: Final = re.compile(r"\\(.)")
+_IDENTIFIER: Final = re.compile(r'"(?:[^"\\]|\\.)*"|([A-Za-z_]\w*)')
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    states: tuple[State, ...]
+    """Sorted by content."""
+    initial: frozenset[int]
+    edges: frozenset[Edge]
+
+    def enabled(self, state: int) -> frozenset[Label]:
+        """The labels that leave a state. Slow for many states: use `successors` there."""
+        return frozenset(label for source, label, _ in self.edges if source == state)
+
+    def successors(self) -> dict[int, list[tuple[Label, int]]]:
+        """State to its labelled targets; every state has an entry."""
+        table: dict[int, list[tuple[Label, int]]] = {index: [] for index in range(len(self.states))}
+        for source, label, target in self.edges:
+            table[source].append((label, target))
+        return table
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A generated module whose every action is ground, and what its names stand for."""
+
+    module: str
+    source: str
+    config: config.Config
+    labels: Mapping[str, Label]
+    init: str
+
+
+def ground(
+    base: str, config_text: str, actions: Mapping[str, Iterable[tuple[str, ...]]], init: str = "Init"
+) -> Ground:
+    """The module that names each ground action of `base`.
+
+    `actions` maps an action's name to its parameter tuples, each parameter a TLA+ literal (`"m1"` with its
+    quotes, `2`, `n1`); an action without parameters has the one tuple `()`. Constants and constraints are
+    those of `config_text`, `init` counts where that text has no INIT.
+    """
+    base_config = config.parse(config_text)
+    labels: dict[str, Label] = {}
+    definitions: list[str] = []
+    mentioned: set[str] = set()
+    for action, tuples in actions.items():
+        for parameters in tuples:
+            name = f"Ground_{len(labels)}"
+            labels[name] = (action, tuple(map(values.parse, parameters)))
+            arguments = f"({', '.join(parameters)})" if parameters else ""
+            definitions.append(f"{name} == TRUE /\\ {action}{arguments}")
+            mentioned |= {word for text in parameters for word in _IDENTIFIER.findall(text) if word}
+    # A model value is a word of the configuration; the module may use it once it is a constant.
+    declared = sorted(mentioned & base_config.model_values())
+    module = f"{base}Ground"
+    source = [f"---- MODULE {module} ----", f"EXTENDS {base}"]
+    source += [f"CONSTANTS {', '.join(declared)}"] if declared else []
+    source += [*definitions, "GroundNext ==", *(f"    \\/ {name}" for name in labels), "===="]
+    start = (base_config.names("INIT") or (init,))[0]
+    ground_config = base_config.behaviour(start, "GroundNext")
+    for name in declared:
+        ground_config = ground_config.with_section("CONSTANT", f"{name} = {name}")
+    return Ground(module, "\n".join(source) + "\n", ground_config, labels, start)
+
+
+def dump_ground(
+    base: str,
+    config_text: str,
+    actions: Mapping[str, Iterable[tuple[str, ...]]],
+    libraries: tuple[Path, ...],
+    *,
+    init: str = "Init",
+    seconds_max: float = 600,
+    heap_mib: int = 2048,
+    toolbox: Toolbox | None = None,
+) -> Graph:
+    """The labelled state graph of `base` under the constants of `config_text`; see `ground`.
+
+    Raises:
+        TlcError: TLC gave no verdict.
+    """
+    made = ground(base, config_text, actions, init)
+    with tempfile.TemporaryDirectory(prefix="mqproof-graph-") as name:
+        dot = Path(name) / "graph.dot"
+        job = Job(
+            made.module,
+            made.config.text(),
+            libraries,
+            {made.module: made.source},
+            dump=dot,
+            seconds_max=seconds_max,
+            heap_mib=heap_mib,
+        )
+        outcome = run(job, toolbox)
+        graph = read_dot(dot.read_text(encoding="utf-8"), made.labels)
+    if len(graph.states) != outcome.distinct:
+        raise TlcError(
+            Reason.CRASH,
+            f"TLC: dumped {len(graph.states)} states, but counted {outcome.distinct}",
+            outcome.text,
+        )
+    return graph
+
+
+def check_ground_is_complete(
+    base: str,
+    config_text: str,
+    actions: Mapping[str, Iterable[tuple[str, ...]]],
+    libraries: tuple[Path, ...],
+    *,
+    next_name: str,
+    variables: str = "vars",
+    init: str = "Init",
+    seconds_max: float = 600,
+    toolbox: Toolbox | None = None,
+) -> Outcome:
+    """Asks TLC whether every step of `base`'s `next_name` is one of the ground actions.
+
+    The outcome is VIOLATED, with a trace that ends in the forgotten step, when the table lacks one.
+
+    Raises:
+        TlcError: TLC gave no verdict.
+    """
+    made = ground(base, config_text, actions, init)
+    question = [
+        f"GroundSpec == {made.init} /\\ [][{next_name}]_{variables}",
+        f"GroundCovers == [][GroundNext]_{variables}",
+        "====",
+    ]
+    source = made.source.removesuffix("====\n") + "\n".join(question) + "\n"
+    asked = made.config.without("INIT", "NEXT").specified("GroundSpec").asking("GroundCovers", "PROPERTY")
+    job = Job(made.module, asked.text(), libraries, {made.module: source}, seconds_max=seconds_max)
+    return run(job, toolbox)
+
+
+def read_dot(text: str, labels: Mapping[str, Label] | None = None) -> Graph:
+    """The graph in the text of a `-dump dot,actionlabels` of a run without liveness properties.
+
+    Edge labels are looked up in `labels`; without it an edge carries TLC's action name and no parameters.
+
+    Raises:
+        TlcError: the text is cut or holds no state (Reason.CRASH).
+    """
+    nodes = _NODE.findall(text)
+    if not nodes or not text.rstrip().endswith("}"):
+        raise TlcError(Reason.CRASH, "TLC: the state graph was not written to its end")
+    by_id = {node: parse_state(_ESCAPE.sub(_unescape, label)) for node, label, _ in nodes}
+    states = sorted(by_id.values(), key=_order)
+    index = {state: position for position, state in enumerate(states)}
+    position_of = {node: index[state] for node, state in by_id.items()}
+    named: Mapping[str, Label] = labels if labels is not None else _Names()
+    return Graph(
+        states=tuple(states),
+        initial=frozenset(position_of[node] for node, _, filled in nodes if filled),
+        edges=frozenset(
+            (position_of[source], named[label], position_of[target])
+            for source, target, label in _EDGE.findall(text)
+        ),
+    )
+
+
+class _Names(dict[str, Label]):
+    def __missing__(self, name: str) -> Label:
+        return (name, ())
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return "\n" if match[1] == "n" else match[1]
+
+
+def _order(state: State) -> tuple[str, ...]:
+    return tuple(_show(state[name]) for name in sorted(state, key=str))
+
+
+# A value occurs in many states.
+_show = lru_cache(maxsize=1 << 17)(values.show)

