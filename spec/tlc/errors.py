@@ -38,6 +38,7 @@ class TlcError(RuntimeError):
 
 
 _EXIT_ON_OUT_OF_MEMORY: Final = 3
+_EXIT_ON_PARSE_FAILURE: Final = 150
 _PLACE: Final = re.compile(r"line (\d+), col(?:umn)? (\d+)", re.IGNORECASE)
 _NESTED_PLACE: Final = re.compile(r"^\d+\. Line (\d+), column (\d+) .* in (\w+)", re.MULTILINE)
 _UNDEFINED: Final = re.compile(r"line (\d+), col (\d+) to [^\n]* of module (\w+)\s+(.+?)\n\s*\n", re.DOTALL)
@@ -60,8 +61,8 @@ def _diagnose(read: Output, exit_code: int) -> tuple[Reason, str]:
         or (exit_code == _EXIT_ON_OUT_OF_MEMORY and "OutOfMemory" in read.loose)
     ):
         return Reason.MEMORY, "the heap is too small for this model; give it more or bound the model"
-    if read.of(output.PARSE_FAILED):
-        return Reason.PARSE, _parse_failure(read.loose)
+    if read.of(output.PARSE_FAILED) or exit_code == _EXIT_ON_PARSE_FAILURE:
+        return Reason.PARSE, _parse_failure(read.loose + said)
     if found := read.of(*output.ASSUMPTION):
         return Reason.ASSUMPTION, _one_line(found[0].text)
     if found := read.of(*output.CONFIG_ERRORS):

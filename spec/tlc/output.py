@@ -24,6 +24,7 @@ GENERAL: Final = 1000
 INVARIANT: Final = (2107, 2110)
 """Violated by an initial state, by a later one."""
 ACTION_PROPERTY: Final = (2108, 2112)
+_BY_INITIAL_STATE: Final = (2107, 2108)
 TEMPORAL: Final = 2116
 DEADLOCK: Final = 2114
 SUCCESS: Final = 2193
@@ -103,7 +104,16 @@ class Output:
     def trace(self) -> Trace | None:
         """The counterexample, or None when there is none."""
         wanted = (_STATE, _STUTTERING, _BACK)
-        return _trace([message for message in self.messages if message.code in wanted])
+        found = _trace([message for message in self.messages if message.code in wanted])
+        return found or self._initial_state()
+
+    def _initial_state(self) -> Trace | None:
+        """A violation by an initial state comes without a trace, the state inside the message."""
+        for message in self.of(*_BY_INITIAL_STATE):
+            _, _, state = message.text.partition(":\n")
+            if state.strip():
+                return Trace((Step(1, "", parse_state(state)),))
+        return None
 
 
 def read(text: str) -> Output:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 
 class ValueSyntaxError(ValueError):
@@ -38,8 +38,9 @@ class Function(Mapping["Value", "Value"]):
 
     __slots__ = ("_hash", "_items")
 
-    def __init__(self, items: Mapping["Value", "Value"]) -> None:
-        self._items = dict(items)
+    # Any for the keys: Mapping is invariant in them, and a dict with str keys should do.
+    def __init__(self, items: Mapping[Any, "Value"]) -> None:
+        self._items: dict[Value, Value] = dict(items)
         self._hash: int | None = None
 
     def __getitem__(self, key: "Value") -> "Value":

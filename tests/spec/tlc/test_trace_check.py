@@ -1,0 +1,59 @@
+"""Goal: TLC accepts exactly the traces that the model explains. Method: a trace module for Counter."""
+
+from pathlib import Path
+
+import pytest
+
+from spec.tlc.errors import TlcError
+from spec.tlc.trace_check import TraceCheckError, TraceVerdict, check_traces
+from tests.spec.tlc.counter import CONFIG, LIBRARIES, TLA
+
+TAKE: dict[str, object] = {"kind": "take"}
+ADD_1: dict[str, object] = {"kind": "add", "by": 1}
+ADD_2: dict[str, object] = {"kind": "add", "by": 2}
+PLANTED = [ADD_1]
+
+
+def test_each_trace_gets_the_longest_prefix_that_the_model_explains() -> None:
+    traces = [[TAKE, ADD_2, TAKE], [TAKE, ADD_2, ADD_1, TAKE], [TAKE] * 30, [ADD_1, TAKE]]
+    outcome = check_traces("TraceCounter", CONFIG, traces, PLANTED, LIBRARIES)
+    assert outcome.verdicts == (
+        TraceVerdict(3, 3),
+        TraceVerdict(4, 2),
+        TraceVerdict(30, 30),
+        TraceVerdict(2, 0),
+    )
+    assert [verdict.accepted for verdict in outcome.verdicts] == [True, False, True, False]
+
+
+def test_a_choice_among_behaviours_is_tried_out_to_its_end() -> None:
+    # Who took the lock is not told: four adds of 1 fit only when both nodes had it.
+    outcome = check_traces(
+        "TraceCounter", CONFIG, [[TAKE, ADD_1, ADD_1, TAKE, ADD_1, ADD_1]], PLANTED, LIBRARIES
+    )
+    assert outcome.verdicts[0].accepted
+
+
+def test_a_module_that_accepts_the_planted_trace_is_not_believed() -> None:
+    with pytest.raises(TraceCheckError, match="accepted the planted trace"):
+        check_traces("TraceCounter", CONFIG, [[TAKE]], [TAKE, ADD_1], LIBRARIES)
+
+
+@pytest.mark.parametrize(
+    ("traces", "message"), [([], "no trace"), ([[TAKE], []], "trace 2 of 3 has no events")]
+)
+def test_nothing_to_look_at_is_refused(traces: list[list[dict[str, object]]], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_traces("TraceCounter", CONFIG, traces, PLANTED, LIBRARIES)
+
+
+def test_a_module_that_leaves_a_trace_out_is_not_believed(tmp_path: Path) -> None:
+    text = (TLA / "TraceCounter.tla").read_text(encoding="utf-8").replace("t \\in DOMAIN Traces", "t = 1")
+    (tmp_path / "TraceCounter.tla").write_text(text, encoding="utf-8")
+    with pytest.raises(TraceCheckError, match="never began trace 2 of 2"):
+        check_traces("TraceCounter", CONFIG, [[TAKE]], PLANTED, (tmp_path, *LIBRARIES))
+
+
+def test_an_event_without_the_field_that_the_module_reads_is_an_error_not_a_rejection() -> None:
+    with pytest.raises(TlcError, match="evaluation error"):
+        check_traces("TraceCounter", CONFIG, [[TAKE, {"kind": "add"}]], PLANTED, LIBRARIES)
