@@ -1,0 +1,192 @@
+"""Shows that a reference model is TLC's state graph: same states, same labelled steps, same disabled actions.
+
+TLC dumps the graph of the bounded model with every action ground; the reference walks its own; the two are
+compared as sets. Equal steps out of equal states mean equal enabled actions, and so equal disabled ones,
+since both sides draw parameters from the same table; that the table forgets no step of the TLA+ model is
+asked of TLC in a run of its own.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic
+
+from reference.explorer import Exploration, Step, explore
+from reference.model import ConfigT, Model, Parameters, StateT
+from spec.tlc import config as tlc_config
+from spec.tlc import values
+from spec.tlc.graph import Graph, check_ground_is_complete, dump_ground
+from spec.tlc.run import Verdict
+
+Label = tuple[str, Parameters]
+Steps = dict[StateT, set[tuple[Label, StateT]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference(Generic[StateT]):
+    """Where the two part: a shortest path to a state, and what one side has there and the other lacks."""
+
+    path: tuple[Step[StateT], ...]
+    only_tlc: tuple[str, ...]
+    only_reference: tuple[str, ...]
+    """Labelled steps, `Action(parameters)`, with "to another state" where both take the step differently."""
+
+
+@dataclass(frozen=True, slots=True)
+class Equivalence(Generic[StateT]):
+    model: str
+    states: int
+    steps: int
+    disabled: int
+    """(state, ground action) pairs in which the action is disabled on both sides."""
+    difference: Difference[StateT] | None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def equal(self) -> bool:
+        return self.difference is None
+
+
+class ForgottenStepError(RuntimeError):
+    """The model's table of ground actions lacks a step of the TLA+ module; TLC's trace ends in it."""
+
+
+def compare(
+    model: Model[ConfigT, StateT],
+    module: str,
+    config_text: str,
+    libraries: tuple[Path, ...],
+    *,
+    next_name: str,
+    on_stage: Callable[[str], None] = lambda _: None,
+) -> Equivalence[StateT]:
+    """Compares `model` with the bounded TLA+ `module` under the constants of `config_text`.
+
+    Raises:
+        TlcError: TLC gave no verdict. ForgottenStepError: the comparison would be of something smaller.
+    """
+    seconds: dict[str, float] = {}
+    config = model.from_constants(constants(config_text))
+    labels = _ground_labels(model, config)
+    ground: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for operator, arguments in labels:
+        ground[operator].append(arguments)
+
+    on_stage("TLC dumps its state graph")
+    started = time.perf_counter()
+    graph = dump_ground(module, config_text, ground, libraries)
+    seconds["tlc"] = time.perf_counter() - started
+
+    on_stage("TLC looks for a forgotten step")
+    outcome = check_ground_is_complete(module, config_text, ground, libraries, next_name=next_name)
+    if outcome.verdict is not Verdict.HELD:
+        raise ForgottenStepError(f"{module}: the reference's table of actions lacks a step\n{outcome.trace}")
+
+    on_stage("the reference walks its states")
+    started = time.perf_counter()
+    mine: Steps[StateT] = defaultdict(set)
+    exploration = explore(
+        model,
+        config,
+        on_edge=lambda before, name, parameters, after: mine[before].add(((name, parameters), after)),
+    )
+    seconds["reference"] = time.perf_counter() - started
+
+    on_stage("the two are compared")
+    started = time.perf_counter()
+    parsed = {
+        (operator, tuple(map(values.parse, arguments))): label
+        for (operator, arguments), label in labels.items()
+    }
+    theirs, initial = _translate(model, config, graph, parsed)
+    difference = _first_difference(exploration, set(model.initial(config)), mine, initial, theirs)
+    seconds["compare"] = time.perf_counter() - started
+
+    states = len(exploration.parents)
+    enabled = sum(len({label for label, _ in steps}) for steps in mine.values())
+    return Equivalence(
+        model=model.name,
+        states=states,
+        steps=exploration.edges,
+        disabled=states * len(labels) - enabled,
+        difference=difference,
+        seconds=seconds,
+    )
+
+
+def constants(config_text: str) -> dict[str, Any]:
+    """The constants that a TLC configuration gives as values, one a line: `Messages = {"m1", "m2"}`."""
+    found: dict[str, Any] = {}
+    for body in tlc_config.parse(config_text).of("CONSTANT"):
+        for line in filter(None, map(str.strip, body.splitlines())):
+            name, equals, text = line.partition("=")
+            if equals:
+                found[name.strip()] = values.parse(text.strip())
+    return found
+
+
+def _ground_labels(
+    model: Model[ConfigT, StateT], config: ConfigT
+) -> dict[tuple[str, tuple[str, ...]], Label]:
+    return {
+        model.operator(config, name, parameters): (name, parameters)
+        for name, action in model.actions.items()
+        for parameters in action.domain(config)
+    }
+
+
+def _translate(
+    model: Model[ConfigT, StateT], config: ConfigT, graph: Graph, labels: Mapping[Any, Label]
+) -> tuple[Steps[StateT], set[StateT]]:
+    """TLC's graph in the reference's words.
+
+    Raises:
+        AssertionError: two states of TLC's look the same to the reference, which then forgets something.
+    """
+    states = [
+        model.from_tla(config, {str(name): value for name, value in state.items()}) for state in graph.states
+    ]
+    assert len(set(states)) == len(states), f"{model.name}: from_tla makes two states of TLC's one"
+    steps: Steps[StateT] = {state: set() for state in states}
+    for source, label, target in graph.edges:
+        steps[states[source]].add((labels[label], states[target]))
+    return steps, {states[index] for index in graph.initial}
+
+
+def _first_difference(
+    exploration: Exploration[StateT],
+    my_initial: set[StateT],
+    mine: Steps[StateT],
+    their_initial: set[StateT],
+    theirs: Steps[StateT],
+) -> Difference[StateT] | None:
+    """Breadth first, so the path is a shortest one. States that both reach by equal steps are equal."""
+    if my_initial != their_initial:
+        return Difference((), _show_all(their_initial - my_initial), _show_all(my_initial - their_initial))
+    for state in exploration.parents:
+        here, there = mine.get(state, set()), theirs.get(state, set())
+        if here != there:
+            return Difference(
+                exploration.path(state),
+                only_tlc=_labels(there - here, {label for label, _ in here}),
+                only_reference=_labels(here - there, {label for label, _ in there}),
+            )
+    assert len(theirs) == len(exploration.parents), "TLC reaches a state by no step that it dumped"
+    return None
+
+
+def _labels(steps: set[tuple[Label, StateT]], known: set[Label]) -> tuple[str, ...]:
+    return tuple(
+        sorted(
+            name
+            + (str(parameters) if parameters else "")
+            + (" to another state" if (name, parameters) in known else "")
+            for (name, parameters), _ in steps
+        )
+    )
+
+
+def _show_all(states: set[StateT]) -> tuple[str, ...]:
+    return tuple(sorted(f"initial state {state}" for state in states))
