@@ -1,24 +1,43 @@
 """The store as a broker sees it: put, get, start, stop.
 
-States: made, loaded (`load`: recovered, readable), started (`start` or `begin`: writable), stopped. A disk error
-while writing or syncing makes a started store read-only for good: what the disk then still holds is unknown, so
+States: made, loaded (`load`: recovered, readable), started (`start`: writable), stopped. A disk error while
+writing or syncing makes a started store read-only for good: what the disk then still holds is unknown, so
 nothing more is promised on top of it (docs/protocol.md, "Disk errors").
 """
 
+import asyncio
 from collections.abc import Callable, Collection
 
 from impl.event_log import EventLog
-from impl.message import Message
+from impl.message import TAGS, UNIQUE_KEY, Message, offset_message_id, tags_code
+from impl.runtime.clock import now_ms
+from impl.runtime.disk import Lock, LockedError
 from impl.runtime.runtime import Runtime
-from impl.store.config import StoreConfig
-from impl.store.results import GetResult, PutResult, Recovery
+from impl.store import layout, record
+from impl.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from impl.store.commit_log import CommitLog
+from impl.store.config import FlushMode, StoreConfig
+from impl.store.consume_queue import ConsumeQueues
+from impl.store.dispatch import Appended, Dispatcher, takes_queue_offset
+from impl.store.errors import StoreError
+from impl.store.flush import LogFlusher
+from impl.store.layout import Layout
+from impl.store.reader import read_messages
+from impl.store.recovery import Parts, recover
+from impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery
+from impl.store.segments import SegmentedFile, sync_all
+from spec.events import Kind
 
 Arrival = Callable[[str, int, int, int], None]
-"""Told (topic, queue_id, next queue offset, tags code) when a message became readable."""
+"""Told (topic, queue id, next queue offset, tags code) when a message became readable."""
 
 
 class MessageStore:
-    """One store directory, owned by one process. Not thread-safe: call it from the event loop's thread."""
+    """One store directory, owned by one process. Not thread-safe: call it from the event loop's thread.
+
+    `append`, `dispatch`, `flush_log`, `flush_queues` and `write_checkpoint` are the steps that the services
+    take by themselves after `start`; after `begin` alone nothing happens but what the caller asks for.
+    """
 
     def __init__(
         self, directory: str, config: StoreConfig, runtime: Runtime, events: EventLog | None = None
@@ -26,12 +45,44 @@ class MessageStore:
         self.directory = directory
         self.config = config
         self.on_arrival: Arrival | None = None
-        """Wakes long polls; called inside `put` or the flush task, must not block or raise."""
+        """Wakes long polls; called from within `put` or a flush, must not block or raise."""
+        self.failure = ""
+        """Why the store became read-only: one line; empty while all is well."""
+        self._runtime = runtime
+        self._events = events
+        self._layout = Layout(directory)
+        self._lock: Lock | None = None
+        self._writable = False
+        disk = runtime.disk
+        self._log = CommitLog(SegmentedFile(disk, self._layout.commit_log, config.commit_log_segment_bytes))
+        self._queues = ConsumeQueues(disk, self._layout.consume_queues, config.consume_queue_segment_bytes)
+        self._dispatcher = Dispatcher(self._queues, events)
+        self._queue_offsets: dict[
+            tuple[str, int], int
+        ] = {}  # next offset, of queues appended to in this life
+        self._queues_flushed = 0  # commit offset up to which all queue entries are durable
+        self._queues_flushed_timestamp_ms = 0
+        self._checkpoint = Checkpoint()
+        self._flusher = LogFlusher(self._log, runtime.offload, events, self._flushed, self._fail)
+        self._stop = asyncio.Event()
+        self._services: list[asyncio.Task[None]] = []
+
+    # -- life
 
     @property
     def writable(self) -> bool:
         """Started, not stopped, and no disk error so far."""
-        raise NotImplementedError
+        return self._writable and not self.failure
+
+    @property
+    def log_end(self) -> int:
+        """Commit offset where the next record goes."""
+        return self._log.end
+
+    @property
+    def log_flushed(self) -> int:
+        """Commit offset up to which the log is durable."""
+        return self._log.flushed
 
     def load(self) -> Recovery:
         """Lock the directory, recover what is in it, and make it readable.
@@ -40,23 +91,118 @@ class MessageStore:
             StoreError: another process has the directory (nothing was changed), a file that does not belong
                 there, a segment of another size than configured, a missing segment, or a disk error.
         """
-        raise NotImplementedError
+        try:
+            self._lock = self._runtime.disk.lock(self._layout.lock)
+            return self._load()
+        except LockedError as error:
+            raise StoreError(f"{error}: is another broker running on {self.directory}?") from None
+        except OSError as error:
+            self._release()
+            raise StoreError(f"{self.directory}: {error}") from None
+        except StoreError:
+            self._release()
+            raise
 
     async def start(self) -> None:
-        """Write the abort file and run the flush services; `put` works from here on."""
-        raise NotImplementedError
+        """Begin, and run the services that flush; `put` works from here on. StoreError on a disk error."""
+        self.begin()
+        services = [self._flush_queues_service(), self._checkpoint_service()]
+        if self.config.flush_mode is FlushMode.SYNC_FLUSH:
+            services.append(self._group_commit_service())
+        else:
+            services.append(self._timed_flush_service())
+        self._services = [asyncio.create_task(service) for service in services]
+
+    def begin(self) -> None:
+        """Write the abort file and accept appends, without any service: the caller takes each step itself."""
+        assert self._lock is not None, "load before start"
+        try:
+            layout.mark_running(self._runtime.disk, self._layout)
+        except OSError as error:
+            raise StoreError(f"{self._layout.abort}: {error}") from None
+        self._writable = True
 
     async def stop(self) -> None:
         """Stop cleanly: flush the log, dispatch all, flush the queues, write the checkpoint, remove the abort
         file, release the lock. After a disk error the abort file stays. Works from any state, also twice."""
-        raise NotImplementedError
+        started, self._writable = self._writable, False
+        self._stop.set()
+        self._flusher.wanted.set()
+        await asyncio.gather(*self._services)
+        self._services = []
+        if started:
+            await self._make_all_durable()
+        self._release()
+
+    # -- messages
 
     async def put(self, message: Message, *, wait: bool = True) -> PutResult:
         """Store one message in its queue (`queue_id` must be valid: the store does not know topics).
 
-        Returns when the status is known: under SYNC_FLUSH with `wait` after the fsync that covers the message.
+        Returns when the status is known: under SYNC_FLUSH with `wait` after the fsync that covers the
+        message.
         """
-        raise NotImplementedError
+        if not self.writable:
+            return PutResult(
+                PutStatus.SERVICE_NOT_AVAILABLE, reason=self.failure or "the store is not started"
+            )
+        try:
+            appended = self.append(message)
+        except ValueError as error:
+            return PutResult(PutStatus.MESSAGE_ILLEGAL, reason=str(error))
+        except OSError as error:
+            self._fail(error)
+            return PutResult(PutStatus.UNKNOWN_ERROR, reason=self.failure)
+        self.dispatch()
+        status = await self.settle(appended, wait)
+        message_id = offset_message_id(message.store_host, appended.commit_offset)
+        reason = "" if status is PutStatus.PUT_OK else self.failure or "flush timed out"
+        return PutResult(status, appended.queue_offset, appended.commit_offset, message_id, reason)
+
+    def append(self, message: Message) -> Appended:
+        """Write the message to the end of the log, in the page cache; its queue offset is taken.
+
+        Raises:
+            ValueError: the message cannot be stored; nothing was written. OSError: the disk failed.
+        """
+        draft = self._encode(message)
+        queued = takes_queue_offset(message.sys_flag)
+        queue_offset = self.next_queue_offset(message.topic, message.queue_id) if queued else 0
+        commit_offset = self._log.append(draft, queue_offset, now_ms(self._runtime.clock))
+        if queued:
+            self._queue_offsets[message.topic, message.queue_id] = queue_offset + 1
+        appended = Appended(
+            topic=message.topic,
+            queue_id=message.queue_id,
+            queue_offset=queue_offset,
+            commit_offset=commit_offset,
+            size=len(draft),
+            tags_code=tags_code(message.properties.get(TAGS)),
+            store_timestamp_ms=self._log.store_timestamp_ms,
+            message_id=message.properties.get(UNIQUE_KEY)
+            or offset_message_id(message.store_host, commit_offset),
+            queued=queued,
+        )
+        self._dispatcher.add(appended)
+        if self._events is not None:
+            self._events.emit(
+                Kind.APPEND,
+                msg_id=appended.message_id,
+                topic=appended.topic,
+                queue_id=appended.queue_id,
+                queue_offset=appended.queue_offset,
+                commit_offset=commit_offset,
+                attrs={"size": str(appended.size)},
+            )
+        return appended
+
+    async def settle(self, appended: Appended, wait: bool) -> PutStatus:
+        """The answer to a put: under SYNC_FLUSH it waits until the record is durable."""
+        if self.config.flush_mode is FlushMode.ASYNC_FLUSH or not wait:
+            return PutStatus.PUT_OK
+        if await self._flusher.wait_durable(appended.end, self.config.sync_flush_timeout_ms):
+            return PutStatus.PUT_OK
+        return PutStatus.FLUSH_DISK_TIMEOUT
 
     def get(
         self,
@@ -69,14 +215,180 @@ class MessageStore:
     ) -> GetResult:
         """Dispatched records from `offset` on; `tag_codes` None or empty means all.
 
-        At least one record is returned whatever its size.
+        At least one record is returned whatever its size. Raises OSError when the disk fails.
         """
-        raise NotImplementedError
+        queue = self._queues.find(topic, queue_id)
+        if queue is None:
+            return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
+        return read_messages(self._log, queue, offset, max_count, max_bytes, tag_codes)
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         """The first readable queue offset; 0 for a queue that does not exist."""
-        raise NotImplementedError
+        queue = self._queues.find(topic, queue_id)
+        return queue.begin if queue else 0
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         """One more than the last readable queue offset; 0 for a queue that does not exist."""
-        raise NotImplementedError
+        queue = self._queues.find(topic, queue_id)
+        return queue.end if queue else 0
+
+    def record_at(self, commit_offset: int) -> bytes | None:
+        """The whole record at a commit offset, ready for the wire; None when there is none."""
+        if not self._log.begin <= commit_offset < self._log.end:
+            return None
+        size, _ = record.peek(self._log.read(commit_offset, 8))
+        stored = self._log.record_at(commit_offset, size)
+        return self._log.read(commit_offset, size) if stored else None
+
+    # -- steps
+
+    def dispatch(self) -> int:
+        """Dispatch what may be seen; returns how many records. A disk error makes the store read-only."""
+        try:
+            return self._dispatcher.run(self.confirm_offset(), self._arrived)
+        except OSError as error:
+            self._fail(error)
+            return 0
+
+    def confirm_offset(self) -> int:
+        """Up to where records may be seen: under SYNC_FLUSH only what no crash can take back."""
+        return self._log.flushed if self.config.flush_mode is FlushMode.SYNC_FLUSH else self._log.end
+
+    async def flush_log(self) -> None:
+        """Make the log durable up to its present end; a disk error makes the store read-only."""
+        await self._flusher.flush()
+
+    async def flush_queues(self) -> None:
+        """Make the entries dispatched so far durable; a disk error makes the store read-only."""
+        # Taken before the fsync: what is dispatched while it runs is not covered.
+        position, timestamp_ms = self._dispatcher.position, self._dispatcher.store_timestamp_ms
+        unsynced = self._queues.take_unsynced()
+        if not unsynced or self.failure:
+            return
+        try:
+            await self._runtime.offload(lambda: sync_all(unsynced))
+        except OSError as error:
+            self._fail(error)
+            return
+        self._queues_flushed, self._queues_flushed_timestamp_ms = position, timestamp_ms
+        if self._events is not None:
+            self._events.emit(Kind.FLUSH, commit_offset=position, attrs={"file": "queues"})
+
+    async def write_checkpoint(self) -> None:
+        """Write down up to where all is durable, when that has moved; an error makes the store read-only."""
+        checkpoint, position = self.checkpoint_now(), min(self._log.flushed, self._queues_flushed)
+        if checkpoint == self._checkpoint or self.failure:
+            return
+        try:
+            disk, path = self._runtime.disk, self._layout.checkpoint
+            await self._runtime.offload(lambda: write_checkpoint(disk, path, checkpoint))
+        except OSError as error:
+            self._fail(error)
+            return
+        self._checkpoint = checkpoint
+        if self._events is not None:
+            self._events.emit(Kind.FLUSH, commit_offset=position, attrs={"file": "checkpoint"})
+
+    def checkpoint_now(self) -> Checkpoint:
+        """Store times of what is known to be durable: never of what was merely written."""
+        return Checkpoint(
+            self._log.flushed_timestamp_ms,
+            self._queues_flushed_timestamp_ms,
+            self._checkpoint.index_timestamp_ms,
+        )
+
+    # -- inside
+
+    def _load(self) -> Recovery:
+        disk = self._runtime.disk
+        self._log.segments.load()
+        self._queues.load()
+        self._checkpoint = read_checkpoint(disk, self._layout.checkpoint)
+        parts = Parts(self._log, self._queues, self._dispatcher, self._checkpoint, self._events)
+        recovery = recover(parts, abnormal=disk.exists(self._layout.abort))
+        self._queues_flushed_timestamp_ms = self._checkpoint.queues_timestamp_ms
+        return recovery
+
+    def _encode(self, message: Message) -> bytearray:
+        if len(message.body) > self.config.message_bytes_max:
+            raise ValueError(
+                f"body has {len(message.body)} bytes, at most {self.config.message_bytes_max} expected"
+            )
+        if message.queue_id < 0:
+            raise ValueError(f"queue id is {message.queue_id}, 0 or more expected")
+        draft = record.encode(message)
+        if len(draft) > self._log.record_bytes_max:
+            raise ValueError(f"record has {len(draft)} bytes, {self._log.record_bytes_max} fit a segment")
+        return draft
+
+    def next_queue_offset(self, topic: str, queue_id: int) -> int:
+        """The offset that the queue's next message gets: after a restart it continues behind the last
+        entry."""
+        known = self._queue_offsets.get((topic, queue_id))
+        return self.max_offset(topic, queue_id) if known is None else known
+
+    def _flushed(self) -> None:
+        self.dispatch()
+
+    def _arrived(self, appended: Appended) -> None:
+        if self.on_arrival is not None:
+            self.on_arrival(appended.topic, appended.queue_id, appended.queue_offset + 1, appended.tags_code)
+
+    def _fail(self, error: OSError) -> None:
+        self.failure = self.failure or f"{self.directory}: disk error, the store is read-only: {error}"
+
+    async def _make_all_durable(self) -> None:
+        """The clean exit. The abort file goes last, and only when everything before it succeeded."""
+        await self.flush_log()
+        self.dispatch()
+        await self.flush_queues()
+        await self.write_checkpoint()
+        if not self.failure:
+            try:
+                layout.mark_clean(self._runtime.disk, self._layout)
+            except OSError as error:
+                self._fail(error)
+
+    def _release(self) -> None:
+        self._log.segments.close()
+        self._queues.close()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    # -- services
+
+    async def _group_commit_service(self) -> None:
+        """SYNC_FLUSH: as soon as somebody waits, flush; all who come meanwhile share the next flush."""
+        while not self._stop.is_set():
+            await self._flusher.wanted.wait()
+            await self.flush_log()
+
+    async def _timed_flush_service(self) -> None:
+        """ASYNC_FLUSH: at intervals, when enough has gathered; what is left over, at longer intervals."""
+        thorough_every = max(
+            1, self.config.flush_log_thorough_interval_ms // self.config.flush_log_interval_ms
+        )
+        idle_rounds = 0
+        while not await self._stopped_within(self.config.flush_log_interval_ms):
+            idle_rounds += 1
+            enough = self._flusher.unflushed_bytes >= self.config.flush_log_least_bytes
+            if enough or idle_rounds >= thorough_every:
+                await self.flush_log()
+                idle_rounds = 0
+
+    async def _flush_queues_service(self) -> None:
+        while not await self._stopped_within(self.config.flush_queues_interval_ms):
+            await self.flush_queues()
+
+    async def _checkpoint_service(self) -> None:
+        while not await self._stopped_within(self.config.checkpoint_interval_ms):
+            await self.write_checkpoint()
+
+    async def _stopped_within(self, milliseconds: int) -> bool:
+        try:
+            async with asyncio.timeout(milliseconds / 1000):
+                await self._stop.wait()
+        except TimeoutError:
+            return False
+        return True

@@ -18,7 +18,8 @@ STORED: Final = frozenset({PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT})
 
 @dataclass(frozen=True, slots=True)
 class PutResult:
-    """`queue_offset`, `commit_offset` and `message_id` (the offset message id) are -1, -1, "" when not stored.
+    """`queue_offset`, `commit_offset` and `message_id` (the offset message id) are -1, -1, "" when not
+    stored.
 
     `reason` is one sentence for the remark of an error answer.
     """

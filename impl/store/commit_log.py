@@ -1,0 +1,93 @@
+"""The commit log: all messages of all topics, one record after the other (docs/protocol.md, "Commit log")."""
+
+from collections.abc import Iterator
+
+from impl.message import StoredMessage
+from impl.store import record
+from impl.store.record import RecordError
+from impl.store.segments import SegmentedFile, Unsynced
+
+
+class CommitLog:
+    """`end` is where the next record goes, `flushed` up to where all is durable; both are commit offsets."""
+
+    def __init__(self, segments: SegmentedFile) -> None:
+        self.segments = segments
+        self.end = 0
+        self.flushed = 0
+        self.store_timestamp_ms = 0
+        """Of the last record."""
+        self.flushed_timestamp_ms = 0
+        """Store timestamp of the last record that is durable."""
+
+    @property
+    def begin(self) -> int:
+        return self.segments.begin
+
+    @property
+    def record_bytes_max(self) -> int:
+        """The largest record that fits a segment: there is always room for a filler behind it."""
+        return self.segments.segment_bytes - record.FILLER_BYTES
+
+    def append(self, draft: bytearray, queue_offset: int, now_ms: int) -> int:
+        """Place and write the encoded record; returns its commit offset. It is in the page cache, not
+        durable.
+
+        Raises:
+            OSError: the disk failed; the log's end is where it was, or behind a filler.
+        """
+        assert len(draft) <= self.record_bytes_max, (
+            f"record of {len(draft)} bytes, {self.record_bytes_max} fit"
+        )
+        position = self._room_for(len(draft))
+        timestamp_ms = self.next_store_timestamp(now_ms)
+        record.place(draft, queue_offset, position, timestamp_ms)
+        self.segments.write(position, draft)
+        self.end = position + len(draft)
+        self.store_timestamp_ms = timestamp_ms
+        return position
+
+    def read(self, position: int, size: int) -> bytes:
+        """The bytes at a commit offset; fewer or none when the log does not have them."""
+        return self.segments.read(position, size)
+
+    def scan(self, position: int) -> Iterator[tuple[int, StoredMessage | None]]:
+        """Whole records from `position` on, each with the commit offset behind it; None stands for a filler
+        that is followed by another segment. Ends at the first bytes that are neither."""
+        while True:
+            size, magic = record.peek(self.read(position, 8))
+            room = self.segments.segment_bytes - position % self.segments.segment_bytes
+            if magic == record.MAGIC_FILLER:
+                # A filler at the very end of the log is not part of it: it will be overwritten.
+                if size != room or position + room >= self.segments.capacity_end:
+                    return
+                position += room
+                yield position, None
+            else:
+                stored = self.record_at(position, size) if record.SIZE_MIN < size <= room else None
+                if stored is None:
+                    return
+                position += size
+                yield position, stored
+
+    def record_at(self, position: int, size: int) -> StoredMessage | None:
+        """The record at a commit offset, or None when there is no whole one of that size."""
+        try:
+            return record.decode(self.read(position, size), position)
+        except RecordError:
+            return None
+
+    def take_unsynced(self) -> Unsynced:
+        return self.segments.take_unsynced()
+
+    def _room_for(self, size: int) -> int:
+        """Where a record of that size goes: here, or at the start of the next segment behind a filler."""
+        room = self.segments.segment_bytes - self.end % self.segments.segment_bytes
+        if size + record.FILLER_BYTES > room:
+            self.segments.write(self.end, record.filler(room))
+            self.end += room
+        return self.end
+
+    def next_store_timestamp(self, now_ms: int) -> int:
+        """Store timestamps never go back, whatever the clock does: recovery chooses its start by them."""
+        return max(now_ms, self.store_timestamp_ms)

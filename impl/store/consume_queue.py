@@ -1,0 +1,131 @@
+"""Consume queues: where in the commit log each message of a queue is (docs/protocol.md, "Consume queue").
+
+They hold nothing that the commit log does not: every entry can be computed again from it.
+"""
+
+import bisect
+import struct
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from impl.runtime.disk import Disk
+from impl.store.config import QUEUE_UNIT_BYTES
+from impl.store.errors import StoreError
+from impl.store.segments import SegmentedFile, Unsynced
+
+_UNIT: Final = struct.Struct(">qiq")
+assert _UNIT.size == QUEUE_UNIT_BYTES
+
+QueueKey = tuple[str, int]
+"""Topic and queue id."""
+
+
+class Unit(NamedTuple):
+    """An entry of a consume queue."""
+
+    commit_offset: int
+    size: int
+    """Bytes of the record; 0 in a unit that was never written."""
+    tags_code: int
+
+
+class QueueGapError(Exception):
+    """An entry is to be written at an offset beyond the queue's end."""
+
+
+class ConsumeQueue:
+    """Entries by queue offset, dense from `begin` to `end` (exclusive)."""
+
+    def __init__(self, key: QueueKey, segments: SegmentedFile) -> None:
+        self.key = key
+        self.end = 0
+        self.segments = segments
+
+    @property
+    def begin(self) -> int:
+        return self.segments.begin // QUEUE_UNIT_BYTES
+
+    def put(self, queue_offset: int, unit: Unit) -> bool:
+        """Write the entry unless the very same one is there; returns whether it wrote.
+
+        Raises:
+            QueueGapError: the entry before it is missing. OSError: the disk failed.
+        """
+        if queue_offset > self.end:
+            raise QueueGapError(
+                f"queue {self.key} ends at {self.end}, entry {queue_offset} would leave a gap"
+            )
+        if queue_offset < self.end and self.units(queue_offset, 1) == [unit]:
+            return False
+        self.segments.write(queue_offset * QUEUE_UNIT_BYTES, _UNIT.pack(*unit))
+        self.end = max(self.end, queue_offset + 1)
+        return True
+
+    def units(self, queue_offset: int, count: int) -> list[Unit]:
+        """At most `count` entries from `queue_offset` on; fewer at the end of the queue or of a segment."""
+        size = min(count, self.end - queue_offset) * QUEUE_UNIT_BYTES
+        data = self.segments.read(queue_offset * QUEUE_UNIT_BYTES, max(0, size))
+        return [Unit._make(fields) for fields in _UNIT.iter_unpack(data)]
+
+    def find_end(self, is_good: Callable[[Unit], bool]) -> int:
+        """The offset behind the good entries, when those are a prefix (else behind some run of good ones)."""
+        self.end = self.segments.capacity_end // QUEUE_UNIT_BYTES
+        offsets = range(self.begin, self.end)
+        return self.begin + bisect.bisect_left(offsets, True, key=lambda o: not is_good(self.units(o, 1)[0]))
+
+    def cut(self, queue_offset: int) -> int:
+        """Forget the entries from `queue_offset` on; returns how many there were."""
+        self.end = queue_offset
+        return -(-self.segments.cut(queue_offset * QUEUE_UNIT_BYTES) // QUEUE_UNIT_BYTES)
+
+
+class ConsumeQueues:
+    """All queues of a store, by topic and queue id. A queue exists once a message was dispatched to it."""
+
+    def __init__(self, disk: Disk, directory: str, segment_bytes: int) -> None:
+        self.directory = directory
+        self._disk = disk
+        self._segment_bytes = segment_bytes
+        self._queues: dict[QueueKey, ConsumeQueue] = {}
+
+    def __iter__(self) -> Iterator[ConsumeQueue]:
+        return iter(self._queues.values())
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        return self._queues.get((topic, queue_id))
+
+    def find_or_make(self, topic: str, queue_id: int) -> ConsumeQueue:
+        key = (topic, queue_id)
+        queue = self._queues.get(key)
+        if queue is None:
+            directory = f"{self.directory}/{topic}/{queue_id}"
+            queue = ConsumeQueue(key, SegmentedFile(self._disk, directory, self._segment_bytes))
+            self._queues[key] = queue
+        return queue
+
+    def load(self) -> None:
+        """Open the queues there are; `end` of each is still to be found.
+
+        Raises:
+            StoreError: a name that is no queue id, or as SegmentedFile.load.
+        """
+        for topic in self._disk.names(self.directory):
+            topic_directory = f"{self.directory}/{topic}"
+            if not self._disk.is_directory(topic_directory):
+                raise StoreError(f"{topic_directory}: not a directory, one for each topic expected")
+            for name in self._disk.names(topic_directory):
+                path = f"{topic_directory}/{name}"
+                if not (name.isascii() and name.isdecimal()) or not self._disk.is_directory(path):
+                    raise StoreError(f"{path}: not a queue, a directory named by its number expected")
+                self.find_or_make(topic, int(name)).segments.load()
+
+    def take_unsynced(self) -> list[Unsynced]:
+        taken = (queue.segments.take_unsynced() for queue in self)
+        return [unsynced for unsynced in taken if unsynced.files or unsynced.directory]
+
+    def close(self) -> None:
+        for queue in self:
+            queue.segments.close()

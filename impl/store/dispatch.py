@@ -1,0 +1,113 @@
+"""Dispatch: every record of the commit log gets its entry in its consume queue, and so becomes readable."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from impl.event_log import EventLog
+from impl.message import (
+    SYS_TRANSACTION_MASK,
+    SYS_TRANSACTION_PREPARED,
+    SYS_TRANSACTION_ROLLBACK,
+    TAGS,
+    StoredMessage,
+    tags_code,
+)
+from impl.store.consume_queue import ConsumeQueues, Unit
+from spec.events import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """A record that was appended: what dispatch needs to know of it."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    commit_offset: int
+    size: int
+    tags_code: int
+    store_timestamp_ms: int
+    message_id: str
+    queued: bool
+    """Whether it takes a queue offset and gets an entry: not so for prepared and rolled-back transactions."""
+
+    @property
+    def end(self) -> int:
+        """The commit offset behind it."""
+        return self.commit_offset + self.size
+
+
+def takes_queue_offset(sys_flag: int) -> bool:
+    """Prepared and rolled-back transactions stand in the log only."""
+    return sys_flag & SYS_TRANSACTION_MASK not in (SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK)
+
+
+def appended_record(stored: StoredMessage) -> Appended:
+    """A record read back from the log, as it was when appended."""
+    message = stored.message
+    return Appended(
+        topic=message.topic,
+        queue_id=message.queue_id,
+        queue_offset=stored.queue_offset,
+        commit_offset=stored.commit_offset,
+        size=stored.size,
+        tags_code=tags_code(message.properties.get(TAGS)),
+        store_timestamp_ms=stored.store_timestamp_ms,
+        message_id=stored.message_id,
+        queued=takes_queue_offset(message.sys_flag),
+    )
+
+
+class Dispatcher:
+    """Carries appended records to their queues, in the order of the log, never past the limit it is given."""
+
+    def __init__(self, queues: ConsumeQueues, events: EventLog | None) -> None:
+        self.position = 0
+        """Commit offset up to which everything is dispatched."""
+        self.store_timestamp_ms = 0
+        """Of the last record dispatched."""
+        self._queues = queues
+        self._events = events
+        self._waiting: deque[Appended] = deque()
+
+    def add(self, appended: Appended) -> None:
+        self._waiting.append(appended)
+
+    def run(self, limit: int, on_dispatched: Callable[[Appended], None] | None = None) -> int:
+        """Dispatch the records that end at or before the commit offset `limit`; returns how many.
+
+        Raises:
+            OSError: the disk failed; that record and those behind it still wait.
+        """
+        count = 0
+        while self._waiting and self._waiting[0].end <= limit:
+            appended = self._waiting[0]
+            self.dispatch(appended)
+            self._waiting.popleft()
+            count += 1
+            if on_dispatched is not None and appended.queued:
+                on_dispatched(appended)
+        return count
+
+    def dispatch(self, appended: Appended) -> bool:
+        """Write the queue entry of one record unless it is there; returns whether it wrote."""
+        wrote = appended.queued and self._write(appended)
+        self.position = appended.end
+        self.store_timestamp_ms = appended.store_timestamp_ms
+        return wrote
+
+    def _write(self, appended: Appended) -> bool:
+        queue = self._queues.find_or_make(appended.topic, appended.queue_id)
+        unit = Unit(appended.commit_offset, appended.size, appended.tags_code)
+        wrote = queue.put(appended.queue_offset, unit)
+        if wrote and self._events is not None:
+            self._events.emit(
+                Kind.DISPATCH,
+                msg_id=appended.message_id,
+                topic=appended.topic,
+                queue_id=appended.queue_id,
+                queue_offset=appended.queue_offset,
+                commit_offset=appended.commit_offset,
+            )
+        return wrote

@@ -1,0 +1,244 @@
+"""The commit-log record: bytes to messages and back (docs/protocol.md, "Commit log record").
+
+Only the body has a checksum. Where the released format would let damage through we are stricter: a record
+must say that it stands where it stands, so a stale or misplaced one is refused; and a topic or properties
+text that was cut off by a torn write (it then ends in zero bytes) is refused too.
+"""
+
+import re
+import struct
+import zlib
+from typing import Final
+
+from impl.message import (
+    SYS_BORN_HOST_V6,
+    SYS_STORE_HOST_V6,
+    Message,
+    StoredMessage,
+    decode_address,
+    decode_properties,
+    encode_address,
+    encode_properties,
+)
+
+MAGIC_V1: Final = 0xDAA320A7
+MAGIC_V2: Final = 0xDAA320AB
+"""As version 1, with two bytes for the length of the topic: for topics of more than 127 bytes."""
+MAGIC_FILLER: Final = 0xCBD43194
+"""Nothing follows in this segment."""
+
+SIZE_MIN: Final = 91
+"""Bytes of a record with IPv4 hosts and no body, topic and properties."""
+FILLER_BYTES: Final = 8
+PROPERTIES_BYTES_MAX: Final = 32767
+_TOPIC_V1_BYTES_MAX: Final = 127
+_TOPIC_PATTERN: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+
+_FRONT: Final = struct.Struct(
+    ">IIIiiqqi"
+)  # size, magic, body CRC, queue, flag, queue offset, position, sys flag
+_TAIL: Final = struct.Struct(">iqi")  # reconsume times, prepared transaction offset, body length
+_PLACE: Final = struct.Struct(">qq")  # queue offset, position
+_PLACE_AT: Final = 20
+_PREFIX: Final = struct.Struct(">II")
+_TIME: Final = struct.Struct(">q")
+_BORN_TIME_AT: Final = _FRONT.size
+_BORN_HOST_AT: Final = _BORN_TIME_AT + 8
+
+
+class RecordError(ValueError):
+    """These bytes are no record of this place; the message says what is wrong."""
+
+
+def encode(message: Message) -> bytearray:
+    """The record with its place left open: give it to `place` before it is written.
+
+    Raises:
+        ValueError: the message cannot be stored: topic empty, too long or with other characters than letters,
+            digits and %|_-; properties too long, holding a separator, or ending in a zero byte; a number out
+            of its range.
+    """
+    topic, properties = _topic_bytes(message.topic), _properties_bytes(message)
+    born_host, store_host = encode_address(message.born_host), encode_address(message.store_host)
+    sys_flag = message.sys_flag & ~(SYS_BORN_HOST_V6 | SYS_STORE_HOST_V6)
+    if len(born_host) > 8:
+        sys_flag |= SYS_BORN_HOST_V6
+    if len(store_host) > 8:
+        sys_flag |= SYS_STORE_HOST_V6
+    body = message.body
+    long_topic = len(topic) > _TOPIC_V1_BYTES_MAX
+    size = (
+        SIZE_MIN
+        + len(born_host)
+        + len(store_host)
+        - 16
+        + long_topic
+        + len(body)
+        + len(topic)
+        + len(properties)
+    )
+    try:
+        return bytearray().join(
+            (
+                _FRONT.pack(
+                    size,
+                    MAGIC_V2 if long_topic else MAGIC_V1,
+                    body_crc(body),
+                    message.queue_id,
+                    message.flag,
+                    0,
+                    0,
+                    sys_flag,
+                ),
+                _TIME.pack(message.born_timestamp_ms),
+                born_host,
+                bytes(8),
+                store_host,
+                _TAIL.pack(message.reconsume_times, message.prepared_transaction_offset, len(body)),
+                body,
+                len(topic).to_bytes(2 if long_topic else 1, "big"),
+                topic,
+                len(properties).to_bytes(2, "big"),
+                properties,
+            )
+        )
+    except struct.error as error:
+        raise ValueError(f"a number of the message is out of range: {error}") from None
+
+
+def place(draft: bytearray, queue_offset: int, commit_offset: int, store_timestamp_ms: int) -> None:
+    """Write into the encoded record where and when it is stored."""
+    _PLACE.pack_into(draft, _PLACE_AT, queue_offset, commit_offset)
+    born_host_bytes = 20 if draft[39] & SYS_BORN_HOST_V6 else 8
+    _TIME.pack_into(draft, _BORN_HOST_AT + born_host_bytes, store_timestamp_ms)
+
+
+def filler(size: int) -> bytes:
+    """The mark that the `size` bytes left in a segment hold nothing."""
+    assert size >= FILLER_BYTES, f"a filler needs {FILLER_BYTES} bytes, {size} are left"
+    return _PREFIX.pack(size, MAGIC_FILLER)
+
+
+def peek(prefix: bytes) -> tuple[int, int]:
+    """Size and magic of what begins with these 8 bytes; (0, 0) when there are fewer."""
+    return _PREFIX.unpack(prefix) if len(prefix) == _PREFIX.size else (0, 0)
+
+
+def decode(data: bytes, position: int | None = None) -> StoredMessage:
+    """The message of exactly one record; `position` is where it was read in the commit log, None when unknown
+    (a record off the wire).
+
+    Raises:
+        RecordError: not a whole, undamaged record of that position.
+    """
+    try:
+        return _decode(data, position)
+    except (struct.error, IndexError):
+        raise RecordError(f"record of {len(data)} bytes ends too early") from None
+
+
+def _decode(data: bytes, position: int | None) -> StoredMessage:
+    size, magic, crc, queue_id, flag, queue_offset, commit_offset, sys_flag = _FRONT.unpack_from(data)
+    if magic not in (MAGIC_V1, MAGIC_V2):
+        raise RecordError(f"magic {magic:#010x}, {MAGIC_V1:#010x} or {MAGIC_V2:#010x} expected")
+    if size != len(data):
+        raise RecordError(f"record says {size} bytes, {len(data)} expected")
+    if position is not None and not stands_where_it_says(commit_offset, position):
+        raise RecordError(f"record says position {commit_offset}, found at {position}")
+    (born_timestamp_ms,) = _TIME.unpack_from(data, _BORN_TIME_AT)
+    at = _BORN_HOST_AT + (20 if sys_flag & SYS_BORN_HOST_V6 else 8)
+    born_host = data[_BORN_HOST_AT:at]
+    (store_timestamp_ms,) = _TIME.unpack_from(data, at)
+    store_host_at = at + 8
+    at = store_host_at + (20 if sys_flag & SYS_STORE_HOST_V6 else 8)
+    store_host = data[store_host_at:at]
+    reconsume_times, prepared_transaction_offset, body_size = _TAIL.unpack_from(data, at)
+    body, at = _take(data, at + _TAIL.size, body_size, "body")
+    topic_length_bytes = 1 if magic == MAGIC_V1 else 2
+    topic, at = _take(data, at + topic_length_bytes, _length(data, at, topic_length_bytes), "topic")
+    properties, at = _take(data, at + 2, _length(data, at, 2), "properties")
+    if at != size:
+        raise RecordError(f"record says {size} bytes, its parts have {at}")
+    if not body_is_whole(crc, body):
+        raise RecordError(f"body has CRC {body_crc(body):#010x}, the record says {crc:#010x}")
+    message = Message(
+        topic=_topic_text(topic),
+        body=body,
+        properties=decode_properties(_properties_text(properties)),
+        queue_id=queue_id,
+        flag=flag,
+        sys_flag=sys_flag,
+        born_timestamp_ms=born_timestamp_ms,
+        born_host=decode_address(born_host),
+        store_host=decode_address(store_host),
+        reconsume_times=reconsume_times,
+        prepared_transaction_offset=prepared_transaction_offset,
+    )
+    return StoredMessage(message, queue_offset, commit_offset, store_timestamp_ms, size, crc)
+
+
+def stands_where_it_says(commit_offset: int, position: int) -> bool:
+    """A record that was not written for this place is none."""
+    return commit_offset == position
+
+
+def body_crc(body: bytes) -> int:
+    """CRC-32 of the body, without its highest bit."""
+    return zlib.crc32(body) & 0x7FFFFFFF
+
+
+def body_is_whole(crc: int, body: bytes) -> bool:
+    """The body is the one that was written."""
+    return body_crc(body) == crc
+
+
+def text_is_whole(text: bytes) -> bool:
+    """The text was not cut off by a torn write: behind a tear there are only zero bytes."""
+    return not text.endswith(b"\0")
+
+
+def _topic_bytes(topic: str) -> bytes:
+    # Also what keeps a topic a single file name: it is a directory of the store.
+    if not _TOPIC_PATTERN.fullmatch(topic) or len(topic) > 255:
+        raise ValueError(f"topic {topic[:300]!r}: 1 to 255 letters, digits or %|_- expected")
+    return topic.encode()
+
+
+def _properties_bytes(message: Message) -> bytes:
+    data = encode_properties(message.properties).encode()
+    if len(data) > PROPERTIES_BYTES_MAX:
+        raise ValueError(f"properties have {len(data)} bytes, at most {PROPERTIES_BYTES_MAX} expected")
+    if not text_is_whole(data):
+        raise ValueError("properties end in a zero byte, which would look like a torn write")
+    return data
+
+
+def _topic_text(data: bytes) -> str:
+    if not data or not text_is_whole(data):
+        raise RecordError(f"topic {data!r} is empty or torn")
+    return _text(data, "topic")
+
+
+def _properties_text(data: bytes) -> str:
+    if not text_is_whole(data):
+        raise RecordError("properties are torn: they end in a zero byte")
+    return _text(data, "properties")
+
+
+def _text(data: bytes, name: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise RecordError(f"{name} is not UTF-8: {error}") from None
+
+
+def _length(data: bytes, at: int, width: int) -> int:
+    if len(data) < at + width:
+        raise RecordError(f"record of {len(data)} bytes ends inside a length at {at}")
+    return int.from_bytes(data[at : at + width], "big", signed=True)
+
+
+def _take(data: bytes, at: int, size: int, name: str) -> tuple[bytes, int]:
+    if size < 0 or at + size > len(data):
+        raise RecordError(f"{name} of {size} bytes at {at} does not fit a record of {len(data)} bytes")
+    return data[at : at + size], at + size

@@ -1,0 +1,140 @@
+"""Recovery: from whatever files a crash left to a store that may be served from (docs/protocol.md,
+"Recovery").
+
+The order is that of spec/tla/Flush.tla: recover the log, cut the queues, dispatch again. Each step only
+repeats what the files themselves say, so a crash during recovery changes nothing: the next one begins from
+scratch and ends in the same state. After a clean exit the same steps run and find nothing to do.
+"""
+
+from dataclasses import dataclass
+
+from impl.event_log import EventLog
+from impl.store import record
+from impl.store.checkpoint import Checkpoint
+from impl.store.commit_log import CommitLog
+from impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
+from impl.store.dispatch import Dispatcher, appended_record
+from impl.store.errors import StoreError
+from impl.store.results import Recovery
+from spec.events import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a store that recovery works on; their files are open."""
+
+    log: CommitLog
+    queues: ConsumeQueues
+    dispatcher: Dispatcher
+    checkpoint: Checkpoint
+    events: EventLog | None
+
+
+def recover(parts: Parts, abnormal: bool) -> Recovery:
+    """Run all steps; afterwards log, queues and dispatcher know their positions.
+
+    Raises:
+        StoreError: queue entries are missing that the log can no longer give. OSError: the disk failed.
+    """
+    log, queues = parts.log, parts.queues
+    if abnormal and parts.events:
+        parts.events.emit(Kind.CRASH, attrs={"kind": "unknown"})
+    start = choose_start(log, queues, parts.checkpoint)
+    end = find_end(log, start)
+    truncated_bytes = cut_log(log, end)
+    if truncated_bytes and parts.events:
+        parts.events.emit(Kind.TRUNCATE, commit_offset=end, attrs={"bytes": str(truncated_bytes)})
+    sync_recovered_log(log)
+    count_as_flushed(log)
+    entries_cut = sum(cut_queue(queue, end) for queue in queues)
+    redispatched = dispatch_again(parts, start)
+    if parts.events:
+        parts.events.emit(Kind.RECOVER, commit_offset=end, attrs={"abnormal": str(abnormal).lower()})
+    return Recovery(abnormal, start, end, truncated_bytes, redispatched, entries_cut)
+
+
+def choose_start(log: CommitLog, queues: ConsumeQueues, checkpoint: Checkpoint) -> int:
+    """The newest segment before which everything is durable by the checkpoint's word, queue entries included.
+
+    Without any consume queue the checkpoint's word is worth nothing: everything is dispatched again.
+    """
+    if not len(queues):
+        return log.begin
+    for start in reversed(log.segments.starts):
+        size, _ = record.peek(log.read(start, 8))
+        stored = log.record_at(start, size)
+        if stored is not None and 0 < stored.store_timestamp_ms <= checkpoint.safe_timestamp_ms:
+            return start
+    return log.begin
+
+
+def find_end(log: CommitLog, start: int) -> int:
+    """The commit offset behind the last whole record; the log's end and last store time are set to it."""
+    log.end = start
+    for end, stored in log.scan(start):
+        log.end = end
+        if stored is not None:
+            log.store_timestamp_ms = stored.store_timestamp_ms
+    return log.end
+
+
+def cut_log(log: CommitLog, end: int) -> int:
+    """Remove and zero what is behind the end; returns how many bytes that were. A torn record is no record,
+    and stale bytes left behind could later pass for one."""
+    return log.segments.cut(end)
+
+
+def sync_recovered_log(log: CommitLog) -> None:
+    """What a killed process left in the page cache is durable only now."""
+    log.take_unsynced().sync()
+
+
+def count_as_flushed(log: CommitLog) -> None:
+    """The whole recovered log counts as durable: right after it was synced, and not before."""
+    log.flushed = log.end
+    log.flushed_timestamp_ms = log.store_timestamp_ms
+
+
+def cut_queue(queue: ConsumeQueue, log_end: int) -> int:
+    """Cut the entries that point beyond the log, and those never written; returns how many were cut."""
+    return queue.cut(queue.find_end(lambda unit: points_into_log(unit, log_end)))
+
+
+def points_into_log(unit: Unit, log_end: int) -> bool:
+    """The entry was written, for a record that the log still has."""
+    return unit.size > 0 and unit.commit_offset < log_end
+
+
+def dispatch_again(parts: Parts, start: int) -> int:
+    """Dispatch every record from `start` on; returns how many entries were missing or wrong.
+
+    When entries before `start` are missing (the checkpoint was wrong, or files are gone), everything is
+    dispatched again.
+    """
+    try:
+        return _dispatch_from(parts, start)
+    except QueueGapError:
+        pass
+    try:
+        return _dispatch_from(parts, parts.log.begin)
+    except QueueGapError as error:
+        raise StoreError(f"{parts.queues.directory}: {error}, and the log no longer has its record") from None
+
+
+def _dispatch_from(parts: Parts, start: int) -> int:
+    parts.dispatcher.position = start
+    ends: dict[QueueKey, int] = {}
+    written = 0
+    for _, stored in parts.log.scan(start):
+        if stored is not None:
+            appended = appended_record(stored)
+            written += parts.dispatcher.dispatch(appended)
+            if appended.queued:
+                ends[appended.topic, appended.queue_id] = appended.queue_offset + 1
+    parts.dispatcher.position = parts.log.end
+    for key, end in ends.items():
+        queue = parts.queues.find(*key)
+        assert queue is not None, f"queue {key} was just dispatched to"
+        if queue.end > end:  # entries that point into the log, but at no record of this queue
+            queue.cut(end)
+    return written

@@ -1,0 +1,34 @@
+"""The rules that keep messages safe, each by the one function that is all of it.
+
+Whoever wants to see what a rule is good for replaces that function and watches which invariant breaks. The
+functions are called by name through their module or class, so replacing the attribute is enough.
+"""
+
+from typing import Final
+
+RULES: Final = {
+    # an answer tells the truth
+    "ack-waits-for-flush": "impl.store.message_store:MessageStore.settle",
+    "flush-covers-what-was-there-before": "impl.store.flush:LogFlusher.begin_round",
+    "failed-fsync-is-no-flush": "impl.store.flush:LogFlusher.round_failed",
+    "seen-only-when-confirmed": "impl.store.message_store:MessageStore.confirm_offset",
+    # a record is whole and in its place
+    "body-checksum": "impl.store.record:body_is_whole",
+    "torn-text": "impl.store.record:text_is_whole",
+    "position-checked": "impl.store.record:stands_where_it_says",
+    # recovery
+    "start-before-the-doubtful": "impl.store.recovery:choose_start",
+    "end-is-last-whole-record": "impl.store.recovery:find_end",
+    "torn-tail-cut-and-zeroed": "impl.store.recovery:cut_log",
+    "recovered-log-synced": "impl.store.recovery:sync_recovered_log",
+    "flushed-is-what-was-synced": "impl.store.recovery:count_as_flushed",
+    "queue-cut-to-log": "impl.store.recovery:cut_queue",
+    "missing-entries-dispatched-again": "impl.store.recovery:dispatch_again",
+    "offsets-continue": "impl.store.message_store:MessageStore.next_queue_offset",
+    # what the next recovery rests on
+    "checkpoint-behind-the-durable": "impl.store.message_store:MessageStore.checkpoint_now",
+    "store-time-never-back": "impl.store.commit_log:CommitLog.next_store_timestamp",
+    "abort-file-while-running": "impl.store.layout:mark_running",
+    "abort-file-removed-last": "impl.store.layout:mark_clean",
+}
+"""Rule to "module:object"."""

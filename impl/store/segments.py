@@ -1,0 +1,163 @@
+"""One long file, kept as segments of one size: the base of commit log and consume queues.
+
+A segment is named by 20 decimal digits, the position of its first byte, and has its full size from the start;
+what was not written is zero (docs/protocol.md, "Segments").
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from impl.runtime.disk import Disk, File
+from impl.store.errors import StoreError
+
+_NAME_DIGITS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Unsynced:
+    """What must be synced for everything written so far to be durable. `sync` may run in another thread."""
+
+    files: tuple[File, ...]
+    disk: Disk
+    directory: str | None
+    """Set when names in it changed."""
+
+    def sync(self) -> None:
+        """Raises OSError: then nothing of this may be taken for durable, now or later."""
+        for file in self.files:
+            file.sync()
+        if self.directory is not None:
+            self.disk.sync_directory(self.directory)
+
+
+def sync_all(unsynced: Iterable[Unsynced]) -> None:
+    """Sync each; raises OSError as Unsynced.sync."""
+    for each in unsynced:
+        each.sync()
+
+
+class SegmentedFile:
+    """Bytes by position. A single write or read stays within one segment."""
+
+    def __init__(self, disk: Disk, directory: str, segment_bytes: int) -> None:
+        self.directory = directory
+        self.segment_bytes = segment_bytes
+        self._disk = disk
+        self._segments: dict[int, File] = {}  # by the position of the first byte, ascending
+        self._unsynced: set[int] = set()
+        self._names_changed = False
+
+    @property
+    def begin(self) -> int:
+        """Position of the first byte there is."""
+        return next(iter(self._segments), 0)
+
+    @property
+    def capacity_end(self) -> int:
+        """Position after the last segment."""
+        return next(reversed(self._segments)) + self.segment_bytes if self._segments else 0
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Positions of the segments' first bytes, ascending."""
+        return tuple(self._segments)
+
+    def load(self) -> None:
+        """Open the segments of the directory. All count as unsynced: who knows what the last process left.
+
+        Raises:
+            StoreError: a file that is no segment, one of another size, or a gap between two.
+        """
+        starts = [self._start(name) for name in self._disk.names(self.directory)]
+        for number, start in enumerate(starts):
+            path = self._path(start)
+            file = self._disk.open(path)
+            if file.size() == 0 and number == len(starts) - 1:
+                # A crash came between the file's name and its size; nothing was ever written into it.
+                file.close()
+                self._disk.remove(path)
+                self._names_changed = True
+                break
+            self._segments[start] = file
+            if file.size() != self.segment_bytes:
+                raise StoreError(f"{path}: {file.size()} bytes, segments of {self.segment_bytes} expected")
+            if start != starts[0] + number * self.segment_bytes:
+                raise StoreError(f"{path}: the segment before it is missing")
+        self._unsynced.update(self._segments)
+
+    def write(self, position: int, data: bytes | bytearray) -> None:
+        """Raises OSError, and what is then at `position` is undefined."""
+        offset = position % self.segment_bytes
+        assert offset + len(data) <= self.segment_bytes, (
+            f"{len(data)} bytes at {position} cross a segment's end"
+        )
+        start = position - offset
+        file = self._segments.get(start) or self._create(start)
+        self._unsynced.add(start)
+        file.write(offset, data)
+
+    def read(self, position: int, size: int) -> bytes:
+        """Fewer bytes than `size` at the end of a segment; none where there is no segment."""
+        offset = position % self.segment_bytes
+        file = self._segments.get(position - offset)
+        return file.read(offset, size) if file else b""
+
+    def cut(self, position: int) -> int:
+        """Forget everything from `position` on: later segments are removed, the rest of this one is zeroed,
+        so that stale bytes can never come back as records.
+
+        Returns how many bytes were cut, up to the last one that was not zero.
+        """
+        end = position
+        for start in reversed(self.starts):
+            if start + self.segment_bytes <= position:
+                break
+            offset = max(0, position - start)
+            if used := self._segments[start].zero_tail(offset):
+                self._unsynced.add(start)
+                end = max(end, start + offset + used)
+            if start > position:
+                self._remove(start)
+        return end - position
+
+    def take_unsynced(self) -> Unsynced:
+        """Hand over what is not synced yet; from now on only new changes count."""
+        files = tuple(self._segments[start] for start in sorted(self._unsynced))
+        unsynced = Unsynced(files, self._disk, self.directory if self._names_changed else None)
+        self._unsynced.clear()
+        self._names_changed = False
+        return unsynced
+
+    def close(self) -> None:
+        for file in self._segments.values():
+            file.close()
+        self._segments.clear()
+
+    def _create(self, start: int) -> File:
+        assert not self._segments or start == self.capacity_end, f"segment {start} after {self.capacity_end}"
+        file = self._disk.create(self._path(start), self.segment_bytes)
+        # The size before the name: a segment that a crash leaves behind is empty or whole, never short.
+        file.sync()
+        self._names_changed = True
+        self._segments[start] = file
+        return file
+
+    def _remove(self, start: int) -> None:
+        self._segments.pop(start).close()
+        self._unsynced.discard(start)
+        self._disk.remove(self._path(start))
+        self._names_changed = True
+
+    def _path(self, start: int) -> str:
+        return f"{self.directory}/{start:0{_NAME_DIGITS}d}"
+
+    def _start(self, name: str) -> int:
+        path = f"{self.directory}/{name}"
+        if len(name) != _NAME_DIGITS or not (name.isascii() and name.isdecimal()):
+            raise StoreError(f"{path}: not a segment, a name of {_NAME_DIGITS} digits expected")
+        if int(name) % self.segment_bytes:
+            raise StoreError(
+                f"{path}: not a multiple of the segment size, {self.segment_bytes} bytes expected"
+            )
+        return int(name)
