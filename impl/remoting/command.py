@@ -72,7 +72,7 @@ class Command(msgspec.Struct, frozen=True):
 _opaques = itertools.count()
 
 
-def request(
+def new_request(
     code: int, fields: dict[str, str] | None = None, body: bytes = b"", *, oneway: bool = False
 ) -> Command:
     """A request with an opaque of its own, within the signed 32 bits that the wire gives it."""

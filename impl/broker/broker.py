@@ -1,0 +1,178 @@
+"""A broker: one store behind the remoting protocol, known to its name servers."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any, Final
+
+from impl.broker import groups, pull, queries, send
+from impl.broker.clients import ClientTable
+from impl.broker.config import BrokerConfig
+from impl.broker.holds import PullHolds
+from impl.broker.offsets import OffsetTable
+from impl.broker.registration import Registrar
+from impl.broker.services import Services
+from impl.broker.topics import TopicTable, built_in
+from impl.event_log import EventLog
+from impl.remoting.channel import Channel, Handler, Reply
+from impl.remoting.client import RemotingClient
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.dispatch import handler
+from impl.remoting.server import RemotingServer
+from impl.runtime.network import Address
+from impl.runtime.runtime import Runtime
+from impl.store.message_store import MessageStore
+from impl.store.results import Recovery
+
+_log = logging.getLogger(__name__)
+
+Processor = Callable[[Services, Command, Channel], Reply | Awaitable[Reply]]
+
+PROCESSORS: Final[dict[int, Processor]] = {
+    RequestCode.SEND_MESSAGE: send.send_message,
+    RequestCode.SEND_MESSAGE_V2: send.send_message,
+    RequestCode.PULL_MESSAGE: pull.pull_message,
+    RequestCode.LITE_PULL_MESSAGE: pull.pull_message,
+    RequestCode.QUERY_CONSUMER_OFFSET: queries.query_offset,
+    RequestCode.UPDATE_CONSUMER_OFFSET: queries.update_offset,
+    RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: queries.search_offset,
+    RequestCode.GET_MAX_OFFSET: queries.max_offset,
+    RequestCode.GET_MIN_OFFSET: queries.min_offset,
+    RequestCode.GET_EARLIEST_MSG_STORETIME: queries.earliest_store_time,
+    RequestCode.HEART_BEAT: groups.heartbeat,
+    RequestCode.UNREGISTER_CLIENT: groups.unregister,
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP: groups.consumer_ids,
+}
+"""Request code to what answers it."""
+
+_CLIENT_SCAN_S: Final = 10.0
+
+
+class Broker:
+    """Made, started, stopped; in that order and once."""
+
+    def __init__(self, config: BrokerConfig, runtime: Runtime, events: EventLog | None = None) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._events = events
+        self.store = MessageStore(config.store_directory, config.store, runtime, events)
+        self._client = RemotingClient(runtime.network)
+        self._holds = PullHolds()
+        self._clients = ClientTable()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._services: Services | None = None
+        self._server: RemotingServer | None = None
+        self._processors: Handler | None = None
+        self._registrar: Registrar | None = None
+        self.recovery: Recovery | None = None
+        """What the store found when it was loaded."""
+
+    async def start(self) -> Address:
+        """Recover the store, accept connections, register once; returns where clients reach the broker.
+
+        A name server that does not answer is no error: the broker tries again every register interval.
+
+        Raises:
+            StoreError, OSError: the store cannot be used, or the port is taken. Nothing is left running.
+        """
+        try:
+            return await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self) -> Address:
+        config, runtime = self._config, self._runtime
+        self.recovery = self.store.load()
+        folder = f"{config.store_directory}/config"
+        topics = TopicTable(
+            f"{folder}/topics.json",
+            runtime,
+            auto_create=config.auto_create_topics,
+            queues_max=config.topic_queues_max,
+        )
+        topics.load(
+            built_in(
+                broker=config.name,
+                cluster=config.cluster,
+                auto_create=config.auto_create_topics,
+                default_queues=config.default_topic_queues,
+            )
+        )
+        offsets = OffsetTable(f"{folder}/consumerOffset.json", runtime)
+        offsets.load()
+        await self.store.start()
+        self.store.on_arrival = self._holds.arrived
+        self._server = RemotingServer(runtime.network, self._handle, on_closed=self._channel_closed)
+        bound = await self._server.start(config.host, config.port)
+        address = Address(config.advertised_host or bound.host, bound.port)
+        self._services = services = Services(
+            config, runtime, address, self.store, topics, offsets, self._clients, self._holds, self._events
+        )
+        self._processors = handler({code: _bound(work, services) for code, work in PROCESSORS.items()})
+        self._registrar = Registrar(services, self._client)
+        register = self._registrar.register
+        # In the background: a send that creates its topic does not wait for a silent name server.
+        topics.on_change = lambda: self._in_background(register())
+        await register()
+        self._every(config.register_interval_ms / 1000, register)
+        self._every(config.offsets_flush_interval_ms / 1000, self._persist_offsets)
+        self._every(_CLIENT_SCAN_S, self._drop_silent_clients)
+        return address
+
+    async def stop(self) -> None:
+        """Leave the name servers, finish what is being worked on, and close the store cleanly."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._holds.close()
+        if self._registrar is not None:
+            await self._registrar.unregister()
+        if self._server is not None:
+            await self._server.stop()
+        if self._services is not None:
+            await self._persist_offsets()
+        await self._client.close()
+        await self.store.stop()
+
+    def _handle(self, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
+        if self._processors is None:
+            return request.answer(ResponseCode.SERVICE_NOT_AVAILABLE, remark="the broker is starting")
+        return self._processors(request, channel)
+
+    def _channel_closed(self, channel: Channel) -> None:
+        changed = self._clients.channel_closed(channel)
+        if self._services is not None:
+            groups.notify(self._services, changed)
+
+    async def _drop_silent_clients(self) -> None:
+        before_ms = groups.now_ms() - self._config.client_expiry_ms
+        for channel in self._clients.silent_since(before_ms):
+            channel.close()
+
+    async def _persist_offsets(self) -> None:
+        assert self._services is not None
+        try:
+            await self._services.offsets.persist()
+        except OSError as error:
+            _log.error("consumer offsets are not on disk: %s", error)
+
+    def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        async def loop() -> None:
+            while True:
+                await asyncio.sleep(seconds)
+                await work()
+
+        self._in_background(loop())
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _bound(work: Processor, services: Services) -> Handler:
+    return partial(work, services)

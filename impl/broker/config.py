@@ -1,0 +1,128 @@
+"""What can be set on a broker, and RocketMQ's own names for it in a properties file."""
+
+from dataclasses import dataclass, field, fields, replace
+from ipaddress import ip_address
+from typing import Any, Final
+
+from impl.properties import ConfigError, Option, apply, boolean, number, one_of, parse, text
+from impl.runtime.network import Address
+from impl.store.config import QUEUE_UNIT_BYTES, FlushMode, StoreConfig
+
+_INT_MAX: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    name: str = "broker-a"
+    cluster: str = "DefaultCluster"
+    broker_id: int = 0
+    """0 is a master."""
+    host: str = "127.0.0.1"
+    """Where to listen."""
+    port: int = 10911
+    """0 is any free port."""
+    advertised_host: str = ""
+    """The numeric address under which clients reach the broker; empty is `host`."""
+    name_servers: tuple[Address, ...] = ()
+    store_directory: str = "store"
+    auto_create_topics: bool = True
+    default_topic_queues: int = 8
+    """Queues of the template topic; an auto-created topic has at most that many."""
+    topic_queues_max: int = 1024
+    """What a peer can make us create at once."""
+    auto_create_groups: bool = True
+    offsets_flush_interval_ms: int = 5000
+    register_interval_ms: int = 30_000
+    long_polling: bool = True
+    short_polling_ms: int = 1000
+    """How long a pull is held when long polling is off."""
+    client_expiry_ms: int = 120_000
+    """A client silent for longer is forgotten."""
+    store: StoreConfig = field(default_factory=StoreConfig)
+
+    def __post_init__(self) -> None:
+        advertised = self.advertised_host or self.host
+        if advertised in ("0.0.0.0", "::"):
+            raise ValueError(f"host is {advertised}: brokerIP1 must say where clients reach the broker")
+        if self.advertised_host:
+            ip_address(self.advertised_host)
+
+
+def _name_servers(value: str) -> tuple[Address, ...]:
+    try:
+        return tuple(Address.parse(part) for part in value.split(";") if part.strip())
+    except ValueError:
+        raise ValueError("HOST:PORT, several separated by ';',") from None
+
+
+def _ip(value: str) -> str:
+    try:
+        return str(ip_address(value))
+    except ValueError:
+        raise ValueError("a numeric IP address") from None
+
+
+_FLUSH_MODE = one_of({mode.value: mode for mode in FlushMode})
+_MS = number(1, _INT_MAX)
+
+OPTIONS: Final = {
+    "brokerName": Option("name", text),
+    "brokerClusterName": Option("cluster", text),
+    "brokerId": Option("broker_id", number(0, _INT_MAX)),
+    "brokerIP1": Option("advertised_host", _ip),
+    "listenPort": Option("port", number(0, 65535)),
+    "namesrvAddr": Option("name_servers", _name_servers),
+    "storePathRootDir": Option("store_directory", text),
+    "autoCreateTopicEnable": Option("auto_create_topics", boolean),
+    "autoCreateSubscriptionGroup": Option("auto_create_groups", boolean),
+    "defaultTopicQueueNums": Option("default_topic_queues", number(1, 1024)),
+    "flushConsumerOffsetInterval": Option("offsets_flush_interval_ms", _MS),
+    # RocketMQ itself keeps the period within 10 to 60 seconds.
+    "registerNameServerPeriod": Option("register_interval_ms", number(10_000, 60_000)),
+    "longPollingEnable": Option("long_polling", boolean),
+    "shortPollingTimeMills": Option("short_polling_ms", _MS),
+}
+"""Key in the file to the field of BrokerConfig."""
+
+STORE_OPTIONS: Final = {
+    "flushDiskType": Option("flush_mode", _FLUSH_MODE),
+    "mappedFileSizeCommitLog": Option("commit_log_segment_bytes", number(1024, _INT_MAX)),
+    "mappedFileSizeConsumeQueue": Option("consume_queue_segment_bytes", number(QUEUE_UNIT_BYTES, _INT_MAX)),
+    "maxMessageSize": Option("message_bytes_max", number(1, 64 << 20)),
+    "syncFlushTimeout": Option("sync_flush_timeout_ms", _MS),
+    "flushIntervalCommitLog": Option("flush_log_interval_ms", _MS),
+    "flushCommitLogThoroughInterval": Option("flush_log_thorough_interval_ms", _MS),
+    "flushIntervalConsumeQueue": Option("flush_queues_interval_ms", _MS),
+    "flushConsumeQueueThoroughInterval": Option("checkpoint_interval_ms", _MS),
+}
+"""Key in the file to the field of StoreConfig."""
+
+
+def read(file_text: str, where: str) -> tuple[BrokerConfig, tuple[str, ...]]:
+    """The configuration in a properties file, and the keys in it that we do not know.
+
+    Raises:
+        ConfigError: a line without '=', or a value that its key cannot have.
+    """
+    properties = parse(file_text, where)
+    store_fields = apply(properties, STORE_OPTIONS)
+    if segment := store_fields.get("consume_queue_segment_bytes"):
+        store_fields["consume_queue_segment_bytes"] = -(-segment // QUEUE_UNIT_BYTES) * QUEUE_UNIT_BYTES
+    config = with_changes(BrokerConfig(), {**apply(properties, OPTIONS), **store_fields})
+    unknown = [key for key in properties if key not in OPTIONS and key not in STORE_OPTIONS]
+    return config, tuple(unknown)
+
+
+def with_changes(config: BrokerConfig, changes: dict[str, Any]) -> BrokerConfig:
+    """The configuration with fields of BrokerConfig or StoreConfig changed; a value None changes nothing.
+
+    Raises:
+        ConfigError: the store cannot work with these values together.
+    """
+    given = {name: value for name, value in changes.items() if value is not None}
+    own = {item.name for item in fields(BrokerConfig)}
+    try:
+        store = replace(config.store, **{name: value for name, value in given.items() if name not in own})
+        return replace(config, store=store, **{name: value for name, value in given.items() if name in own})
+    except ValueError as error:
+        raise ConfigError(str(error)) from None

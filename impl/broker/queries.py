@@ -1,0 +1,107 @@
+"""Offsets of queues and of consumer groups: what is there, and how far somebody is.
+
+See docs/protocol.md, "Offset requests".
+"""
+
+from impl.broker.services import Services
+from impl.remoting import headers
+from impl.remoting.channel import Channel, Reply
+from impl.remoting.codes import ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.dispatch import RefusedError
+from impl.remoting.headers import (
+    OffsetResponse,
+    PullRequest,
+    QueryOffsetRequest,
+    QueueRequest,
+    SearchOffsetRequest,
+    StoreTimeResponse,
+    UpdateOffsetRequest,
+)
+from impl.store import record
+from spec.events import Kind
+
+
+def commit_offset(services: Services, header: UpdateOffsetRequest | PullRequest) -> None:
+    """Store an offset that came by itself or with a pull."""
+    services.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+    if services.events is not None:
+        services.events.emit(
+            Kind.OFFSET_COMMIT,
+            group=header.consumer_group,
+            topic=header.topic,
+            queue_id=header.queue_id,
+            queue_offset=header.commit_offset,
+        )
+
+
+def query_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """How far a group is; 0 where it never committed and the queue still has its first message."""
+    header = headers.read(QueryOffsetRequest, request.fields)
+    offset = services.offsets.query(header.consumer_group, header.topic, header.queue_id)
+    if offset is None and services.store.min_offset(header.topic, header.queue_id) > 0:
+        remark = f"group {header.consumer_group} has no offset in queue {header.queue_id} of {header.topic}"
+        raise RefusedError(ResponseCode.QUERY_NOT_FOUND, remark)
+    return _offset(request, offset or 0)
+
+
+def update_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Note how far a group is; the last word counts, greater or smaller."""
+    header = headers.read(UpdateOffsetRequest, request.fields)
+    commit_offset(services, header)
+    return request.answer(ResponseCode.SUCCESS)
+
+
+def max_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """One more than the queue's last offset."""
+    header = headers.read(QueueRequest, request.fields)
+    return _offset(request, services.store.max_offset(header.topic, header.queue_id))
+
+
+def min_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """The queue's first offset that can still be read."""
+    header = headers.read(QueueRequest, request.fields)
+    return _offset(request, services.store.min_offset(header.topic, header.queue_id))
+
+
+def earliest_store_time(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """When the queue's first message was stored, in milliseconds; -1 for an empty queue."""
+    header = headers.read(QueueRequest, request.fields)
+    first = services.store.min_offset(header.topic, header.queue_id)
+    stored_ms = _store_time_ms(services, header.topic, header.queue_id, first)
+    response = StoreTimeResponse(-1 if stored_ms is None else stored_ms)
+    return request.answer(ResponseCode.SUCCESS, headers.write(response))
+
+
+def search_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """The message stored nearest to a time, the earlier one if two are as near; 0 for an empty queue."""
+    header = headers.read(SearchOffsetRequest, request.fields)
+    low = services.store.min_offset(header.topic, header.queue_id)
+    end = services.store.max_offset(header.topic, header.queue_id)
+    first, last = low, end - 1
+    # Store times do not fall within a queue, as long as the machine's clock does not.
+    high = end
+    while low < high:
+        middle = (low + high) // 2
+        stored_ms = _store_time_ms(services, header.topic, header.queue_id, middle)
+        if stored_ms is None or stored_ms < header.timestamp:
+            low = middle + 1
+        else:
+            high = middle
+    if low > last:
+        return _offset(request, max(last, 0))
+    if low > first:
+        after = _store_time_ms(services, header.topic, header.queue_id, low)
+        before = _store_time_ms(services, header.topic, header.queue_id, low - 1)
+        if after is not None and before is not None and header.timestamp - before <= after - header.timestamp:
+            low -= 1
+    return _offset(request, low)
+
+
+def _store_time_ms(services: Services, topic: str, queue_id: int, offset: int) -> int | None:
+    found = services.store.get(topic, queue_id, offset, max_count=1)
+    return record.decode(found.records[0]).store_timestamp_ms if found.records else None
+
+
+def _offset(request: Command, offset: int) -> Command:
+    return request.answer(ResponseCode.SUCCESS, headers.write(OffsetResponse(offset)))

@@ -1,0 +1,79 @@
+"""Tells every name server that this broker lives and which topics it has."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from impl.broker.services import Services
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import RegisterBrokerBody
+from impl.remoting.channel import RemotingError
+from impl.remoting.client import RemotingClient
+from impl.remoting.codes import RequestCode, ResponseCode, response_name
+from impl.remoting.command import Command, new_request
+from impl.remoting.headers import RegisterBrokerRequest, UnregisterBrokerRequest
+from impl.runtime.network import Address
+
+_log = logging.getLogger(__name__)
+
+_REGISTER_TIMEOUT_S: Final = 6.0
+_UNREGISTER_TIMEOUT_S: Final = 3.0
+
+
+class Registrar:
+    """Registers with all name servers at once; none waits for another, and none has to answer."""
+
+    def __init__(self, services: Services, client: RemotingClient) -> None:
+        self._services = services
+        self._client = client
+        self._silent: set[Address] = set()
+
+    async def register(self) -> None:
+        """One registration at every name server; failures are logged once until it answers again."""
+        config, address = self._services.config, self._services.address
+        header = RegisterBrokerRequest(
+            broker_name=config.name,
+            broker_addr=str(address),
+            cluster_name=config.cluster,
+            ha_server_addr=f"{address.host}:{address.port + 1}",
+            broker_id=config.broker_id,
+        )
+        body = java_json.write(RegisterBrokerBody(self._services.topics.snapshot()), standard=True)
+        fields = headers.write(header)
+        await self._everywhere(
+            lambda: new_request(RequestCode.REGISTER_BROKER, fields, body), _REGISTER_TIMEOUT_S
+        )
+
+    async def unregister(self) -> None:
+        """Say good-bye to every name server."""
+        config = self._services.config
+        header = UnregisterBrokerRequest(
+            config.name, str(self._services.address), config.cluster, config.broker_id
+        )
+        fields = headers.write(header)
+        await self._everywhere(
+            lambda: new_request(RequestCode.UNREGISTER_BROKER, fields), _UNREGISTER_TIMEOUT_S
+        )
+
+    async def _everywhere(self, make: Callable[[], Command], timeout_s: float) -> None:
+        calls: list[Awaitable[None]] = [
+            self._tell(address, make(), timeout_s) for address in self._services.config.name_servers
+        ]
+        await asyncio.gather(*calls)
+
+    async def _tell(self, address: Address, request: Command, timeout_s: float) -> None:
+        try:
+            answer = await self._client.invoke(address, request, timeout_s)
+        except RemotingError as error:
+            self._complain(address, str(error))
+            return
+        if answer.code != ResponseCode.SUCCESS:
+            self._complain(address, f"{response_name(answer.code)}: {answer.remark}")
+        else:
+            self._silent.discard(address)
+
+    def _complain(self, address: Address, why: str) -> None:
+        if address not in self._silent:
+            self._silent.add(address)
+            _log.warning("name server %s does not know this broker: %s", address, why)

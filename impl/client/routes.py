@@ -1,0 +1,153 @@
+"""Where topics live, as the name servers tell: asked when first needed, then every refresh interval.
+
+One name server is asked at a time, the same one while its connection holds, else the next; they are not
+assumed to agree. A topic that a name server does not know (any more) keeps the route it had.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Sequence
+
+from impl.client.model import MessageQueue, NoRouteError
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import PERM_READ, PERM_WRITE, QueueData, TopicRoute
+from impl.remoting.channel import RemotingError
+from impl.remoting.client import RemotingClient
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Command, new_request
+from impl.remoting.headers import RouteRequest
+from impl.runtime.network import Address
+
+_log = logging.getLogger(__name__)
+
+MASTER_ID = 0
+_TIMEOUT_S = 3.0
+_QUEUES_MAX = 65_536
+"""Of one topic at one broker: what a wrong route can make us list."""
+
+
+class Routes:
+    """Routes by topic, and the addresses of the brokers in them."""
+
+    def __init__(
+        self, client: RemotingClient, name_servers: Sequence[Address], chance: random.Random
+    ) -> None:
+        assert name_servers, "a client needs a name server"
+        self._client = client
+        self._name_servers = list(name_servers)
+        chance.shuffle(self._name_servers)
+        self._current = 0
+        self._routes: dict[str, TopicRoute] = {}
+        self._asking: dict[str, asyncio.Task[TopicRoute | None]] = {}
+
+    async def get(self, topic: str) -> TopicRoute | None:
+        """The topic's route, None when the name server knows none.
+
+        Raises:
+            RemotingError: no name server answers, and we never had a route.
+        """
+        return self._routes.get(topic) or await self.refresh(topic)
+
+    async def refresh(self, topic: str) -> TopicRoute | None:
+        """Ask again; as `get`. Callers that ask at the same time share one request."""
+        task = self._asking.get(topic)
+        if task is None:
+            task = asyncio.create_task(self._ask(topic))
+            self._asking[topic] = task
+            task.add_done_callback(lambda _: self._asking.pop(topic, None))
+        return await asyncio.shield(task)
+
+    async def refresh_all(self) -> None:
+        """Ask for every topic we have a route of; what fails keeps what it has."""
+        for topic in list(self._routes):
+            try:
+                await self.refresh(topic)
+            except RemotingError as error:
+                _log.info("the route of %s is not refreshed: %s", topic, error)
+
+    def topics(self) -> list[str]:
+        return list(self._routes)
+
+    def brokers(self) -> list[Address]:
+        """Every broker address in any route."""
+        found = {
+            text
+            for route in self._routes.values()
+            for broker in route.broker_datas
+            for text in broker.broker_addrs.values()
+        }
+        return [Address.parse(text) for text in sorted(found)]
+
+    def address(self, topic: str, broker_name: str, *, master_only: bool = True) -> Address | None:
+        """Where the broker is: its master, or where that is gone and will do, any replica."""
+        for route in [self._routes.get(topic), *self._routes.values()]:
+            for broker in route.broker_datas if route else ():
+                if broker.broker_name == broker_name and broker.broker_addrs:
+                    least = min(broker.broker_addrs)
+                    if least == MASTER_ID or not master_only:
+                        return Address.parse(broker.broker_addrs[least])
+        return None
+
+    async def _ask(self, topic: str) -> TopicRoute | None:
+        request_fields = headers.write(RouteRequest(topic))
+        answer = await self._ask_any(request_fields)
+        if answer.code == ResponseCode.SUCCESS:
+            self._routes[topic] = _read_route(topic, answer.body)
+        return self._routes.get(topic)
+
+    async def _ask_any(self, fields: dict[str, str]) -> Command:
+        failure: RemotingError | None = None
+        for _ in self._name_servers:
+            try:
+                request = new_request(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields)
+                return await self._client.invoke(self._name_servers[self._current], request, _TIMEOUT_S)
+            except RemotingError as error:
+                failure = error
+                self._current = (self._current + 1) % len(self._name_servers)
+        assert failure is not None
+        raise failure
+
+
+def _read_route(topic: str, body: bytes) -> TopicRoute:
+    try:
+        route = java_json.read(TopicRoute, body)
+        for broker in route.broker_datas:
+            for text in broker.broker_addrs.values():
+                Address.parse(text)
+    except ValueError as error:
+        raise RemotingError(f"the route of {topic} makes no sense: {error}") from None
+    return route
+
+
+def publish_queues(topic: str, route: TopicRoute) -> list[MessageQueue]:
+    """Queues to which the topic's messages may be sent: writable, and their broker has a master."""
+    masters = {broker.broker_name for broker in route.broker_datas if MASTER_ID in broker.broker_addrs}
+    return [
+        MessageQueue(topic, data.broker_name, queue_id)
+        for data in _sorted(route.queue_datas)
+        if data.perm & PERM_WRITE and data.broker_name in masters
+        for queue_id in range(min(data.write_queue_nums, _QUEUES_MAX))
+    ]
+
+
+def subscribe_queues(topic: str, route: TopicRoute) -> list[MessageQueue]:
+    """Queues from which the topic's messages may be read; a slave will do."""
+    known = {broker.broker_name for broker in route.broker_datas if broker.broker_addrs}
+    return [
+        MessageQueue(topic, data.broker_name, queue_id)
+        for data in _sorted(route.queue_datas)
+        if data.perm & PERM_READ and data.broker_name in known
+        for queue_id in range(min(data.read_queue_nums, _QUEUES_MAX))
+    ]
+
+
+def require(topic: str, route: TopicRoute | None) -> TopicRoute:
+    """The route. Raises NoRouteError when there is none."""
+    if route is None:
+        raise NoRouteError(f"no name server knows topic {topic}")
+    return route
+
+
+def _sorted(queue_datas: list[QueueData]) -> list[QueueData]:
+    return sorted(queue_datas, key=lambda data: data.broker_name)

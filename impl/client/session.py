@@ -1,0 +1,103 @@
+"""What the producers and consumers of one application share: connections, routes, heartbeats."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from impl.client.routes import Routes
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import ConsumerData, Heartbeat, ProducerData
+from impl.remoting.channel import RemotingError
+from impl.remoting.client import RemotingClient
+from impl.remoting.codes import RequestCode
+from impl.remoting.command import new_request
+from impl.remoting.headers import UnregisterClientRequest
+from impl.runtime.network import Address
+from impl.runtime.runtime import Runtime
+
+_log = logging.getLogger(__name__)
+
+_TIMEOUT_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionConfig:
+    route_refresh_ms: int = 30_000
+    heartbeat_ms: int = 30_000
+
+
+class Session:
+    """One client instance. Groups join it; its heartbeats tell the brokers of them."""
+
+    def __init__(
+        self,
+        name_servers: Sequence[Address],
+        runtime: Runtime,
+        client_id: str | None = None,
+        config: SessionConfig | None = None,
+    ) -> None:
+        self.runtime = runtime
+        self.remoting = RemotingClient(runtime.network)
+        self.routes = Routes(self.remoting, name_servers, runtime.random)
+        self.client_id = client_id or f"127.0.0.1@{runtime.random.getrandbits(48):012x}"
+        self._config = config or SessionConfig()
+        self._producers: dict[str, ProducerData] = {}
+        self._consumers: dict[str, ConsumerData] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin to refresh routes and send heartbeats."""
+        self._every(self._config.route_refresh_ms / 1000, self.routes.refresh_all)
+        self._every(self._config.heartbeat_ms / 1000, self.heartbeat)
+
+    async def stop(self) -> None:
+        """Leave the groups and close all connections. Requests that wait fail."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        for group in list(self._producers):
+            await self._leave(UnregisterClientRequest(self.client_id, producer_group=group))
+        for group in list(self._consumers):
+            await self._leave(UnregisterClientRequest(self.client_id, consumer_group=group))
+        await self.remoting.close()
+
+    def join_as_producer(self, group: str) -> None:
+        self._producers[group] = ProducerData(group)
+
+    def join_as_consumer(self, data: ConsumerData) -> None:
+        self._consumers[data.group_name] = data
+
+    async def heartbeat(self) -> None:
+        """One heartbeat to every broker in our routes; who does not answer is tried again next time."""
+        body = java_json.write(
+            Heartbeat(self.client_id, list(self._consumers.values()), list(self._producers.values())),
+            standard=True,
+        )
+        await asyncio.gather(*(self._beat(address, body) for address in self.routes.brokers()))
+
+    async def _beat(self, address: Address, body: bytes) -> None:
+        try:
+            request = new_request(RequestCode.HEART_BEAT, body=body)
+            await self.remoting.invoke(address, request, _TIMEOUT_S)
+        except RemotingError as error:
+            _log.info("no heartbeat: %s", error)
+
+    async def _leave(self, header: UnregisterClientRequest) -> None:
+        for address in self.routes.brokers():
+            if self.remoting.is_connected(address):
+                try:
+                    request = new_request(RequestCode.UNREGISTER_CLIENT, headers.write(header))
+                    await self.remoting.invoke(address, request, _TIMEOUT_S)
+                except RemotingError as error:
+                    _log.info("no good-bye: %s", error)
+
+    def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        async def loop() -> None:
+            while True:
+                await asyncio.sleep(seconds)
+                await work()
+
+        self._tasks.append(asyncio.create_task(loop()))

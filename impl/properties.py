@@ -1,0 +1,116 @@
+"""RocketMQ's configuration files: Java properties, `key=value` lines.
+
+Reads lines, comments and continuation lines; says where each value stands, so that an error can name its
+line.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used. One line: file, line, key, what is there and what is expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    value: str
+    where: str
+    """FILE:LINE"""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How one key of the file becomes one field of a configuration."""
+
+    field: str
+    convert: Callable[[str], Any]
+    """Raises ValueError with what is expected."""
+
+
+def parse(text: str, where: str) -> dict[str, Property]:
+    """The properties by key; of a key given twice the last counts. `where` names the file.
+
+    Raises:
+        ConfigError: a line without a separator.
+    """
+    found = {}
+    pending, first_number = "", 0
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.strip()
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        first_number = first_number if pending else number
+        pending += line
+        if pending.endswith("\\"):
+            pending = pending[:-1]
+            continue
+        key, value = _split(pending, f"{where}:{first_number}")
+        found[key] = Property(value, f"{where}:{first_number}")
+        pending = ""
+    return found
+
+
+def apply(properties: Mapping[str, Property], options: Mapping[str, Option]) -> dict[str, Any]:
+    """The values of the known keys, by field. Unknown keys are left to the caller.
+
+    Raises:
+        ConfigError: a value is not what its option expects.
+    """
+    fields = {}
+    for key, option in options.items():
+        if key in properties:
+            given = properties[key]
+            try:
+                fields[option.field] = option.convert(given.value)
+            except ValueError as error:
+                raise ConfigError(f"{given.where}: {key} is {given.value!r}, {error} expected") from None
+    return fields
+
+
+# Converters.
+
+
+def text(value: str) -> str:
+    if not value:
+        raise ValueError("some text")
+    return value
+
+
+def boolean(value: str) -> bool:
+    if value.lower() not in ("true", "false"):
+        raise ValueError("true or false")
+    return value.lower() == "true"
+
+
+def number(least: int, most: int) -> Callable[[str], int]:
+    """Whole numbers from least to most."""
+
+    def convert(value: str) -> int:
+        if not (value.isascii() and value.isdecimal() and least <= int(value) <= most):
+            raise ValueError(f"a whole number from {least} to {most}")
+        return int(value)
+
+    return convert
+
+
+_T = TypeVar("_T")
+
+
+def one_of(values: Mapping[str, _T]) -> Callable[[str], _T]:
+    """One of the names in `values`."""
+
+    def convert(value: str) -> _T:
+        if value not in values:
+            raise ValueError(" or ".join(values))
+        return values[value]
+
+    return convert
+
+
+def _split(line: str, where: str) -> tuple[str, str]:
+    for position, character in enumerate(line):
+        if character in "=:":
+            return line[:position].strip(), line[position + 1 :].strip()
+    raise ConfigError(f"{where}: {line!r} has no '=', KEY=VALUE expected")
