@@ -166,12 +166,15 @@ def dispatch(config: Config, state: State) -> State | None:
     )
 
 
-def flush_queues(_config: Config, state: State) -> State | None:
-    """FlushQueues"""
-    lengths = tuple(map(len, state.queue))
-    if state.phase != "running" or state.queue_flushed == lengths:
+def flush_queues(_config: Config, state: State, length: int) -> State | None:
+    """FlushQueues: an fsync of the queues returns that began when `length` records had been dispatched."""
+    if state.phase != "running" or length > state.dispatched:
         return None
-    return replace(state, queue_flushed=lengths)
+    queue_flushed = tuple(
+        max(flushed, sum(p <= length for p in entries))
+        for flushed, entries in zip(state.queue_flushed, state.queue, strict=True)
+    )
+    return None if queue_flushed == state.queue_flushed else replace(state, queue_flushed=queue_flushed)
 
 
 def durable_position(state: State) -> int:
@@ -405,7 +408,7 @@ ACTIONS: Final = {
         Action("AnswerOk", answer_ok, _each_message),
         Action("AnswerTimeout", answer_timeout, _each_message),
         Action("Dispatch", dispatch, _once),
-        Action("FlushQueues", flush_queues, _once),
+        Action("FlushQueues", flush_queues, _each_length),
         Action("WriteCheckpoint", write_checkpoint, _once),
         Action("Deliver", deliver, _each_queue),
         Action("CorrectOffset", correct_offset, _each_queue),

@@ -178,9 +178,13 @@ Dispatch ==
     /\ dispatched' = dispatched + 1
     /\ UNCHANGED <<mode, phase, logFiles, queueFlushed, checkpoint, abort, persisted, nextOffset, committed, clients, history>>
 
-FlushQueues ==
+EntriesUpTo(q, n) == Cardinality({i \in 1..Len(queue[q]) : queue[q][i] <= n})
+
+\* An fsync of the queues returns that began when n records had been dispatched.
+FlushQueues(n) ==
     /\ phase = "running"
-    /\ queueFlushed' = [q \in Queues |-> Len(queue[q])]
+    /\ n \in 1..dispatched
+    /\ queueFlushed' = [q \in Queues |-> Max({queueFlushed[q], EntriesUpTo(q, n)})]
     /\ queueFlushed' # queueFlushed
     /\ UNCHANGED <<mode, phase, logFiles, queue, checkpoint, abort, persisted, memory, clients, history>>
 
@@ -328,9 +332,9 @@ Start ==
 
 Serve ==
     \/ \E m \in Messages, q \in Queues : AppendRecord(m, q)
-    \/ \E n \in 1..Len(log) : FlushLog(n)
+    \/ \E n \in 1..Len(log) : FlushLog(n) \/ FlushQueues(n)
     \/ \E m \in Messages : AnswerOk(m) \/ AnswerTimeout(m)
-    \/ Dispatch \/ FlushQueues \/ WriteCheckpoint
+    \/ Dispatch \/ WriteCheckpoint
 
 Consume ==
     \/ \E q \in Queues : Deliver(q) \/ CorrectOffset(q) \/ CommitOffset(q)
