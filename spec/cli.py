@@ -1,0 +1,188 @@
+"""`mqproof check` and `mqproof coverage`."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+
+import typer
+
+from report.model import Exit, Report, Table, Verdict, exit_code, overall
+
+if TYPE_CHECKING:
+    from spec.model_file import Models, Question
+    from spec.models import Answer, Progress
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+_PIPED_COLUMNS: Final = 200
+_JSON = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")]
+
+
+@app.callback()
+def _root() -> None:
+    """The specification: model-check it, and see what checks what."""
+
+
+@app.command()
+def check(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+    ] = None,
+    profile: Annotated[str, typer.Option(help="smoke, ci or deep: how much is explored.")] = "smoke",
+    only: Annotated[
+        str | None, typer.Option(metavar="NAME", help="One run, probe or mutant by its name.")
+    ] = None,
+    json_file: _JSON = None,
+    models_file: Annotated[
+        Path | None, typer.Option("--models", metavar="FILE", help="Another models.toml.")
+    ] = None,
+) -> None:
+    """Model-check with TLC: every run's verdict, states, depth and seconds; counterexamples step by step."""
+    from report import terminal
+    from report.write import write_report
+    from spec.model_file import PROFILES, ModelFileError, load
+    from spec.models import ask_all
+    from spec.tlc.errors import BAD_INPUT, TlcError
+    from spec.tlc.toolbox import find_toolbox
+
+    if profile not in PROFILES:
+        _stop(f"--profile {profile}: expected one of {', '.join(PROFILES)}", Exit.USAGE)
+    began = time.monotonic()
+    try:
+        models = load() if models_file is None else load(models_file)
+        questions = _chosen(models, names or [], profile, only)
+        toolbox = find_toolbox()
+        with _progress(len(questions)) as progress:
+            answers = ask_all(models, questions, progress, toolbox)
+    except ModelFileError as error:
+        _stop(str(error), Exit.USAGE)
+    except TlcError as error:
+        _stop(str(error), Exit.USAGE if error.reason in BAD_INPUT else Exit.TOOL)
+    facts = {
+        "profile": "as named" if only else profile,
+        "java": f"{toolbox.java.major} from the {toolbox.java.origin}",
+        "tla2tools": str(toolbox.jar),
+        "seconds": f"{time.monotonic() - began:.1f}",
+    }
+    report = _report(answers, facts)
+    _print_counterexamples(answers)
+    terminal.show(report)
+    if json_file is not None:
+        try:
+            write_report(report, json_file)
+        except (OSError, ValueError) as error:
+            _stop(f"--json {json_file}: {error}", Exit.USAGE)
+    raise typer.Exit(exit_code(report.results))
+
+
+@app.command()
+def coverage(json_file: _JSON = None) -> None:
+    """The matrix of invariants and layers: what checks what, what cannot, what is still open."""
+    from report.write import write_text
+    from spec.catalogue import CatalogueError, catalogue
+    from spec.coverage import as_json, table, totals
+
+    try:
+        invariants = tuple(catalogue().values())
+    except (CatalogueError, OSError) as error:
+        _stop(str(error), Exit.USAGE)
+    _print_table(table(invariants))
+    print(", ".join(f"{number} {what}" for what, number in totals(invariants).items()))
+    if json_file is not None:
+        try:
+            write_text(json_file, json.dumps(as_json(invariants), indent=1) + "\n")
+        except OSError as error:
+            _stop(f"--json {json_file}: {error}", Exit.USAGE)
+
+
+def _chosen(models: "Models", names: list[str], profile: str, only: str | None) -> "tuple[Question, ...]":
+    if unknown := [name for name in names if name not in models.questions]:
+        _stop(f"no model {unknown[0]!r}; there are {', '.join(models.questions)}", Exit.USAGE)
+    of_models = [q for name in names or models.questions for q in models.questions[name]]
+    chosen = tuple(q for q in of_models if (q.name == only if only else profile in q.profiles))
+    if not chosen:
+        wanted = f"--only {only}" if only else f"--profile {profile}"
+        _stop(f"{wanted}: no such run; there are {', '.join(q.name for q in of_models)}", Exit.USAGE)
+    return chosen
+
+
+def _report(answers: "tuple[Answer, ...]", facts: dict[str, str]) -> Report:
+    rows = tuple(
+        (
+            answer.question.model,
+            answer.question.name,
+            answer.question.kind.value,
+            overall(answer.results).value,
+            f"{answer.states}",
+            f"{answer.depth or '-'}",
+            f"{answer.seconds:.1f}",
+        )
+        for answer in answers
+    )
+    columns = ("model", "run", "kind", "verdict", "states", "depth", "seconds")
+    results = tuple(result for answer in answers for result in answer.results)
+    return Report("mqproof check", results, facts, (Table("Runs of TLC", columns, rows),))
+
+
+def _print_counterexamples(answers: "tuple[Answer, ...]") -> None:
+    from spec.tlc.trace import render
+
+    for answer in answers:
+        if answer.trace is not None and overall(answer.results) is Verdict.VIOLATED:
+            print(f"Counterexample of {answer.question.model} {answer.question.name}")
+            print(render(answer.trace))
+            print()
+
+
+@contextmanager
+def _progress(total: int) -> "Iterator[Progress]":
+    """A moving line on a terminal, a line an answer elsewhere; on standard error, away from the table."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    done = 0
+    status = console.status("starting TLC") if console.is_terminal else None
+
+    def told(question: "Question", answer: "Answer | None") -> None:
+        nonlocal done
+        if answer is None:
+            if status is not None:
+                status.update(f"[{done + 1}/{total}] {question.model} {question.name}", spinner="dots")
+            return
+        done += 1
+        verdict = overall(answer.results).value
+        line = f"{done}/{total} {question.model} {question.name}: {verdict}, {answer.states} states"
+        console.print(f"{line}, {answer.seconds:.1f} s", highlight=False, markup=False, soft_wrap=True)
+
+    if status is None:
+        yield told
+        return
+    with status:
+        yield told
+
+
+def _print_table(table: Table) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    shown = RichTable(title=table.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in table.columns:
+        shown.add_column(column, overflow="fold")
+    for row in table.rows:
+        shown.add_row(*row)
+    # Piped, the width is nobody's: wide enough that names stay whole.
+    width = None if sys.stdout.isatty() else _PIPED_COLUMNS
+    console = Console(markup=False, highlight=False, width=width)
+    with console.capture() as captured:
+        console.print(shown)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _stop(message: str, code: int) -> NoReturn:
+    print(f"mqproof: {message}", file=sys.stderr)
+    raise typer.Exit(code)

@@ -1,0 +1,185 @@
+"""Loads models.toml: which questions TLC is asked, and what it must answer.
+
+Beside the questions that must be answered "yes" stand those that must be answered "no": probes (the situation
+does happen), fairness (the clause is needed), mutants (the invariant catches a broken design).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from spec.tlc import config
+
+MODELS_FILE: Final = Path(__file__).with_name("models.toml")
+
+Profile = Literal["smoke", "ci", "deep"]
+PROFILES: Final[tuple[Profile, ...]] = ("smoke", "ci", "deep")
+_SLOW_NEGATIVES: Final[tuple[Profile, ...]] = ("ci", "deep")
+
+
+class ModelFileError(ValueError):
+    """models.toml is not what the loader expects; the message names the file, the entry and the field."""
+
+
+class Kind(StrEnum):
+    """What a question is for, and so what its answer must be."""
+
+    CHECK = "check"  # every property holds, or the named one is violated
+    PROBES = "probes"  # each named invariant is false somewhere; one run asks for all of them
+    ACTION_PROBE = "action probe"  # the named action property is violated
+    FAIRNESS = "fairness"  # without a fairness clause the named liveness property is violated
+    MUTANT = "mutant"  # the broken design violates the named property
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """What may be counted, both ends included."""
+
+    low: int
+    high: int
+
+    def __contains__(self, number: int) -> bool:
+        return self.low <= number <= self.high
+
+    def __str__(self) -> str:
+        return str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One run of TLC and its expected answer."""
+
+    model: str
+    name: str
+    kind: Kind
+    module: str
+    config: config.Config
+    profiles: tuple[str, ...]
+    violates: str | None
+    """The property that must be violated; None when all must hold, and for PROBES."""
+    probes: tuple[str, ...] = ()
+    states: Band | None = None
+    """Recorded distinct states of a run that holds."""
+    depth: Band | None = None
+    """Recorded depth. With several workers TLC's depth varies upwards: then only the lower end counts."""
+    workers: int = 1
+    deadlock: bool = False
+    seconds_max: int = 600
+    heap_mib: int = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The questions by model, and where their modules are."""
+
+    file: Path
+    questions: dict[str, tuple[Question, ...]]
+
+    @property
+    def libraries(self) -> tuple[Path, ...]:
+        return _libraries(self.file)
+
+
+class _Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    cfg: str
+    profiles: list[Profile]
+    states: int | tuple[int, int] | None = None
+    depth: int | tuple[int, int] | None = None
+    violates: str | None = None
+    workers: int = 2
+    deadlock: bool = False
+    seconds_max: int = 600
+    heap_mib: int = 2048
+
+
+class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    about: str
+    module: str
+    cfg: str
+    """Constants and specification of the probes and fairness runs."""
+    runs: list[_Run]
+    probes: list[str] = []
+    action_probes: list[str] = []
+    fairness: dict[str, str] = {}
+    mutants: dict[str, str] = {}
+
+
+def load(path: Path = MODELS_FILE) -> Models:
+    """The questions of a models.toml; modules and configurations lie in `tla/` and `tla/mutants/` beside it.
+
+    Raises:
+        ModelFileError: no such file, bad TOML, a missing or unknown field, a missing configuration file, a
+            run that must hold without its recorded size, or a name used twice in a model.
+    """
+    try:
+        tables = msgspec.toml.decode(path.read_bytes(), type=dict[str, _Model])
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    return Models(path, {name: _questions(name, table, path) for name, table in tables.items()})
+
+
+def _questions(model: str, table: _Model, path: Path) -> tuple[Question, ...]:
+    found = [_check(model, table, run, path) for run in table.runs]
+    base = _config(model, table.cfg, path)
+    if table.probes:
+        asked = base.without("INVARIANT", "PROPERTY")
+        probes = tuple(table.probes)
+        found.append(Question(model, "probes", Kind.PROBES, table.module, asked, PROFILES, None, probes))
+    for name in table.action_probes:
+        asked = base.asking(name, "PROPERTY")
+        found.append(Question(model, name, Kind.ACTION_PROBE, table.module, asked, PROFILES, name))
+    for name, violates in table.fairness.items():
+        asked = base.specified(name).asking(violates, "PROPERTY")
+        profiles = _SLOW_NEGATIVES
+        found.append(Question(model, name, Kind.FAIRNESS, table.module, asked, profiles, violates))
+    for name, violates in table.mutants.items():
+        # Only the named property is asked: that another one breaks as well would tell nothing of this one.
+        asked = _config(model, f"{name}.cfg", path).asking(violates)
+        found.append(Question(model, name, Kind.MUTANT, name, asked, (), violates))
+    names = [question.name for question in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ModelFileError(f"{path}: [{model}]: {', '.join(twice)} appears twice")
+    return tuple(found)
+
+
+def _check(model: str, table: _Model, run: _Run, path: Path) -> Question:
+    if run.violates is None and (run.states is None or run.depth is None):
+        raise ModelFileError(
+            f"{path}: [{model}] {run.cfg}: states and depth are expected of a run that holds"
+        )
+    return Question(
+        model=model,
+        name=run.cfg.removesuffix(".cfg"),
+        kind=Kind.CHECK,
+        module=table.module,
+        config=_config(model, run.cfg, path),
+        profiles=tuple(run.profiles),
+        violates=run.violates,
+        states=_band(run.states),
+        depth=_band(run.depth),
+        workers=run.workers,
+        deadlock=run.deadlock,
+        seconds_max=run.seconds_max,
+        heap_mib=run.heap_mib,
+    )
+
+
+def _band(recorded: int | tuple[int, int] | None) -> Band | None:
+    if recorded is None:
+        return None
+    return Band(recorded, recorded) if isinstance(recorded, int) else Band(*recorded)
+
+
+def _config(model: str, name: str, path: Path) -> config.Config:
+    for folder in _libraries(path):
+        file = folder / name
+        if file.is_file():
+            return config.parse(file.read_text(encoding="utf-8"))
+    raise ModelFileError(f"{path}: [{model}]: there is no {name} in tla/ or tla/mutants/")
+
+
+def _libraries(path: Path) -> tuple[Path, ...]:
+    return (path.parent / "tla", path.parent / "tla" / "mutants")

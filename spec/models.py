@@ -1,0 +1,283 @@
+"""Asks TLC the questions of models.toml and turns its answers into results.
+
+A question whose answer must be "violated" (a probe, a mutant, a run without its fairness) is held when TLC
+says so: what is judged is the recorded expectation. Each result tells the command that asks again.
+"""
+
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from report.model import Result, Verdict, Witness
+from spec.catalogue import catalogue
+from spec.model_file import MODELS_FILE, Kind, Models, Question, load
+from spec.tlc import run as tlc
+from spec.tlc.errors import UNDECIDED, TlcError
+from spec.tlc.run import Job, Outcome
+from spec.tlc.toolbox import Toolbox
+from spec.tlc.trace import Trace, changed
+from spec.tlc.values import State
+
+LAYER: Final = "tla"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What TLC said to one question."""
+
+    question: Question
+    results: tuple[Result, ...]
+    states: int
+    depth: int
+    seconds: float
+    trace: Trace | None
+    """The way to a violation, wanted or not."""
+
+
+Progress = Callable[[Question, Answer | None], None]
+"""Told when a question is asked (None), and when it is answered."""
+
+
+def ask(models: Models, question: Question, toolbox: Toolbox | None = None) -> Answer:
+    """Asks one question.
+
+    Running out of time or memory is a verdict of UNKNOWN.
+
+    Raises:
+        TlcError: anything else that kept TLC from a verdict; the message names the question.
+    """
+    try:
+        outcome = tlc.run(_job(models, question), toolbox)
+    except TlcError as error:
+        if error.reason not in UNDECIDED:
+            raise TlcError(error.reason, f"{question.model} {question.name}: {error}", error.text) from None
+        unknown = _result(models, question, question.name, Verdict.UNKNOWN, {}, detail=str(error))
+        return Answer(question, (unknown,), 0, 0, 0.0, None)
+    if question.kind is Kind.PROBES:
+        results = _judge_probes(models, question, outcome)
+    elif question.violates is not None:
+        results = (_judge_negative(models, question, outcome),)
+    else:
+        results = _judge_check(models, question, outcome)
+    return Answer(question, results, outcome.distinct, outcome.depth, outcome.seconds, outcome.trace)
+
+
+def ask_all(
+    models: Models,
+    questions: Iterable[Question],
+    progress: Progress = lambda _question, _answer: None,
+    toolbox: Toolbox | None = None,
+) -> tuple[Answer, ...]:
+    """Asks one question after the other. Raises as `ask`."""
+    answers: list[Answer] = []
+    for question in questions:
+        progress(question, None)
+        answer = ask(models, question, toolbox)
+        progress(question, answer)
+        answers.append(answer)
+    return tuple(answers)
+
+
+def run_mutants(
+    models: Models | None = None,
+    only: Iterable[str] = (),
+    progress: Progress = lambda _question, _answer: None,
+    toolbox: Toolbox | None = None,
+) -> tuple[Result, ...]:
+    """A result a TLA+ mutant: HELD when TLC caught it by the invariant named for it, else VIOLATED.
+
+    `only` names the mutants to run; none means all.
+
+    Raises:
+        TlcError: TLC gave no verdict. KeyError: `only` names no mutant.
+    """
+    models = models or load()
+    mutants = {
+        q.name: q for questions in models.questions.values() for q in questions if q.kind is Kind.MUTANT
+    }
+    chosen = [mutants[name] for name in only] or list(mutants.values())
+    return tuple(result for answer in ask_all(models, chosen, progress, toolbox) for result in answer.results)
+
+
+def replay(models: Models, question: Question) -> str:
+    """The command that asks this question again."""
+    command = ["mqproof", "check", question.model, "--only", question.name]
+    if models.file != MODELS_FILE:
+        command += ["--models", str(models.file)]
+    return shlex.join(command)
+
+
+def catalogue_id(model: str, name: str) -> str:
+    """The id of the invariant that `model` checks under this name; MODEL.NAME when there is none."""
+    for invariant in catalogue().values():
+        if invariant.checks.get(LAYER) == f"{model}!{name}":
+            return invariant.id
+    return f"{model}.{name}"
+
+
+def _job(models: Models, question: Question) -> Job:
+    job = Job(
+        question.module,
+        question.config.text(),
+        models.libraries,
+        workers=question.workers,
+        deadlock=question.deadlock,
+        seconds_max=question.seconds_max,
+        heap_mib=question.heap_mib,
+    )
+    if question.kind is not Kind.PROBES:
+        return job
+    module = f"{question.module}Probes"
+    asked = question.config.asking("Probes", "INVARIANT").text()
+    return replace(job, module=module, config=asked, sources={module: _probe_module(module, question)})
+
+
+def _probe_module(module: str, question: Question) -> str:
+    # Each probe has a register, so that only the first state that falsifies it is told.
+    told = 'PrintT(<<"probe", {n}, TLCGet("level")>>)'
+    probes = [
+        f"    /\\ {probe} \\/ TLCGet({n}) \\/ (TLCSet({n}, TRUE) /\\ {told.format(n=n)})"
+        for n, probe in enumerate(question.probes, start=1)
+    ]
+    registers = f"ASSUME \\A n \\in 1..{len(probes)} : TLCSet(n, FALSE)"
+    extends = f"EXTENDS {question.module}, TLC"
+    return "\n".join([f"---- MODULE {module} ----", extends, registers, "Probes ==", *probes, "===="]) + "\n"
+
+
+def _judge_probes(models: Models, question: Question, outcome: Outcome) -> tuple[Result, ...]:
+    levels: dict[int, int] = {}
+    for line in outcome.text.splitlines():
+        if line.startswith('<<"probe", '):
+            register, level = line.removeprefix('<<"probe", ').removesuffix(">>").split(", ")
+            levels.setdefault(int(register), int(level))
+    results: list[Result] = []
+    for number, probe in enumerate(question.probes, start=1):
+        seen = number in levels
+        never = "" if seen else f"never false in {outcome.distinct} states: what it watches does not happen"
+        results.append(
+            _result(
+                models,
+                question,
+                probe,
+                Verdict.HELD if seen else Verdict.VIOLATED,
+                {"states": outcome.distinct, "first seen at depth": levels.get(number, 0)},
+                detail=never,
+                seconds=outcome.seconds / len(question.probes),
+            )
+        )
+    return tuple(results)
+
+
+def _judge_negative(models: Models, question: Question, outcome: Outcome) -> Result:
+    broken = outcome.violated == question.violates
+    detail = "" if broken else f"{question.violates} must break, but "
+    if not broken:
+        detail += f"{outcome.violated} did" if outcome.violated else "everything held"
+    length = len(outcome.trace) if outcome.trace else 0
+    return _result(
+        models,
+        question,
+        str(question.violates),
+        Verdict.HELD if broken else Verdict.VIOLATED,
+        {"states": outcome.distinct, "steps": length},
+        detail=detail,
+        seconds=outcome.seconds,
+    )
+
+
+def _judge_check(models: Models, question: Question, outcome: Outcome) -> tuple[Result, ...]:
+    asked = [*question.config.properties, *([tlc.DEADLOCK] if question.deadlock else [])]
+    # A temporal property may be one of several: TLC does not say which.
+    named = [name for name in asked if name != outcome.violated]
+    verdict = Verdict.HELD if outcome.violated is None else Verdict.UNKNOWN
+    stopped = f"the run stopped when {outcome.violated} was violated" if outcome.violated else ""
+    counts = {"states": outcome.distinct, "depth": outcome.depth}
+    seconds = outcome.seconds / max(len(asked), 1)
+    results = [
+        _result(models, question, name, verdict, counts, detail=stopped, seconds=seconds) for name in named
+    ]
+    if outcome.violated is None:
+        return (*results, _judge_size(models, question, outcome))
+    violated = _result(
+        models,
+        question,
+        outcome.violated,
+        Verdict.VIOLATED,
+        counts,
+        detail=f"{question.module} under {question.name}",
+        witnesses=_witnesses(outcome.trace),
+        seconds=seconds,
+    )
+    return (violated, *results)
+
+
+def _judge_size(models: Models, question: Question, outcome: Outcome) -> Result:
+    """A model that became smaller or larger than recorded changed its meaning, whatever else holds."""
+    counts = {"states": outcome.distinct, "depth": outcome.depth}
+    off: list[str] = []
+    if question.states is not None and outcome.distinct not in question.states:
+        off.append(f"{outcome.distinct} distinct states, {question.states} recorded")
+    if question.depth is not None:
+        highest = question.depth.high if question.workers == 1 else outcome.depth
+        if not question.depth.low <= outcome.depth <= highest:
+            off.append(f"depth {outcome.depth}, {question.depth} recorded")
+    verdict = Verdict.VIOLATED if off else Verdict.HELD
+    return _result(models, question, "RecordedSize", verdict, counts, detail="; ".join(off))
+
+
+def _result(
+    models: Models,
+    question: Question,
+    name: str,
+    verdict: Verdict,
+    counts: dict[str, int],
+    *,
+    detail: str = "",
+    witnesses: tuple[Witness, ...] = (),
+    seconds: float = 0.0,
+) -> Result:
+    result_id, shown = _naming(question, name)
+    return Result(
+        id=result_id,
+        name=shown,
+        layer=LAYER,
+        verdict=verdict,
+        counts=counts,
+        witnesses=witnesses,
+        detail=detail,
+        replay=replay(models, question),
+        seconds=seconds,
+    )
+
+
+def _naming(question: Question, name: str) -> tuple[str, str]:
+    """The id and name of the result that `question` gives for the property `name`."""
+    place = f"{question.model}.{question.name}"
+    match question.kind:
+        case Kind.CHECK if question.violates is not None:
+            return place, f"{name} is violated, as expected"
+        case Kind.CHECK:
+            found = catalogue_id(question.model, name)
+            return (place if found == f"{question.model}.{name}" else found), name
+        case Kind.MUTANT:
+            return catalogue_id(question.model, name), f"{name} catches {question.name}"
+        case Kind.FAIRNESS:
+            return place, f"{name} needs the clause"
+        case Kind.PROBES | Kind.ACTION_PROBE:
+            return f"{question.model}.probe", f"{name} is false somewhere"
+
+
+def _witnesses(trace: Trace | None) -> tuple[Witness, ...]:
+    """One witness a step: the action, and what it changed."""
+    if trace is None:
+        return ()
+    found: list[Witness] = []
+    before: State | None = None
+    for step in trace.steps:
+        changes = {} if before is None else dict(changed(before, step.state))
+        told = ", ".join(f"{place} {how}" for place, how in changes.items())
+        action = step.action or "initial state"
+        found.append(Witness(f"step {step.number} {action}" + (f": {told}" if told else ""), changes))
+        before = step.state
+    return tuple(found)
