@@ -134,9 +134,10 @@ class _StreamProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # create_server and create_connection make no other kind; uvloop's is not a subclass of asyncio's.
         self.connection = _StreamConnection(transport)  # type: ignore[arg-type]
-        receiver = self._on_connection(self.connection)
-        self._receiver = receiver
-        self.data_received = receiver.received  # type: ignore[method-assign]  # one call less for each read
+        self._receiver = self._on_connection(self.connection)
+
+    def data_received(self, data: bytes) -> None:
+        self._receiver.received(data)
 
     def pause_writing(self) -> None:
         self._receiver.write_paused()

@@ -1,0 +1,297 @@
+"""`mqproof namesrv | broker | serve | send | consume`: the servers and the client tools."""
+
+import logging
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0 is any free port.")]
+Events = Annotated[Path | None, typer.Option(help="Write the event log here (NDJSON, appended).")]
+Config = Annotated[Path | None, typer.Option("--config", "-c", help="A RocketMQ properties file.")]
+Store = Annotated[Path | None, typer.Option(help="Directory of the store; made if missing.")]
+Flush = Annotated[str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH.")]
+NameServers = Annotated[str, typer.Option(help="HOST:PORT, several separated by ';'.")]
+Topic = Annotated[str, typer.Option(help="Topic.")]
+
+
+@app.callback()
+def main() -> None:
+    """RocketMQ-compatible servers and client tools."""
+    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+
+
+@app.command()
+def namesrv(
+    host: Host = "127.0.0.1", port: Port = None, events: Events = None, config: Config = None
+) -> None:
+    """Run a name server until SIGTERM.
+
+    Example: mqproof namesrv --port 9876
+    """
+    from impl.namesrv.server import NameServer, NameServerConfig
+    from impl.properties import Option, number
+
+    settings = _read_properties(config, {"listenPort": Option("port", number(0, 65535))})
+    chosen_port = port if port is not None else settings.get("port", 9876)
+    setup = NameServerConfig(host=host, port=chosen_port)
+    _serve("namesrv", {"namesrv": lambda _: NameServer(setup, _runtime(), _event_log(events, "namesrv"))})
+
+
+@app.command()
+def broker(
+    namesrv: NameServers | None = None,
+    host: Host = "127.0.0.1",
+    port: Port = None,
+    store: Store = None,
+    flush: Flush = None,
+    name: Annotated[str | None, typer.Option(help="The broker's name.")] = None,
+    events: Events = None,
+    config: Config = None,
+) -> None:
+    """Run a broker until SIGTERM. Options win over the properties file.
+
+    Example: mqproof broker --namesrv 127.0.0.1:9876 --store /var/lib/mq --flush SYNC_FLUSH
+    """
+    from impl.broker.broker import Broker
+
+    name_servers = _addresses("broker", namesrv) if namesrv else None
+    setup = _broker_config(
+        "broker", config, host=host, port=port, store=store, flush=flush, name=name, name_servers=name_servers
+    )
+    _serve("broker", {"broker": lambda _: Broker(setup, _runtime(), _event_log(events, setup.name))})
+
+
+@app.command()
+def serve(
+    host: Host = "127.0.0.1",
+    namesrv_port: Port = 9876,
+    broker_port: Port = None,
+    store: Store = None,
+    flush: Flush = None,
+    name: Annotated[str | None, typer.Option(help="The broker's name.")] = None,
+    events: Events = None,
+    config: Config = None,
+) -> None:
+    """Run a name server and a broker in one process until SIGTERM.
+
+    Example: mqproof serve --namesrv-port 0 --broker-port 0 --store build/store --flush SYNC_FLUSH
+    """
+    from dataclasses import replace
+
+    from impl.broker.broker import Broker
+    from impl.namesrv.server import NameServer, NameServerConfig
+
+    setup = _broker_config("serve", config, host=host, port=broker_port, store=store, flush=flush, name=name)
+    names = NameServerConfig(host=host, port=9876 if namesrv_port is None else namesrv_port)
+    runtime = _runtime()
+    _serve(
+        "serve",
+        {
+            "namesrv": lambda _: NameServer(names, runtime, _event_log(events, "namesrv")),
+            "broker": lambda known: Broker(
+                replace(setup, name_servers=(known["namesrv"],)), runtime, _event_log(events, setup.name)
+            ),
+        },
+    )
+
+
+@app.command()
+def send(
+    namesrv: NameServers,
+    topic: Topic,
+    body: Annotated[str | None, typer.Option(help="The body, as UTF-8.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="How many messages.")] = 1,
+    size: Annotated[int | None, typer.Option(min=1, help="Instead of --body: so many bytes.")] = None,
+    outstanding: Annotated[int, typer.Option(min=1, help="How many sends at once.")] = 1,
+    tags: Annotated[str | None, typer.Option(help="The message's tag.")] = None,
+    keys: Annotated[str | None, typer.Option(help="Keys, separated by spaces.")] = None,
+    timeout_ms: Annotated[int, typer.Option(min=1, help="For each send, retries included.")] = 3000,
+    quiet: Annotated[bool, typer.Option(help="Only the summary.")] = False,
+    events: Events = None,
+    json: Annotated[Path | None, typer.Option(help="Write the summary here, - is standard output.")] = None,
+) -> None:
+    """Send messages and say what became of each.
+
+    Exit code 0: all SEND_OK. 1: one was refused. 3: of one it is not known whether it is stored and durable.
+
+    Example: mqproof send --namesrv 127.0.0.1:9876 --topic T --body hello --count 10
+    """
+    from impl import tools
+    from impl.message import KEYS, TAGS
+
+    if (body is None) == (size is None):
+        _fail("send", "give either --body TEXT or --size BYTES")
+    properties = {key: value for key, value in ((TAGS, tags), (KEYS, keys)) if value}
+    job = tools.SendJob(
+        name_servers=_addresses("send", namesrv),
+        topic=topic,
+        body=body.encode() if body is not None else b"m" * (size or 0),
+        properties=properties,
+        count=count,
+        outstanding=outstanding,
+        timeout_ms=timeout_ms,
+        show=None if quiet or str(json) == "-" else print,
+    )
+    summary = _run("send", tools.send(job, _runtime(), _event_log(events, "producer")))
+    if count > 1 and str(json) != "-":
+        print(summary)
+    if json is not None:
+        _write_json(json, summary.as_json())
+    raise typer.Exit(summary.exit_code)
+
+
+@app.command()
+def consume(
+    namesrv: NameServers,
+    topic: Topic,
+    group: Annotated[str, typer.Option(help="The consumer group whose offsets are used.")],
+    max: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")] = None,  # noqa: A002  # the option's name
+    from_min: Annotated[bool, typer.Option(help="Begin at each queue's first message.")] = False,
+    follow: Annotated[bool, typer.Option(help="Wait for more instead of stopping at the end.")] = False,
+    tags: Annotated[str, typer.Option(help="`TagA || TagB`, * is all.")] = "*",
+    events: Events = None,
+) -> None:
+    """Consume a topic's messages and commit how far it got; stops when nothing is left.
+
+    Each line: queue, queue offset, message id, body.
+
+    Example: mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --from-min
+    """
+    from impl import tools
+
+    job = tools.ConsumeJob(
+        name_servers=_addresses("consume", namesrv),
+        topic=topic,
+        group=group,
+        count_max=max,
+        from_min=from_min,
+        follow=follow,
+        tags=tags,
+        show=print,
+    )
+    _run("consume", tools.consume(job, _runtime(), _event_log(events, f"consumer-{group}")))
+
+
+# What the commands share.
+
+
+def _serve(command: str, servers: dict[str, Any]) -> None:
+    from impl.serve import until_signal
+
+    _run(command, until_signal(servers))
+
+
+def _run(command: str, main: Any) -> Any:
+    """Run to the end; what the user can mend becomes one line."""
+    from impl.client.model import ClientError
+    from impl.properties import ConfigError
+    from impl.serve import run
+    from impl.store.errors import StoreError
+    from spec.events import EventError
+
+    try:
+        return run(main)
+    except (ConfigError, StoreError, ClientError, EventError, OSError, ValueError) as error:
+        _fail(command, str(error))
+
+
+def _fail(command: str, message: str) -> NoReturn:
+    typer.echo(f"mqproof {command}: {message}", err=True)
+    raise typer.Exit(2)
+
+
+def _runtime() -> Any:
+    from impl.runtime.network import AsyncioNetwork
+    from impl.runtime.runtime import production
+
+    return production(AsyncioNetwork())
+
+
+def _event_log(path: Path | None, node: str) -> Any:
+    from impl.event_log import EventLog
+    from impl.runtime.clock import SystemClock
+
+    return EventLog.to_file(str(path), node, SystemClock()) if path else None
+
+
+def _addresses(command: str, text: str) -> Any:
+    from impl.runtime.network import Address
+
+    try:
+        found = tuple(Address.parse(part) for part in text.split(";") if part.strip())
+    except ValueError as error:
+        _fail(command, f"--namesrv: {error}")
+    return found or _fail(command, "--namesrv: HOST:PORT expected")
+
+
+def _broker_config(
+    command: str,
+    path: Path | None,
+    *,
+    host: str,
+    port: int | None,
+    store: Path | None,
+    flush: str | None,
+    name: str | None,
+    name_servers: Any = None,
+) -> Any:
+    from impl.broker.config import BrokerConfig, read, with_changes
+    from impl.properties import ConfigError
+    from impl.store.config import FlushMode
+
+    try:
+        config = BrokerConfig()
+        if path is not None:
+            config, unknown = read(_read_text(path), str(path))
+            _mention_unknown(path, unknown)
+        if flush is not None and flush not in list(FlushMode):
+            raise ConfigError(f"--flush is {flush!r}, {' or '.join(FlushMode)} expected")
+        changes = {
+            "host": host,
+            "port": port,
+            "store_directory": str(store) if store else None,
+            "flush_mode": FlushMode(flush) if flush else None,
+            "name": name,
+            "name_servers": name_servers,
+        }
+        return with_changes(config, changes)
+    except (ConfigError, OSError) as error:
+        _fail(command, str(error))
+
+
+def _read_properties(path: Path | None, options: Any) -> dict[str, Any]:
+    from impl.properties import ConfigError, apply, parse
+
+    if path is None:
+        return {}
+    try:
+        properties = parse(_read_text(path), str(path))
+        _mention_unknown(path, tuple(key for key in properties if key not in options))
+        return apply(properties, options)
+    except (ConfigError, OSError) as error:
+        _fail("namesrv", str(error))
+
+
+def _read_text(path: Path) -> str:
+    from impl.properties import ConfigError
+
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text: {error}") from None
+
+
+def _mention_unknown(path: Path, keys: tuple[str, ...]) -> None:
+    if keys:
+        typer.echo(f"{path}: not used: {', '.join(keys)}", err=True)
+
+
+def _write_json(path: Path, text: str) -> None:
+    if str(path) == "-":
+        print(text)
+    else:
+        path.write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,55 @@
+"""Running servers in a process: started together, announced in one line, stopped by a signal."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+from impl.runtime.network import Address
+
+T = TypeVar("T")
+
+
+class Server(Protocol):
+    async def start(self) -> Address: ...
+    async def stop(self) -> None: ...
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run the coroutine on uvloop where it is installed, else on asyncio's own loop."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(main)
+
+
+async def until_signal(servers: dict[str, Callable[[dict[str, Address]], Server]]) -> None:
+    """Start the servers in order, say where they are, and stop them in reverse order on SIGTERM or SIGINT.
+
+    Each is made with the addresses of those before it, by name. Prints `ready NAME=HOST:PORT ...`.
+
+    Raises:
+        what a server's start raises; those that run by then are stopped.
+    """
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    addresses: dict[str, Address] = {}
+    running: list[Server] = []
+    try:
+        for name, make in servers.items():
+            server = make(addresses)
+            addresses[name] = await server.start()
+            running.append(server)
+        print("ready", *(f"{name}={address}" for name, address in addresses.items()), flush=True)
+        await stopping.wait()
+    finally:
+        for server in reversed(running):
+            await server.stop()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop  # not on every platform
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop

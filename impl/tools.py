@@ -1,0 +1,176 @@
+"""What `mqproof send` and `mqproof consume` do."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from impl.client.model import MessageQueue, Outcome, PullResult, Refused, Sent
+from impl.client.producer import Producer, ProducerConfig
+from impl.client.pull_consumer import PullConsumer
+from impl.client.session import Session
+from impl.event_log import EventLog
+from impl.message import Message, StoredMessage
+from impl.runtime.network import Address
+from impl.runtime.runtime import Runtime
+
+_HOLD_MS = 5000
+"""How long a following consumer's pull is held."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendJob:
+    name_servers: Sequence[Address]
+    topic: str
+    body: bytes
+    properties: Mapping[str, str]
+    count: int
+    outstanding: int
+    timeout_ms: int
+    show: Callable[[str], None] | None
+    """Gets a line for each message."""
+
+
+@dataclass(slots=True)
+class SendSummary:
+    outcomes: Counter[str] = field(default_factory=Counter)
+    """Send status, response name or UNKNOWN, and how many ended so."""
+    refused: int = 0
+    seconds: float = 0.0
+
+    @property
+    def count(self) -> int:
+        return self.outcomes.total()
+
+    @property
+    def exit_code(self) -> int:
+        """0 all SEND_OK, 1 one was refused, 3 of one it is not known whether it is stored and durable."""
+        if self.refused:
+            return 1
+        return 0 if self.outcomes["SEND_OK"] == self.count else 3
+
+    def as_json(self) -> str:
+        rate = self.count / self.seconds if self.seconds else 0.0
+        summary = {
+            "sends": self.count,
+            "seconds": round(self.seconds, 6),
+            "sends_per_second": round(rate, 1),
+            "outcomes": dict(self.outcomes),
+        }
+        return msgspec.json.encode(summary).decode()
+
+    def __str__(self) -> str:
+        outcomes = ", ".join(f"{name} {count}" for name, count in sorted(self.outcomes.items()))
+        rate = self.count / self.seconds if self.seconds else 0.0
+        return f"{self.count} sends in {self.seconds:.3f} s ({rate:.0f}/s): {outcomes}"
+
+
+async def send(job: SendJob, runtime: Runtime, events: EventLog | None) -> SendSummary:
+    """Send `count` messages, `outstanding` at once."""
+    session = Session(job.name_servers, runtime)
+    producer = Producer(session, ProducerConfig(send_timeout_ms=job.timeout_ms), events)
+    await session.start()
+    loop = asyncio.get_running_loop()
+    summary = SendSummary()
+    left = iter(range(job.count))
+    message = Message(topic=job.topic, body=job.body, properties=job.properties)
+
+    async def sender() -> None:
+        for _ in left:
+            _note(summary, job, await producer.send(message))
+
+    try:
+        began_s = loop.time()
+        await asyncio.gather(*(sender() for _ in range(min(job.outstanding, job.count))))
+        summary.seconds = loop.time() - began_s
+    finally:
+        await session.stop()
+    return summary
+
+
+def _note(summary: SendSummary, job: SendJob, outcome: Outcome) -> None:
+    if isinstance(outcome, Sent):
+        summary.outcomes[outcome.status] += 1
+        line = f"{outcome.status} {outcome.message_id} {outcome.queue} offset {outcome.queue_offset}"
+    elif isinstance(outcome, Refused):
+        summary.outcomes[outcome.status] += 1
+        summary.refused += 1
+        line = f"{outcome.status} {outcome.message_id} {outcome.remark}"
+    else:
+        summary.outcomes["UNKNOWN"] += 1
+        line = f"UNKNOWN {outcome.message_id} {outcome.remark}"
+    if job.show is not None:
+        job.show(line)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeJob:
+    name_servers: Sequence[Address]
+    topic: str
+    group: str
+    count_max: int | None
+    from_min: bool
+    follow: bool
+    tags: str
+    show: Callable[[str], None]
+    """Gets a line for each message."""
+
+
+async def consume(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> int:
+    """Consume the topic's queues and commit; returns how many messages were shown.
+
+    Raises:
+        ClientError: the topic is not known, or a broker refuses or does not answer.
+    """
+    session = Session(job.name_servers, runtime)
+    consumer = PullConsumer(session, job.group, events)
+    await session.start()
+    progress = _Progress(job)
+    try:
+        queues = await consumer.queues(job.topic)
+        await session.heartbeat()
+        await asyncio.gather(*(_consume_queue(consumer, queue, progress) for queue in queues))
+    finally:
+        await session.stop()
+    return progress.shown
+
+
+class _Progress:
+    """How many messages all queues together may still show."""
+
+    def __init__(self, job: ConsumeJob) -> None:
+        self.job = job
+        self.shown = 0
+
+    @property
+    def is_enough(self) -> bool:
+        return self.job.count_max is not None and self.shown >= self.job.count_max
+
+    def show(self, stored: StoredMessage) -> None:
+        self.shown += 1
+        message = stored.message
+        text = message.body.decode(errors="backslashreplace")
+        self.job.show(f"{message.queue_id} {stored.queue_offset} {stored.message_id} {text}")
+
+
+async def _consume_queue(consumer: PullConsumer, queue: MessageQueue, progress: _Progress) -> None:
+    job = progress.job
+    committed = None if job.from_min else await consumer.committed(queue)
+    offset = await consumer.min_offset(queue) if committed is None else committed
+    while not progress.is_enough:
+        result = await consumer.pull(queue, offset, tags=job.tags, hold_ms=_HOLD_MS if job.follow else 0)
+        offset = _show(result, progress)
+        await consumer.commit(queue, offset)
+        if result.status == "NO_NEW_MESSAGE" and not job.follow:
+            return
+
+
+def _show(result: PullResult, progress: _Progress) -> int:
+    """Show what may still be shown; returns the offset behind the last one shown."""
+    for stored in result.messages:
+        if progress.is_enough:
+            return stored.queue_offset
+        progress.show(stored)
+    return result.next_offset
