@@ -1,0 +1,346 @@
+"""Runs the checks over an event log and judges what they found.
+
+A verdict rests on the evidence: having seen nothing is unknown, and so is what missing rows could explain.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from report.model import Result, Verdict, Witness
+from spark_audit.checks import CHECKS, Check
+from spark_audit.evidence import BROKER_KINDS, Evidence, Options, gather
+from spec.catalogue import catalogue
+from spec.events import Kind
+
+WITNESSES_MAX: Final = 8
+"""So many a rule go into the report; all of them into violations.parquet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What the log consists of: the first pass, from which the rest is planned."""
+
+    rows: int
+    by_kind: dict[str, int]
+    nodes: tuple[str, ...]
+    brokers: tuple[str, ...]
+    first_ts: int
+    last_ts: int
+    missing_rows: int
+    """Holes in the nodes' dense sequence numbers."""
+    repeated_rows: int
+    """Rows of one node that share a sequence number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    overview: Overview
+    tallies: dict[str, int]
+    results: tuple[Result, ...]
+    explained: Counter[tuple[str, str, str]]
+    """(invariant, rule, cause) to how many findings have it: legal, and counted."""
+    findings: Path
+    """Parquet files of schema.FINDINGS, one folder a check."""
+    deduplicated_rows: int = 0
+    pictures: dict[str, list[Any]] = field(default_factory=dict)
+    """The numbers behind the plots, see figures.py."""
+
+
+def audit(
+    log: DataFrame,
+    scratch: Path,
+    *,
+    options: Options | None = None,
+    checks: Mapping[str, Check] = CHECKS,
+    unreadable_rows: int = 0,
+    replay: str = "",
+    pictures: bool = True,
+) -> Audit:
+    """Judge the log by the checks. Writes all findings below `scratch`, which must exist.
+
+    `unreadable_rows` were in the input and are not in the log: like missing ones, they weaken the verdicts.
+    """
+    log, seen, repeated = _without_repeats(log)
+    evidence = gather(log, seen.brokers, options)
+    kept = [
+        frame.persist(StorageLevel.MEMORY_AND_DISK)
+        for frame in (evidence.messages, evidence.spans, evidence.causes)
+    ]
+    try:
+        tallies = _tallies(evidence, seen)
+        missing = max(seen.missing_rows, unreadable_rows)
+        results: list[Result] = []
+        explained: Counter[tuple[str, str, str]] = Counter()
+        for invariant, check in checks.items():
+            started = time.monotonic()
+            path = scratch / "findings" / invariant
+            check.findings(evidence).write.mode("overwrite").parquet(str(path))
+            counted = _counted(path)
+            explained.update({(invariant, *key): n for key, n in counted.items() if key[1] is not None})
+            verdict, detail = judge(check, tallies, counted, missing)
+            results.append(
+                Result(
+                    id=invariant,
+                    name=catalogue()[invariant].name,
+                    layer="audit",
+                    verdict=verdict,
+                    counts=check.looked_at(tallies) | _found(check, counted),
+                    witnesses=_witnesses(path, check),
+                    detail=detail,
+                    replay=replay and f"{replay} --check {invariant}",
+                    seconds=time.monotonic() - started,
+                )
+            )
+        shown = _pictures(evidence, seen) if pictures else {}
+        return Audit(seen, tallies, tuple(results), explained, scratch / "findings", repeated, shown)
+    finally:
+        for frame in kept:
+            frame.unpersist()
+
+
+def judge(
+    check: Check, tallies: Mapping[str, int], counted: Mapping[tuple[str, str | None], int], missing_rows: int
+) -> tuple[Verdict, str]:
+    """The verdict and, when there is something to say, why.
+
+    A missing row can be the very delivery, send or rebalance that explains a violation: only more violations
+    than missing rows are proof, and without violations missing rows forbid "held".
+    """
+    violations = sum(n for (_, cause), n in counted.items() if cause is None)
+    causes: Counter[str] = Counter()
+    for (_, cause), n in counted.items():
+        if cause is not None:
+            causes[cause] += n
+    holes = f"{missing_rows} rows of the log are missing or unreadable"
+    if violations > missing_rows:
+        rules = ", ".join(sorted(f"{rule} {n}" for (rule, cause), n in counted.items() if cause is None))
+        return Verdict.VIOLATED, f"{rules}; {holes}" if missing_rows else rules
+    if violations:
+        return Verdict.UNKNOWN, f"{violations} violations found, but {holes} and may explain them"
+    if reason := check.blind(tallies, causes):
+        return Verdict.UNKNOWN, reason
+    if missing_rows:
+        return Verdict.UNKNOWN, holes
+    return Verdict.HELD, ""
+
+
+def overview(log: DataFrame) -> Overview:
+    """One cheap pass: counts by node and kind, and how dense each node's sequence numbers are."""
+    cells = (
+        log.groupBy("node", "kind")
+        .agg(
+            f.count(f.lit(1)).alias("rows"),
+            f.min("seq").alias("seq_min"),
+            f.max("seq").alias("seq_max"),
+            f.min("ts").alias("first_ts"),
+            f.max("ts").alias("last_ts"),
+        )
+        .collect()
+    )
+    missing = repeated = 0
+    nodes = sorted({cell.node for cell in cells})
+    for node in nodes:
+        own = [cell for cell in cells if cell.node == node]
+        holes = max(c.seq_max for c in own) - min(c.seq_min for c in own) + 1 - sum(c.rows for c in own)
+        missing += max(0, holes)
+        repeated += max(0, -holes)
+    by_kind: Counter[str] = Counter()
+    for cell in cells:
+        by_kind[cell.kind] += cell.rows
+    return Overview(
+        rows=by_kind.total(),
+        by_kind=dict(by_kind),
+        nodes=tuple(nodes),
+        brokers=tuple(sorted({cell.node for cell in cells if cell.kind in BROKER_KINDS})),
+        first_ts=min((cell.first_ts for cell in cells), default=0),
+        last_ts=max((cell.last_ts for cell in cells), default=0),
+        missing_rows=missing,
+        repeated_rows=repeated,
+    )
+
+
+def write_violations(audit: Audit, path: Path) -> int:
+    """All violations into one Parquet file, batch by batch. Returns how many."""
+    findings = ds.dataset(_parts(audit.findings), format="parquet")
+    violations = findings.scanner(filter=pc.field("cause").is_null())
+    rows = 0
+    with pq.ParquetWriter(path, findings.schema) as writer:
+        for batch in violations.to_batches():
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+def violations(audit: Audit) -> list[dict[str, Any]]:
+    """All violations in memory: for tests and small logs."""
+    findings = ds.dataset(_parts(audit.findings), format="parquet")
+    rows: list[dict[str, Any]] = findings.to_table(filter=pc.field("cause").is_null()).to_pylist()
+    return rows
+
+
+def _without_repeats(log: DataFrame) -> tuple[DataFrame, Overview, int]:
+    """A row that was collected twice (the same file under two names) counts once."""
+    seen = overview(log)
+    if not seen.repeated_rows:
+        return log, seen, 0
+    once = log.dropDuplicates(["node", "seq", "ts", "kind", "msg_id"])
+    kept = overview(once)
+    return once, kept, seen.rows - kept.rows
+
+
+def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
+    def count(condition: str) -> Any:
+        return f.coalesce(f.sum(f.expr(f"CASE WHEN {condition} THEN 1 ELSE 0 END")), f.lit(0))
+
+    of_messages = {
+        "messages": "true",
+        "messages_sent": "sends > 0",
+        "acked": "acked > 0",
+        "soft_acked": "soft_acked > 0",
+        "unknown_outcome": "unknown > 0 AND acked + soft_acked = 0",
+        "acked_and_delivered": "acked > 0 AND deliveries > 0",
+        "acked_sync_at_risk": "acked > 0 AND sync_appends > 0 AND at_risk > 0",
+        "messages_delivered": "deliveries > 0",
+        "messages_cut": "cut > 0",
+    }
+    of_spans = {
+        "delivery_steps": f.sum(f.when(f.col("kind") == Kind.DELIVER, f.col("rows") - 1)),
+        "consumer_queues": f.sum(f.when(f.col("kind") == Kind.DELIVER, 1)),
+        "commit_steps": f.sum(f.when(f.col("kind") == Kind.OFFSET_COMMIT, f.col("rows") - 1)),
+        "committed_queues": f.sum(f.when(f.col("kind") == Kind.OFFSET_COMMIT, 1)),
+        "groups": f.countDistinct(f.when(f.col("kind") == Kind.DELIVER, f.col("group"))),
+    }
+    messages = evidence.messages.agg(*[count(c).alias(name) for name, c in of_messages.items()]).first()
+    spans = evidence.spans.agg(*[f.coalesce(c, f.lit(0)).alias(name) for name, c in of_spans.items()]).first()
+    crashes = evidence.events.where((f.col("kind") == Kind.CRASH) & f.col("broker").isNotNull()).count()
+    assert messages is not None and spans is not None, "an aggregate without keys has one row"
+    return {
+        "events": seen.rows,
+        "deliveries": seen.by_kind.get(Kind.DELIVER, 0),
+        "broker_crashes": crashes,
+        **messages.asDict(),
+        **spans.asDict(),
+    }
+
+
+def _parts(folder: Path) -> list[str]:
+    return sorted(str(part) for part in folder.rglob("*.parquet"))
+
+
+def _counted(path: Path) -> dict[tuple[str, str | None], int]:
+    """(rule, cause) to the number of findings."""
+    parts = _parts(path)
+    if not parts:
+        return {}
+    table = ds.dataset(parts, format="parquet").to_table(columns=["rule", "cause"])
+    rows = table.group_by(["rule", "cause"]).aggregate([([], "count_all")]).to_pylist()
+    return {(row["rule"], row["cause"]): row["count_all"] for row in rows}
+
+
+def _found(check: Check, counted: Mapping[tuple[str, str | None], int]) -> dict[str, int]:
+    """Violations by rule, with their zeros, and what was explained."""
+    found = {rule: counted.get((rule, None), 0) for rule in check.rules}
+    for (_, cause), n in sorted(counted.items(), key=str):
+        if cause is not None:
+            found[cause] = found.get(cause, 0) + n
+    return found
+
+
+def _witnesses(path: Path, check: Check) -> tuple[Witness, ...]:
+    """The earliest of each rule: later ones are often its consequences."""
+    parts = _parts(path)
+    if not parts:
+        return ()
+    findings = ds.dataset(parts, format="parquet")
+    witnesses = []
+    for rule in check.rules:
+        violation = pc.field("cause").is_null() & (pc.field("rule") == rule)
+        rows = findings.to_table(filter=violation, columns=list(_SHOWN))
+        for row in (
+            rows.sort_by([("first_ts", "ascending"), ("msg_id", "ascending")])
+            .slice(0, WITNESSES_MAX)
+            .to_pylist()
+        ):
+            witnesses.append(_witness(row))
+    return tuple(witnesses)
+
+
+_SHOWN: Final = (
+    "rule", "msg_id", "group", "client", "broker", "topic", "queue_id", "queue_offset", "first_ts", "last_ts", "evidence",
+)  # fmt: skip
+
+
+def _witness(row: Mapping[str, Any]) -> Witness:
+    values = {name: str(row[name]) for name in _SHOWN if row[name] is not None and name != "evidence"}
+    where = "/".join(
+        str(row[name]) for name in ("broker", "topic", "queue_id", "queue_offset") if row[name] is not None
+    )
+    who = " ".join(
+        f"{label} {row[name]}" for label, name in (("message", "msg_id"), ("group", "group")) if row[name]
+    )
+    text = ": ".join(
+        part
+        for part in (row["rule"], " ".join((who, f"at {where}" if where else "")).strip(), row["evidence"])
+        if part
+    )
+    return Witness(text, values)
+
+
+def _pictures(evidence: Evidence, seen: Overview) -> dict[str, list[Any]]:
+    """The few hundred numbers that figures.py draws."""
+    width = max(1, (seen.last_ts - seen.first_ts) // 120 + 1)
+    bucket = f.floor((f.col("ts") - seen.first_ts) / width)
+    over_time = evidence.events.groupBy(bucket.cast("long").alias("bucket"), "kind").count().collect()
+    waited = f.greatest(f.col("acked_ts") - f.col("send_ts"), f.lit(1))
+    # Ten bins a decade, from one microsecond.
+    bin_of = f.floor(f.log10(waited) * 10).cast("int")
+    latency = (
+        evidence.messages.where("acked_ts >= send_ts").groupBy(bin_of.alias("bin")).count().orderBy("bin")
+    )
+    queues = (
+        evidence.spans.where(f.col("kind") == Kind.DELIVER)
+        .groupBy("broker", "topic", "queue_id", "group")
+        .agg(f.sum("rows").alias("rows"))
+        .orderBy("topic", "broker", "queue_id", "group")
+        .limit(400)
+    )
+    return {
+        "over_time": [
+            (seen.first_ts + row["bucket"] * width, row["kind"], row["count"]) for row in over_time
+        ],
+        "latency": [(10 ** (row["bin"] / 10), row["count"]) for row in latency.collect()],
+        "queues": [tuple(row) for row in queues.collect()],
+    }
+
+
+def violation_times(audit: Audit, most: int = 5000) -> list[tuple[int, str, str]]:
+    """(first_ts, invariant, rule) of violations, for the timeline."""
+    findings = ds.dataset(_parts(audit.findings), format="parquet")
+    violation = pc.field("cause").is_null() & pc.field("first_ts").is_valid()
+    rows = (
+        findings.scanner(columns=["first_ts", "invariant", "rule"], filter=violation).head(most).to_pylist()
+    )
+    return [(row["first_ts"], row["invariant"], row["rule"]) for row in rows]
+
+
+__all__ = [
+    "Audit",
+    "Overview",
+    "audit",
+    "judge",
+    "overview",
+    "violations",
+    "violation_times",
+    "write_violations",
+]

@@ -1,0 +1,84 @@
+"""What a check is: pure functions around one invariant, and the help they share."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit.evidence import Evidence, Options, cause_key
+from spark_audit.schema import FINDINGS
+
+CAUSE_KEYS: Final[dict[str, tuple[str, ...]]] = {
+    "rebalance": ("group",),
+    "consumer_restart": ("node",),
+    "broker_crash": ("broker",),
+    "offset_reset": ("group", "broker", "topic", "queue_id"),
+    "redelivery": ("group", "msg_id"),
+}
+"""Cause to the columns of a suspect row by which it is looked up; earlier ones win."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    invariant: str
+    """Catalogue id."""
+    rules: tuple[str, ...]
+    findings: Callable[[Evidence], DataFrame]
+    """Evidence to rows of schema.FINDINGS: what is a violation (no cause) or would be one but for its cause.
+    Pure: makes no session, runs no action."""
+    looked_at: Callable[[Mapping[str, int]], dict[str, int]]
+    """Of all tallies, those that tell how much this check looked at."""
+    blind: Callable[[Mapping[str, int], Mapping[str, int]], str]
+    """From the tallies and the number of findings by cause: why nothing can be concluded, or ""."""
+
+
+def explain(suspects: DataFrame, evidence: Evidence, causes: tuple[str, ...]) -> DataFrame:
+    """Add `cause`: the first of `causes` that happened between from_ts and to_ts of the row, else null."""
+    skew = evidence.options.skew_us
+    found: list[Column] = []
+    columns = suspects.columns
+    for cause in causes:
+        at, key = f"{cause}_at", f"{cause}_key"
+        times = evidence.causes.where(f.col("cause") == cause).select(
+            f.col("key").alias(key), f.col("at").alias(at)
+        )
+        suspects = suspects.join(f.broadcast(times), cause_key(*CAUSE_KEYS[cause]) == f.col(key), "left")
+        found.append(f.when(f.exists(at, _between(skew)), f.lit(cause)))
+    return suspects.select(*columns, f.coalesce(*found).alias("cause"))
+
+
+def findings(rows: DataFrame, invariant: str, severity: str, **columns: Column | str | None) -> DataFrame:
+    """Bring rows into the schema of findings. `columns` gives values; the rest is taken by name, else null."""
+    given: dict[str, Column | str | None] = {
+        "invariant": f.lit(invariant),
+        "severity": f.lit(severity),
+        **columns,
+    }
+    selected = []
+    for field in FINDINGS.fields:
+        value = given.get(field.name, field.name if field.name in rows.columns else None)
+        column = f.lit(None) if value is None else f.col(value) if isinstance(value, str) else value
+        selected.append(column.cast(field.dataType).alias(field.name))
+    return rows.select(*selected)
+
+
+def sole_place(field: str) -> Column:
+    """A field of the message's place, null when it was stored nowhere or at several places."""
+    return f.when(f.size("places") == 1, f.col("places")[0][field])
+
+
+PLACE: Final = ("broker", "queue_id", "queue_offset")
+
+
+def at_sole_place() -> dict[str, Column]:
+    """The place columns of a finding about a whole message; its topic is the message's own."""
+    return {name: sole_place(name) for name in PLACE}
+
+
+def _between(skew_us: int) -> Callable[[Column], Column]:
+    return lambda at: (at >= f.col("from_ts") - skew_us) & (at <= f.col("to_ts") + skew_us)
+
+
+__all__ = ["Check", "Evidence", "Options", "at_sole_place", "explain", "findings", "sole_place"]

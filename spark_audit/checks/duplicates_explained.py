@@ -1,0 +1,110 @@
+"""DELIV-3 DuplicatesExplained: a repeated delivery has a cause.
+
+The same place handed to a group again needs a rebalance, a restart of a consumer, a crash of the broker, a reset
+or a redelivery between the two; the same message at several places needs a producer that tried more than once,
+or a redelivery through the group's retry topic.
+Cannot conclude: which of several causes it was; the first that fits is counted.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import Check, explain, findings
+from spark_audit.evidence import RETRY_TOPIC_PREFIX, Evidence
+from spec.events import Kind
+
+INVARIANT: Final = "DELIV-3"
+DELIVERY: Final = "duplicate-delivery"
+OFFSET: Final = "duplicate-offset"
+
+_PLACE: Final = ("broker", "topic", "queue_id", "queue_offset")
+
+
+def duplicates_explained(evidence: Evidence) -> DataFrame:
+    # The fingerprint: as many deliveries as groups, none can be repeated. Only the rest is looked at in detail.
+    doubtful = evidence.messages.where(f.col("deliveries") > f.size("groups")).select(
+        "msg_id", "sends", "attempt_max"
+    )
+    deliveries = (
+        evidence.events.where((f.col("kind") == Kind.DELIVER) & f.col("msg_id").isNotNull())
+        .select("msg_id", "group", "client", "node", "ts", "seq", *_PLACE)
+        .join(doubtful, "msg_id")
+    )
+    return _same_place(deliveries, evidence).unionByName(_several_places(deliveries, evidence))
+
+
+def _same_place(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
+    in_order = Window.partitionBy("msg_id", "group", *_PLACE).orderBy("ts", "node", "seq")
+    again = deliveries.withColumn("from_ts", f.lag("ts").over(in_order)).where("from_ts IS NOT NULL")
+    again = again.withColumn("to_ts", f.col("ts"))
+    causes = ("redelivery", "rebalance", "consumer_restart", "broker_crash", "offset_reset")
+    return findings(
+        _once(explain(again, evidence, causes), _PLACE),
+        INVARIANT,
+        "error",
+        rule=f.lit(DELIVERY),
+        evidence=f.format_string("handed to the group again %d times, and nothing explains it", "times"),
+    )
+
+
+def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
+    spread = deliveries.groupBy("msg_id", "group").agg(
+        f.countDistinct(_retry_place(is_retry=False)).alias("places_own"),
+        f.countDistinct(_retry_place(is_retry=True)).alias("places_retry"),
+        f.max("sends").alias("sends"),
+        f.max("attempt_max").alias("attempt_max"),
+        f.max("client").alias("client"),
+        f.min("ts").alias("from_ts"),
+        f.max("ts").alias("to_ts"),
+    )
+    spread = spread.where("places_own > 1 OR places_retry > 0").withColumn("times", f.col("places_own"))
+    spread = explain(spread, evidence, ("redelivery",))
+    tried_again = (f.col("attempt_max") > 1) | (f.col("sends") > 1)
+    own = f.when(f.col("places_own") > 1, f.when(tried_again, f.lit("producer_retry"))).otherwise(
+        f.lit("redelivery")
+    )
+    # Copies in the topic are the producer's; copies in the retry topic are the consumer's: each needs its own.
+    cause = f.when((f.col("places_retry") == 0) | f.col("cause").isNotNull(), own)
+    return findings(
+        spread.withColumn("cause", cause),
+        INVARIANT,
+        "error",
+        rule=f.lit(OFFSET),
+        first_ts="from_ts",
+        last_ts="to_ts",
+        evidence=f.format_string(
+            "at %d offsets of its topic and %d of the retry topic, and nothing explains it",
+            "places_own",
+            "places_retry",
+        ),
+    )
+
+
+def _retry_place(is_retry: bool) -> Column:
+    in_retry = f.col("topic").startswith(RETRY_TOPIC_PREFIX)
+    return f.when(in_retry if is_retry else ~in_retry, f.concat_ws("\x1f", *_PLACE))
+
+
+def _once(repeats: DataFrame, place: tuple[str, ...]) -> DataFrame:
+    """One finding a message, group, place and cause, however often it was repeated."""
+    return repeats.groupBy("msg_id", "group", *place, "cause").agg(
+        f.count(f.lit(1)).alias("times"),
+        f.max("client").alias("client"),
+        f.min("from_ts").alias("first_ts"),
+        f.max("to_ts").alias("last_ts"),
+    )
+
+
+def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+    return {name: tallies[name] for name in ("deliveries", "messages_delivered", "groups")}
+
+
+def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+    del causes
+    return "" if tallies["messages_delivered"] else "no delivery is in the log"
+
+
+CHECK: Final = Check(INVARIANT, (DELIVERY, OFFSET), duplicates_explained, _looked_at, _blind)

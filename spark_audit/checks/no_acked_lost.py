@@ -1,0 +1,132 @@
+"""DELIV-1 NoAckedLost: a message acknowledged with SEND_OK is delivered to every subscribed group.
+
+Lost means: its record was cut off by recovery, or the group was handed a later offset of the queue and never
+this message. What lies beyond the group's last delivered offset is in flight (cause `unseen`), not lost; so is
+what was sent before the group's first delivery in the topic, since a group may start at the end of a queue.
+What an explicit reset of the offset jumped over was skipped on purpose (cause `offset_reset`).
+A record that an ASYNC_FLUSH broker lost in a crash is outside the guarantee (cause `async_flush`).
+Cannot conclude: anything about groups that subscribe by tag or expression; they look as if they lost the rest.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import Check, at_sole_place, findings
+from spark_audit.evidence import RETRY_TOPIC_PREFIX, Evidence
+from spec.events import Kind
+
+INVARIANT: Final = "DELIV-1"
+LOST: Final = "lost-write"
+TRUNCATED: Final = "acked-then-truncated"
+
+
+def no_acked_lost(evidence: Evidence) -> DataFrame:
+    missing = _missing(evidence)
+    unprotected = f.when(f.col("async_appends") == f.col("appends"), f.lit("async_flush"))
+    truncated = missing.where("appends > 0 AND cut = appends").select(
+        "*", f.lit(TRUNCATED).alias("rule"), unprotected.alias("cause")
+    )
+    passed = _passed_over(missing.where("NOT (appends > 0 AND cut = appends)"), evidence)
+    columns = ("msg_id", "group", "topic", "places", "acked_ts", "rule", "cause")
+    return findings(
+        truncated.select(*columns).unionByName(passed.select(*columns)),
+        INVARIANT,
+        "critical",
+        first_ts="acked_ts",
+        last_ts="acked_ts",
+        evidence=f.when(
+            f.col("rule") == TRUNCATED, f.lit("acknowledged with SEND_OK, then cut off by recovery")
+        ).otherwise(
+            f.lit("acknowledged with SEND_OK; the group was handed later offsets of the queue, never this")
+        ),
+        **at_sole_place(),
+    )
+
+
+def _missing(evidence: Evidence) -> DataFrame:
+    """One row for each acknowledged message and group of its topic that was never handed it."""
+    delivered = evidence.spans.where(f.col("kind") == Kind.DELIVER)
+    subscribed = (
+        delivered.where(~f.col("topic").startswith(RETRY_TOPIC_PREFIX))
+        .groupBy(f.col("topic").alias("subscribed_topic"))
+        .agg(f.collect_set("group").alias("subscribed"))
+    )
+    acked = evidence.messages.where("acked > 0").join(
+        f.broadcast(subscribed), f.col("topic") == f.col("subscribed_topic"), "left"
+    )
+    lacking = acked.withColumn("lacking", f.array_except("subscribed", "groups"))
+    # A record that was cut off is lost even if no group reads the topic.
+    nobody = f.array(f.lit(None).cast("string"))
+    cut_off = f.col("subscribed").isNull() & (f.col("appends") > 0) & (f.col("cut") == f.col("appends"))
+    lacking = lacking.withColumn("lacking", f.when(cut_off, nobody).otherwise(f.col("lacking")))
+    return lacking.where(f.size("lacking") > 0).withColumn("group", f.explode("lacking"))
+
+
+def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
+    """rule and cause for each missing (msg_id, group): null when the group passed every place of the message."""
+    at = missing.withColumn("at", f.explode_outer("places")).select(
+        "msg_id",
+        "group",
+        "topic",
+        "places",
+        "acked_ts",
+        f.col("at.broker"),
+        f.col("at.queue_id"),
+        "at.queue_offset",
+    )
+    delivered = evidence.spans.where(f.col("kind") == Kind.DELIVER)
+    reach = delivered.groupBy("group", "broker", "topic", "queue_id").agg(
+        f.min("offset_min").alias("reach_min"), f.max("offset_max").alias("reach_max")
+    )
+    started = delivered.groupBy("group", "topic").agg(f.min("first_ts").alias("started_ts"))
+    at = at.join(f.broadcast(reach), ["group", "broker", "topic", "queue_id"], "left").join(
+        f.broadcast(started), ["group", "topic"], "left"
+    )
+    in_reach = (f.col("queue_offset") > f.col("reach_min")) | (f.col("acked_ts") >= f.col("started_ts"))
+    at = at.join(f.broadcast(_forward_resets(evidence)), ["group", "broker", "topic", "queue_id"], "left")
+    passed = (f.col("queue_offset") < f.col("reach_max")) & in_reach
+    skipped = f.exists(
+        "resets",
+        lambda reset: (reset["from"] <= f.col("queue_offset")) & (f.col("queue_offset") < reset["to"]),
+    )
+    at = at.withColumn(
+        "cause", f.when(skipped, f.lit("offset_reset")).when(passed, f.lit(None)).otherwise(f.lit("unseen"))
+    )
+    judged = at.groupBy("msg_id", "group").agg(
+        f.first("topic").alias("topic"),
+        f.first("places").alias("places"),
+        f.min("acked_ts").alias("acked_ts"),
+        # Lost only when every place was passed; one that is still ahead keeps the message in flight.
+        f.max("cause").alias("cause"),
+    )
+    return judged.withColumn("rule", f.lit(LOST))
+
+
+def _forward_resets(evidence: Evidence) -> DataFrame:
+    """Queue of a group to the stretches [from, to) that somebody chose to skip."""
+    stretch = f.struct(
+        f.col("attrs")["previous"].cast("long").alias("from"), f.col("queue_offset").alias("to")
+    )
+    chosen = evidence.events.where(
+        (f.col("kind") == Kind.OFFSET_COMMIT) & (f.col("attrs")["reset"] == "true")
+    )
+    return chosen.groupBy("group", "broker", "topic", "queue_id").agg(f.collect_list(stretch).alias("resets"))
+
+
+def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+    return {name: tallies[name] for name in ("acked", "acked_and_delivered", "groups")}
+
+
+def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+    del causes
+    if not tallies["acked"]:
+        return "no message was acknowledged with SEND_OK"
+    if not tallies["acked_and_delivered"]:
+        return "no acknowledged message was delivered to anybody"
+    return ""
+
+
+CHECK: Final = Check(INVARIANT, (LOST, TRUNCATED), no_acked_lost, _looked_at, _blind)

@@ -1,0 +1,53 @@
+"""DELIV-2 NoPhantom: nothing is delivered that was not sent.
+
+A send whose outcome its producer does not know and that is delivered later is legal (cause `recovered`).
+Cannot conclude: anything, where the logs of producers are missing.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import Check, at_sole_place, findings
+from spark_audit.evidence import Evidence
+
+INVARIANT: Final = "DELIV-2"
+RULE: Final = "phantom"
+
+
+def no_phantom(evidence: Evidence) -> DataFrame:
+    delivered = evidence.messages.where("deliveries > 0")
+    never_sent = f.col("sends") == 0
+    recovered = (f.col("acked") + f.col("soft_acked") == 0) & (f.col("unknown") > 0)
+    return findings(
+        delivered.where(never_sent | recovered),
+        INVARIANT,
+        "critical",
+        rule=f.lit(RULE),
+        cause=f.when(~never_sent, f.lit("recovered")),
+        first_ts="delivered_ts",
+        last_ts="delivered_ts",
+        evidence=f.when(
+            never_sent,
+            f.format_string("delivered %d times, and no producer ever tried to send it", "deliveries"),
+        ).otherwise(f.lit("its producer never learned the outcome; it was stored and delivered")),
+        **at_sole_place(),
+    )
+
+
+def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+    return {name: tallies[name] for name in ("messages_delivered", "messages_sent")}
+
+
+def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+    del causes
+    if not tallies["messages_delivered"]:
+        return "no delivery is in the log"
+    if not tallies["messages_sent"]:
+        return "no send is in the log: the producers' logs are missing"
+    return ""
+
+
+CHECK: Final = Check(INVARIANT, (RULE,), no_phantom, _looked_at, _blind)

@@ -1,0 +1,61 @@
+"""DELIV-5 OffsetMonotone: a group's committed offset in a queue does not go back, except by an explicit reset.
+
+Judged within what one node reports, by its own sequence numbers, so no clock matters: a broker sees every commit.
+A crash of the broker may lose the newest commits (cause `broker_crash`).
+Cannot conclude: regressions between two clients, when only clients' logs are there.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import Check, explain, findings
+from spark_audit.evidence import Evidence
+from spec.events import Kind
+
+INVARIANT: Final = "DELIV-5"
+RULE: Final = "offset-regression"
+
+_QUEUE: Final = ("group", "broker", "topic", "queue_id")
+
+
+def offset_monotone(evidence: Evidence) -> DataFrame:
+    commits = evidence.events.where((f.col("kind") == Kind.OFFSET_COMMIT) & f.col("queue_offset").isNotNull())
+    in_order = Window.partitionBy("node", *_QUEUE).orderBy("seq")
+    steps = commits.select(
+        "node", "client", *_QUEUE, "queue_offset", "ts", "seq", f.col("attrs")["reset"].alias("reset")
+    )
+    steps = steps.withColumn("previous", f.lag("queue_offset").over(in_order)).withColumn(
+        "from_ts", f.lag("ts").over(in_order)
+    )
+    back = steps.where(f.col("queue_offset") < f.col("previous")).withColumn("to_ts", f.col("ts"))
+    back = explain(back, evidence, ("broker_crash",)).withColumn(
+        "cause", f.when(f.col("reset") == "true", f.lit("offset_reset")).otherwise(f.col("cause"))
+    )
+    # The broker and the client may both report the same step back: that is one finding.
+    seen = back.groupBy(*_QUEUE, "queue_offset", "previous", "cause").agg(
+        f.max("client").alias("client"),
+        f.min("from_ts").alias("first_ts"),
+        f.max("to_ts").alias("last_ts"),
+    )
+    return findings(
+        seen,
+        INVARIANT,
+        "error",
+        rule=f.lit(RULE),
+        evidence=f.format_string("committed %d after %d", "queue_offset", "previous"),
+    )
+
+
+def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+    return {name: tallies[name] for name in ("commit_steps", "committed_queues")}
+
+
+def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+    del causes
+    return "" if tallies["commit_steps"] else "no queue has two committed offsets in the log"
+
+
+CHECK: Final = Check(INVARIANT, (RULE,), offset_monotone, _looked_at, _blind)

@@ -1,0 +1,100 @@
+"""DELIV-4 QueueOrder: one consumer is handed a queue in offset order, without jumping over what exists.
+
+Judged for each consumer by its own sequence numbers, so no clock matters. Going back or jumping is legal after a
+rebalance, a restart of the consumer, a crash of the broker or a reset of the offset.
+An offset exists when some consumer was handed it; one that nobody was ever handed is NoAckedLost's to judge.
+Cannot conclude: whether an orderly consumer overlapped within a queue (deliveries have no end in the log).
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import Check, explain, findings
+from spark_audit.evidence import Evidence
+from spec.events import Kind
+
+INVARIANT: Final = "DELIV-4"
+BACK: Final = "nonmonotonic-poll"
+SKIP: Final = "poll-skip"
+
+GAP_MAX: Final = 10_000
+"""Of one jump at most so many offsets are looked up: a jump over a million needs no million rows of evidence."""
+
+_QUEUE: Final = ("broker", "topic", "queue_id")
+_CAUSES: Final = ("rebalance", "consumer_restart", "broker_crash", "offset_reset")
+
+
+def queue_order(evidence: Evidence) -> DataFrame:
+    handed = evidence.events.where((f.col("kind") == Kind.DELIVER) & f.col("queue_offset").isNotNull())
+    handed = handed.select("node", "client", "group", *_QUEUE, "queue_offset", "msg_id", "ts", "seq")
+    in_order = Window.partitionBy("node", "group", *_QUEUE).orderBy("seq")
+    steps = handed.withColumn("previous", f.lag("queue_offset").over(in_order)).withColumn(
+        "from_ts", f.lag("ts").over(in_order)
+    )
+    odd = steps.where(
+        (f.col("queue_offset") < f.col("previous")) | (f.col("queue_offset") > f.col("previous") + 1)
+    )
+    odd = explain(odd.withColumn("to_ts", f.col("ts")), evidence, _CAUSES)
+    back = odd.where(f.col("queue_offset") < f.col("previous"))
+    jumps = odd.where((f.col("queue_offset") > f.col("previous")) & f.col("cause").isNull())
+    return _backwards(back).unionByName(_skipped(jumps, handed))
+
+
+def _backwards(back: DataFrame) -> DataFrame:
+    return findings(
+        back,
+        INVARIANT,
+        "error",
+        rule=f.lit(BACK),
+        first_ts="from_ts",
+        last_ts="to_ts",
+        evidence=f.format_string("handed offset %d after %d", "queue_offset", "previous"),
+    )
+
+
+def _skipped(jumps: DataFrame, handed: DataFrame) -> DataFrame:
+    last = f.least(f.col("queue_offset") - 1, f.col("previous") + GAP_MAX)
+    skipped = jumps.select(
+        f.col("node").alias("by_node"),
+        f.col("client").alias("by_client"),
+        f.col("group").alias("by_group"),
+        *_QUEUE,
+        f.col("from_ts"),
+        f.col("to_ts"),
+        f.explode(f.sequence(f.col("previous") + 1, last)).alias("queue_offset"),
+    )
+    same_consumer = f.col("node").eqNullSafe(f.col("by_node")) & f.col("group").eqNullSafe(f.col("by_group"))
+    met = skipped.join(handed, [*_QUEUE, "queue_offset"]).groupBy(
+        "by_node", "by_group", *_QUEUE, "queue_offset", "from_ts", "to_ts"
+    )
+    known = met.agg(
+        f.max("by_client").alias("client"),
+        f.max("msg_id").alias("msg_id"),
+        # Handed it before or after: then it was no jump over it, but an inversion, found as such.
+        f.max(f.when(same_consumer, 1).otherwise(0)).alias("had_it"),
+    )
+    return findings(
+        known.where("had_it = 0"),
+        INVARIANT,
+        "error",
+        rule=f.lit(SKIP),
+        group="by_group",
+        first_ts="from_ts",
+        last_ts="to_ts",
+        evidence=f.lit("jumped over this offset, which others were handed"),
+    )
+
+
+def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+    return {name: tallies[name] for name in ("delivery_steps", "consumer_queues")}
+
+
+def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+    del causes
+    return "" if tallies["delivery_steps"] else "no consumer was handed two messages of one queue"
+
+
+CHECK: Final = Check(INVARIANT, (BACK, SKIP), queue_order, _looked_at, _blind)

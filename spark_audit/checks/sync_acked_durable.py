@@ -1,0 +1,60 @@
+"""FLUSH-1 SyncAckedDurable: under SYNC_FLUSH a SEND_OK message survives any crash (docs/protocol.md, "What the
+audit reads").
+
+A message is gone when every append of it lies at or beyond the end to which its broker's log was later cut.
+Cannot conclude: anything about brokers whose appends or flush mode are not in the log, or that never crashed.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import Check, at_sole_place, findings
+from spark_audit.evidence import Evidence
+
+INVARIANT: Final = "FLUSH-1"
+RULE: Final = "acked-then-truncated"
+
+
+def sync_acked_durable(evidence: Evidence) -> DataFrame:
+    gone = evidence.messages.where("acked > 0 AND appends > 0 AND cut = appends")
+    cause = (
+        f.when(f.col("sync_appends") > 0, f.lit(None))
+        .when(f.col("async_appends") > 0, f.lit("async_flush"))
+        .otherwise(f.lit("flush_mode_unknown"))
+    )
+    return findings(
+        gone,
+        INVARIANT,
+        "critical",
+        rule=f.lit(RULE),
+        cause=cause,
+        first_ts="send_ts",
+        last_ts="acked_ts",
+        evidence=f.format_string(
+            "acknowledged with SEND_OK, then all %d of its records were cut off by recovery", "appends"
+        ),
+        **at_sole_place(),
+    )
+
+
+def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+    names = ("acked", "acked_sync_at_risk", "broker_crashes")
+    return {name: tallies[name] for name in names}
+
+
+def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+    if not tallies["broker_crashes"]:
+        return "no crash of a broker is in the log"
+    if causes.get("flush_mode_unknown"):
+        return "acknowledged messages were cut off, and no broker says whether it flushed synchronously"
+    if not tallies["acked_sync_at_risk"]:
+        return (
+            "no message acknowledged under SYNC_FLUSH was in the log of a broker that crashed and recovered"
+        )
+    return ""
+
+
+CHECK: Final = Check(INVARIANT, (RULE,), sync_acked_durable, _looked_at, _blind)

@@ -1,0 +1,205 @@
+"""Gathers what the checks judge: a few small sums over the event log, each computed once and used by many.
+
+Nothing here judges, and nothing here runs a Spark action: these are plans, which `audit.py` executes.
+Field names are those of docs/protocol.md, "What the audit reads".
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_audit.schema import require
+from spec.events import COLUMNS, Kind
+
+RETRY_TOPIC_PREFIX: Final = "%RETRY%"
+"""A group's own topic of redelivered messages."""
+
+BROKER_KINDS: Final = (Kind.APPEND, Kind.FLUSH, Kind.DISPATCH, Kind.TRUNCATE, Kind.RECOVER)
+"""Only a broker reports these: who does is one."""
+
+STORED_STATUSES: Final = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    skew_us: int = 100_000
+    """How far the clocks of two nodes may disagree: a cause this much outside an interval still counts."""
+    flush: str | None = None
+    """sync | async: the flush mode of brokers whose log does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    events: DataFrame
+    """The log, plus `broker`: whose queue, log or crash the row is about."""
+    messages: DataFrame
+    """One row a msg_id: what its producer tried and was told, where it was stored, who was handed it."""
+    spans: DataFrame
+    """One row a (kind, node, group, broker, topic, queue_id) of deliver and offset_commit: its extent."""
+    causes: DataFrame
+    """One row a (scope, key): when something happened that explains what would otherwise be a violation."""
+    options: Options
+
+
+def gather(log: DataFrame, brokers: tuple[str, ...], options: Options | None = None) -> Evidence:
+    """The evidence in an event log; `brokers` are the nodes that reported a BROKER_KINDS event.
+
+    Raises:
+        SchemaError: the table is not an event log.
+    """
+    require(log, COLUMNS, "the audit")
+    options = options or Options()
+    events = name_broker(log, brokers)
+    return Evidence(events, _messages(events, options), _spans(events), _causes(events), options)
+
+
+def name_broker(log: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
+    """Add `broker`: queue 3 of one broker is not queue 3 of another.
+
+    A client's event names it in attrs.broker; a broker's own event is its own. With one broker in the whole
+    log there is nothing to tell apart.
+    """
+    own = f.when(f.col("node").isin(*brokers), f.col("node"))
+    victim = f.when(f.col("attrs")["node"].isin(*brokers), f.col("attrs")["node"])
+    stated = f.coalesce(f.col("attrs")["broker"], victim, own)
+    # A crash in a log of one broker may well be a client's: it must say whose.
+    sole = f.when(f.col("kind") != Kind.CRASH, f.lit(brokers[0])) if len(brokers) == 1 else f.lit(None)
+    return log.withColumn("broker", f.coalesce(stated, sole.cast("string")))
+
+
+def place() -> Column:
+    """Where a message is: one position of one queue of one broker."""
+    return f.struct("broker", "topic", "queue_id", "queue_offset")
+
+
+def cuts(events: DataFrame) -> DataFrame:
+    """What each broker's log lost: the appends with after_seq < seq < until_seq keep bytes below kept_end.
+
+    A recovery or truncation that ends at or above an append keeps it; a later one may still cut it, hence the
+    minimum over all that follow. The intervals of a broker do not overlap: an append meets one at most.
+    """
+    ends = events.where(f.col("kind").isin(Kind.RECOVER, Kind.TRUNCATE) & f.col("commit_offset").isNotNull())
+    in_order = Window.partitionBy("node").orderBy("seq")
+    later = in_order.rowsBetween(Window.currentRow, Window.unboundedFollowing)
+    return ends.select(
+        f.col("node").alias("cut_node"),
+        f.lag("seq", 1, -1).over(in_order).alias("after_seq"),
+        f.col("seq").alias("until_seq"),
+        f.min("commit_offset").over(later).alias("kept_end"),
+    )
+
+
+def flush_modes(events: DataFrame, default: str | None) -> DataFrame:
+    """node and flush_mode: sync, async, or null when its recover events say nothing or not all the same."""
+    stated = f.col("attrs")["flush"]
+    modes = (
+        events.where(f.col("kind") == Kind.RECOVER)
+        .groupBy(f.col("node").alias("mode_node"))
+        .agg(f.min(stated).alias("low"), f.max(stated).alias("high"))
+    )
+    same = f.when(f.col("low") == f.col("high"), f.col("low"))
+    silent = f.when(f.col("low").isNull(), f.lit(default))
+    return modes.select("mode_node", f.coalesce(same, silent.cast("string")).alias("flush_mode"))
+
+
+def _messages(events: DataFrame, options: Options) -> DataFrame:
+    """One aggregation by msg_id decides nearly everything; the checks drill down only where it shows a doubt."""
+    kinds = (Kind.SEND, Kind.SEND_ACK, Kind.SEND_FAIL, Kind.APPEND, Kind.DELIVER)
+    rows = events.where(f.col("msg_id").isNotNull() & f.col("kind").isin(*kinds))
+    kind, status = f.col("kind"), f.col("status")
+    is_append = kind == Kind.APPEND
+    met = (
+        (f.col("node") == f.col("cut_node"))
+        & is_append
+        & (f.col("seq") > f.col("after_seq"))
+        & (f.col("seq") < f.col("until_seq"))
+    )
+    rows = rows.join(f.broadcast(cuts(events)), met, "left").join(
+        f.broadcast(flush_modes(events, options.flush)),
+        is_append & (f.col("node") == f.col("mode_node")),
+        "left",
+    )
+    acked = (kind == Kind.SEND_ACK) & (status == "SEND_OK")
+    stored = kind.isin(Kind.SEND_ACK, Kind.APPEND) & f.col("queue_offset").isNotNull()
+    producer_side = kind != Kind.DELIVER
+    return rows.groupBy("msg_id").agg(
+        f.max(f.when(producer_side, f.col("topic"))).alias("topic"),
+        _count(kind == Kind.SEND, "sends"),
+        f.max(f.when(kind == Kind.SEND, f.coalesce("attempt", f.lit(1)))).alias("attempt_max"),
+        f.min(f.when(kind == Kind.SEND, f.col("ts"))).alias("send_ts"),
+        _count(acked, "acked"),
+        f.min(f.when(acked, f.col("ts"))).alias("acked_ts"),
+        _count((kind == Kind.SEND_ACK) & status.isin(*STORED_STATUSES[1:]), "soft_acked"),
+        _count((kind == Kind.SEND_FAIL) & (status == "unknown"), "unknown"),
+        _count(is_append, "appends"),
+        _count(is_append & f.col("until_seq").isNotNull(), "at_risk"),
+        _count(is_append & (f.col("commit_offset") >= f.col("kept_end")), "cut"),
+        _count(is_append & (f.col("flush_mode") == "sync"), "sync_appends"),
+        _count(is_append & (f.col("flush_mode") == "async"), "async_appends"),
+        _count(kind == Kind.DELIVER, "deliveries"),
+        f.min(f.when(kind == Kind.DELIVER, f.col("ts"))).alias("delivered_ts"),
+        f.collect_set(f.when(stored, place())).alias("places"),
+        f.collect_set(f.when(kind == Kind.DELIVER, f.col("group"))).alias("groups"),
+    )
+
+
+def _spans(events: DataFrame) -> DataFrame:
+    rows = events.where(
+        f.col("kind").isin(Kind.DELIVER, Kind.OFFSET_COMMIT) & f.col("queue_offset").isNotNull()
+    )
+    return rows.groupBy("kind", "node", "group", "broker", "topic", "queue_id").agg(
+        f.count(f.lit(1)).alias("rows"),
+        f.min("queue_offset").alias("offset_min"),
+        f.max("queue_offset").alias("offset_max"),
+        f.min("ts").alias("first_ts"),
+        f.max("ts").alias("last_ts"),
+    )
+
+
+def _causes(events: DataFrame) -> DataFrame:
+    """Scopes: a group, a client node, a broker, a group's queue, a message in a group."""
+    kind, attrs = f.col("kind"), f.col("attrs")
+    victim = f.coalesce(attrs["node"], f.col("node"))
+    # A broker's or name server's register is no restart of a client.
+    restarted = kind.isin(Kind.CRASH, Kind.UNREGISTER) | (
+        (kind == Kind.REGISTER) & f.col("client").isNotNull()
+    )
+    broke = (
+        kind.isin(Kind.CRASH, Kind.RECOVER, Kind.TRUNCATE, Kind.BECOME_LEADER) & f.col("broker").isNotNull()
+    )
+    reset = (kind == Kind.OFFSET_COMMIT) & (attrs["reset"] == "true")
+    redelivered = kind.isin(Kind.CONSUME_FAIL, Kind.RETRY) & f.col("msg_id").isNotNull()
+    scopes = f.array(
+        _scope(kind == Kind.REBALANCE, "rebalance", "group"),
+        _scope(restarted, "consumer_restart", victim),
+        _scope(broke, "broker_crash", "broker"),
+        _scope(reset, "offset_reset", "group", "broker", "topic", "queue_id"),
+        _scope(redelivered, "redelivery", "group", "msg_id"),
+    )
+    rows = events.where((kind == Kind.REBALANCE) | restarted | broke | reset | redelivered)
+    return (
+        rows.select("ts", f.explode(f.array_compact(scopes)).alias("scope"))
+        .groupBy("scope.cause", "scope.key")
+        .agg(f.collect_list("ts").alias("at"))
+    )
+
+
+def cause_key(*columns: Column | str) -> Column:
+    """The key under which a cause is looked up; null when any part is."""
+    parts = [column if isinstance(column, Column) else f.col(column) for column in columns]
+    return f.concat(
+        *[part if i == 0 else f.concat(f.lit("\x1f"), part.cast("string")) for i, part in enumerate(parts)]
+    )
+
+
+def _scope(condition: Column, cause: str, *key: Column | str) -> Column:
+    """The scope as a struct, or null where the row is no such cause."""
+    value = cause_key(*key)
+    return f.when(condition & value.isNotNull(), f.struct(f.lit(cause).alias("cause"), value.alias("key")))
+
+
+def _count(condition: Column, name: str) -> Column:
+    # sum, not count_if: a null condition (a status that was not recorded) is no.
+    return f.sum(f.when(condition, 1).otherwise(0)).alias(name)

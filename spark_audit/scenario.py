@@ -1,0 +1,225 @@
+"""The traffic that the generator writes down: a small cluster, its ordinary troubles, and planted anomalies.
+
+Time runs in chunks of equal length, each with the same timetable: messages flow, and in pauses between them a
+group rebalances, a broker crashes, a consumer restarts, an offset is reset. All of these are decoys: they repeat
+deliveries and roll offsets back for a reason, and no check may call that a violation. So are the producers'
+retries, lost answers and refusals. Anomalies lie in slots of their own, away from the pauses and from one another.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+BROKERS: Final = ("broker-a", "broker-b")
+FLUSH_MODES: Final = ("sync", "async")
+TOPICS: Final = ("orders", "payments")
+GROUPS: Final = ("billing", "shipping")
+CONSUMERS_A_GROUP: Final = 3
+PRODUCERS: Final = tuple(f"producer-{n}" for n in range(4))
+QUEUES: Final = 16
+"""Queue k of all: broker k % 2, topic k // 2 % 2, queue_id k // 4."""
+
+CHUNK_US: Final = 20_000_000
+PAUSE_US: Final = 1_000_000
+CHUNK_MESSAGES_MAX: Final = 20_000
+
+MESSAGES_MIN: Final = 360
+
+PAUSES: Final = {"rebalance": 0.1, "crash_sync": 0.4, "crash_async": 0.55, "restart": 0.82, "reset": 0.9}
+"""What happens after which part of a chunk's messages."""
+
+ZONES: Final = ((0.13, 0.26), (0.43, 0.5), (0.58, 0.78))
+"""Where anomalies lie: not near a pause, and with enough after them that nothing of theirs is in flight."""
+
+SLOT: Final = 3 * QUEUES
+"""Messages a slot: the anomaly in its middle has neighbours in its queue, before and after."""
+
+CRASH_TAIL: Final = 6
+"""Records that every crash cuts off: appended, not flushed, not acknowledged."""
+
+TAIL_PART: Final = 0.04
+"""The part of the last chunk that the second group has not been handed yet; half of it the first neither."""
+
+
+class Fate(IntEnum):
+    """What becomes of a message."""
+
+    NORMAL = 0
+    RETRIED = 1  # stored, the answer lost, sent again elsewhere: delivered twice
+    RECOVERED = 2  # stored, the answer lost, not sent again
+    NOT_STORED = 3  # the request lost
+    REFUSED = 4  # refused once, then stored
+    SOFT = 5  # stored and answered FLUSH_DISK_TIMEOUT
+    REDELIVERED = 6  # consumption failed once, came back through the retry topic
+    SEND_ONLY = 7  # in flight when the log ends
+    CUT_UNACKED = 8  # in the tail that a crash cuts off, outcome unknown
+    CUT_RETRIED = 9  # the same, then sent again elsewhere
+    CUT_ACKED = (
+        10  # the same, but acknowledged before: legal on the asynchronous broker, planted on the other
+    )
+    LOST = 20
+    DUPLICATE = 21
+    DOUBLE_APPEND = 22
+    PHANTOM = 23
+    REORDERED = 24
+    SKIPPED = 25
+
+
+ANOMALIES: Final[dict[str, str]] = {
+    "lost": "acknowledged and stored, handed to no group (DELIV-1)",
+    "duplicate": "handed to one group a second time, for no reason (DELIV-3)",
+    "double_append": "stored at two offsets by one attempt, both handed out (DELIV-3)",
+    "phantom": "stored and handed out, never sent (DELIV-2)",
+    "reordered": "handed to one group after the next message of its queue (DELIV-4)",
+    "skipped": "jumped over by one group, handed to the other (DELIV-4 and DELIV-1)",
+    "offset_regression": "a group's committed offset goes back (DELIV-5)",
+    "flush_lost": "acknowledged under SYNC_FLUSH, then cut off by a crash (FLUSH-1 and DELIV-1)",
+}
+"""Name to what is planted, and the invariants that it breaks."""
+
+_SLOTTED: Final = {
+    "lost": Fate.LOST,
+    "duplicate": Fate.DUPLICATE,
+    "double_append": Fate.DOUBLE_APPEND,
+    "phantom": Fate.PHANTOM,
+    "reordered": Fate.REORDERED,
+    "skipped": Fate.SKIPPED,
+}
+
+_DECOYS: Final = {
+    Fate.RETRIED: 0.003,
+    Fate.RECOVERED: 0.002,
+    Fate.NOT_STORED: 0.001,
+    Fate.REFUSED: 0.002,
+    Fate.SOFT: 0.002,
+    Fate.REDELIVERED: 0.002,
+}
+"""Fate to the part of all messages that have it; at least one a chunk."""
+
+
+class ScenarioError(ValueError):
+    """The wish cannot be granted; the message says what fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is planted in which chunk."""
+
+    messages: int
+    """In every chunk."""
+    chunks: int
+    planted: dict[str, Ints]
+    """Anomaly to its count in each chunk."""
+
+    @property
+    def messages_total(self) -> int:
+        return self.messages * self.chunks
+
+
+def slots(messages: int) -> Ints:
+    """First message of every slot of a chunk."""
+    starts = [
+        np.arange(_whole_round(low * messages), int(high * messages) - SLOT, SLOT, dtype=np.int64)
+        for low, high in ZONES
+    ]
+    return np.concatenate(starts)
+
+
+def make_plan(messages_total: int, anomalies: dict[str, int], random: np.random.Generator) -> Plan:
+    """Spread the anomalies over the chunks.
+
+    Raises:
+        ScenarioError: an unknown anomaly, a negative count, or more than the log has room for.
+    """
+    for name, count in anomalies.items():
+        if name not in ANOMALIES:
+            raise ScenarioError(f"anomaly {name!r}: expected one of {', '.join(ANOMALIES)}")
+        if count < 0:
+            raise ScenarioError(f"anomaly {name}: count {count}, expected 0 or more")
+    if messages_total < MESSAGES_MIN:
+        raise ScenarioError(f"{messages_total} messages wished, the timetable needs {MESSAGES_MIN} or more")
+    chunks = -(-messages_total // CHUNK_MESSAGES_MAX)
+    messages = -(-messages_total // chunks)
+    slotted = [name for name in (*_SLOTTED, "offset_regression") for _ in range(anomalies.get(name, 0))]
+    room = len(slots(messages)) * chunks
+    if len(slotted) > room:
+        raise ScenarioError(
+            f"{len(slotted)} anomalies wished, a log of this size has room for {room}: ask for more events"
+        )
+    flush_lost = anomalies.get("flush_lost", 0)
+    # Between the first zone and the crash, every second message is the crashing broker's.
+    tail_room = (int((PAUSES["crash_sync"] - ZONES[0][1] - 0.02) * messages) // 2 - CRASH_TAIL) * chunks
+    if flush_lost > tail_room:
+        raise ScenarioError(
+            f"anomaly flush_lost: {flush_lost} wished, a log of this size has room for {tail_room}: "
+            "ask for more events"
+        )
+    chunk_of = random.permutation(room)[: len(slotted)] % chunks
+    planted = {name: np.zeros(chunks, dtype=np.int64) for name in ANOMALIES}
+    for name, chunk in zip(slotted, chunk_of, strict=True):
+        planted[name][chunk] += 1
+    planted["flush_lost"] += np.bincount(np.arange(flush_lost) % chunks, minlength=chunks)
+    return Plan(messages, chunks, planted)
+
+
+@dataclass(frozen=True, slots=True)
+class Fates:
+    fate: Ints
+    regressions: Ints
+    """Slots (their first message) that hold an offset_regression."""
+
+
+def draw_fates(plan: Plan, chunk: int, random: np.random.Generator) -> Fates:
+    """What becomes of each message of a chunk."""
+    n = plan.messages
+    fate = np.zeros(n, dtype=np.int64)
+    order = random.permutation(slots(n))
+    taken = np.zeros(n, dtype=np.bool_)
+    at = 0
+    for name, planted in _SLOTTED.items():
+        mine = order[at : at + plan.planted[name][chunk]]
+        at += len(mine)
+        # The middle round of the slot, a queue by chance.
+        fate[mine + QUEUES + random.integers(0, QUEUES, len(mine))] = planted
+        _take(taken, mine)
+    regressions = order[at : at + plan.planted["offset_regression"][chunk]]
+    _take(taken, regressions)
+    for broker, name in enumerate(("crash_sync", "crash_async")):
+        acked = int(plan.planted["flush_lost"][chunk]) if broker == 0 else 2
+        tail = crash_tail(n, broker, int(PAUSES[name] * n), CRASH_TAIL + acked)
+        fate[tail[:acked]] = Fate.CUT_ACKED
+        fate[tail[acked:]] = np.where(
+            np.arange(len(tail) - acked) % 2 == 0, Fate.CUT_UNACKED, Fate.CUT_RETRIED
+        )
+    if chunk == plan.chunks - 1:
+        fate[n - max(2, int(TAIL_PART * n / 8)) :] = Fate.SEND_ONLY
+    free = np.flatnonzero((fate == Fate.NORMAL) & ~taken)
+    # Not in the first rounds, so that each queue begins with something ordinary.
+    free = random.permutation(free[free >= 2 * QUEUES])
+    at = 0
+    for decoy, part in _DECOYS.items():
+        count = max(1, round(part * n))
+        fate[free[at : at + count]] = decoy
+        at += count
+    return Fates(fate, regressions)
+
+
+def crash_tail(messages: int, broker: int, crash_at: int, count: int) -> Ints:
+    """The last `count` messages that go to the broker before message `crash_at`, in order."""
+    all_before = np.arange(crash_at, dtype=np.int64)
+    return all_before[all_before % 2 == broker][-count:] if messages else all_before
+
+
+def _take(taken: Bools, starts: Ints) -> None:
+    for start in starts:
+        taken[start : start + SLOT] = True
+
+
+def _whole_round(message: float) -> int:
+    return -(-int(message) // QUEUES) * QUEUES

@@ -1,0 +1,58 @@
+"""The two table shapes of the audit: events in, findings out; and the check that a table has its columns."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as t
+
+from spec.events import COLUMNS
+
+_SPARK_TYPES: Final[dict[str, t.DataType]] = {
+    "int64": t.LongType(),
+    "int32": t.IntegerType(),
+    "string": t.StringType(),
+    "map<string,string>": t.MapType(t.StringType(), t.StringType()),
+}
+
+EVENTS: Final = t.StructType([t.StructField(name, _SPARK_TYPES[kind]) for name, kind in COLUMNS.items()])
+"""An event log as Spark sees it: exactly the columns of spec.events, in that order."""
+
+FINDINGS: Final = t.StructType(
+    [
+        t.StructField("invariant", t.StringType()),  # catalogue id
+        t.StructField("rule", t.StringType()),  # which way it was broken, e.g. lost-write
+        t.StructField("severity", t.StringType()),  # critical (data lost or invented) | error
+        t.StructField("cause", t.StringType()),  # null: a violation; else why it is legal
+        t.StructField("broker", t.StringType()),
+        t.StructField("topic", t.StringType()),
+        t.StructField("queue_id", t.IntegerType()),
+        t.StructField("queue_offset", t.LongType()),
+        t.StructField("msg_id", t.StringType()),
+        t.StructField("group", t.StringType()),
+        t.StructField("client", t.StringType()),
+        t.StructField("first_ts", t.LongType()),
+        t.StructField("last_ts", t.LongType()),
+        t.StructField("evidence", t.StringType()),
+    ]
+)
+"""What every check returns. A finding is a row that needs explaining; one without a cause is a violation."""
+
+KEY: Final = ("invariant", "rule", "broker", "topic", "queue_id", "queue_offset", "msg_id", "group")
+"""The columns that tell two findings apart, and by which ground truth is compared."""
+
+
+class SchemaError(ValueError):
+    """A table lacks a column that a check rests on. The message says what was asked and what was there."""
+
+
+def require(frame: DataFrame, columns: Iterable[str], who: str) -> None:
+    """Refuse a table without the columns that `who` reads.
+
+    Raises:
+        SchemaError: one is missing.
+    """
+    if missing := [name for name in columns if name not in frame.columns]:
+        raise SchemaError(
+            f"{who} needs column {', '.join(missing)}; the table has {', '.join(sorted(frame.columns))}"
+        )
