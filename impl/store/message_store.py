@@ -128,11 +128,19 @@ class MessageStore:
         started, self._writable = self._writable, False
         self._stop.set()
         self._flusher.wanted.set()
-        await asyncio.gather(*self._services)
+        for service in self._services:
+            await service
         self._services = []
         if started:
             await self._make_all_durable()
         self._release()
+
+    def kill(self) -> None:
+        """The end of a simulated process: services stop where they are, nothing is written or released."""
+        self._writable = False
+        for service in self._services:
+            service.cancel()
+        self._services = []
 
     # -- messages
 

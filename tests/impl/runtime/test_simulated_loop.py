@@ -1,0 +1,112 @@
+"""Simulated time: jumps to the next timer, in order, without waiting; says when it would wait for ever."""
+
+import asyncio
+import random
+import time
+
+import pytest
+
+from impl.runtime.clock import SystemClock, now_ms
+from impl.runtime.runtime import SlowCalls, in_thread, inline
+from impl.runtime.simulated_loop import (
+    EPOCH_US,
+    ManualClock,
+    SimulatedClock,
+    SimulatedLoop,
+    StuckError,
+    run_simulated,
+)
+
+
+def test_an_hour_passes_at_once_and_in_order() -> None:
+    log: list[tuple[str, float]] = []
+
+    async def wait(name: str, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        log.append((name, asyncio.get_running_loop().time()))
+
+    async def main() -> None:
+        await asyncio.gather(wait("hour", 3600), wait("second", 1), wait("minute", 60))
+
+    before = time.monotonic()
+    run_simulated(main())
+    assert time.monotonic() - before < 60
+    assert log == [("second", 1.0), ("minute", 60.0), ("hour", 3600.0)]
+
+
+def test_time_outs_fire_in_simulated_time() -> None:
+    async def main() -> str:
+        try:
+            async with asyncio.timeout(5):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            return f"after {asyncio.get_running_loop().time()}"
+        return "never"
+
+    assert run_simulated(main()) == "after 5.0"
+
+
+def test_waiting_for_what_cannot_happen_is_told() -> None:
+    async def main() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    loop = SimulatedLoop()
+    task = loop.create_task(main())
+    with pytest.raises(StuckError, match="cannot happen"):
+        loop.run_until_complete(task)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        loop.run_until_complete(task)
+    loop.close()
+
+
+def test_the_simulated_clock_follows_the_loop_and_its_skew() -> None:
+    async def main() -> list[int]:
+        clock = SimulatedClock(asyncio.get_running_loop())
+        start = clock.now_us()
+        await asyncio.sleep(2)
+        later = clock.now_us()
+        clock.skew_us = -5_000_000
+        return [start - EPOCH_US, later - EPOCH_US, clock.now_us() - EPOCH_US]
+
+    assert run_simulated(main()) == [0, 2_000_000, -3_000_000]
+
+
+def test_the_manual_clock_moves_only_when_told() -> None:
+    clock = ManualClock()
+    clock.advance_ms(7)
+    assert now_ms(clock) == EPOCH_US // 1000 + 7
+    assert now_ms(SystemClock()) > EPOCH_US // 1000
+
+
+def test_a_slow_call_lets_others_run_before_and_after_it() -> None:
+    async def main() -> list[str]:
+        log: list[str] = []
+
+        async def others() -> None:
+            for _ in range(40):
+                await asyncio.sleep(0.0001)
+                log.append("other")
+
+        task = asyncio.create_task(others())
+        await SlowCalls(random.Random(1), delay_ms_max=3.0)(lambda: log.append("call"))
+        log.append("done")
+        await task
+        return log
+
+    log = run_simulated(main())
+    assert "other" in log[: log.index("call")]
+    assert "other" in log[log.index("call") : log.index("done")]
+
+
+def test_offloads_return_results_and_raise_errors() -> None:
+    def fail() -> None:
+        raise OSError(5, "Input/output error")
+
+    async def main() -> None:
+        for offload in (in_thread, inline):
+            assert await offload(lambda: 7) == 7
+            with pytest.raises(OSError, match="Input/output"):
+                await offload(fail)
+
+    asyncio.run(main())

@@ -1,0 +1,127 @@
+"""A store on a simulated disk, taken step by step: no event loop, no services, no waiting."""
+
+import random
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from impl.event_log import EventLog
+from impl.message import Message, StoredMessage
+from impl.runtime.disk import Disk
+from impl.runtime.network import SimulatedNetwork
+from impl.runtime.runtime import Runtime, inline
+from impl.runtime.simulated_disk import SimulatedDisk
+from impl.runtime.simulated_loop import ManualClock
+from impl.store import record
+from impl.store.config import FlushMode, StoreConfig
+from impl.store.dispatch import Appended
+from impl.store.message_store import MessageStore
+from impl.store.results import Recovery
+from spec.events import Event, Kind
+
+T = TypeVar("T")
+
+SMALL = StoreConfig(
+    flush_mode=FlushMode.ASYNC_FLUSH, commit_log_segment_bytes=512, consume_queue_segment_bytes=60
+)
+"""Four or five records to a log segment, three entries to a queue segment."""
+
+
+def now(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    coroutine.close()
+    raise AssertionError("the coroutine waits for something")
+
+
+def message(name: str, queue_id: int = 0, topic: str = "T", **properties: str) -> Message:
+    """A small message; `name` is its body and its unique key."""
+    return Message(topic, name.encode(), {"UNIQ_KEY": name, **properties}, queue_id)
+
+
+class Site:
+    """One store directory through many lives of its store."""
+
+    def __init__(
+        self, config: StoreConfig = SMALL, disk: Disk | None = None, directory: str = "store"
+    ) -> None:
+        self.config = config
+        self.directory = directory
+        self.disk = disk or SimulatedDisk()
+        self.clock = ManualClock()
+        self.events: list[Event] = []
+        self.recovery: Recovery
+        self.store: MessageStore
+        self.made()
+
+    @property
+    def simulated_disk(self) -> SimulatedDisk:
+        assert isinstance(self.disk, SimulatedDisk)
+        return self.disk
+
+    def made(self) -> MessageStore:
+        """A new store object, not loaded."""
+        log = EventLog(self.events.append, "broker", self.clock, len(self.events))
+        runtime = Runtime(self.clock, self.disk, SimulatedNetwork(), random.Random(0), inline)
+        self.store = MessageStore(self.directory, self.config, runtime, log)
+        return self.store
+
+    def open(self) -> MessageStore:
+        """A new life: load and begin."""
+        store = self.made()
+        self.recovery = store.load()
+        store.begin()
+        return store
+
+    def append(self, *names: str, queue_id: int = 0, topic: str = "T") -> list[Appended]:
+        """Append and dispatch."""
+        appended = [self.store.append(message(name, queue_id, topic)) for name in names]
+        self.store.dispatch()
+        return appended
+
+    def flush(self) -> None:
+        """Make log and queues durable, and write the checkpoint."""
+        now(self.store.flush_log())
+        now(self.store.flush_queues())
+        now(self.store.write_checkpoint())
+
+    def close(self) -> None:
+        """A clean exit."""
+        now(self.store.stop())
+
+    def reopen_after_process_crash(self) -> MessageStore:
+        self.simulated_disk.crash_process()
+        return self.open()
+
+    def reopen_after_power_loss(self) -> MessageStore:
+        self.simulated_disk.lose_power()
+        return self.open()
+
+    def kinds(self, *only: Kind) -> list[str]:
+        """The kinds of the events so far, in order."""
+        return [event.kind.value for event in self.events if not only or event.kind in only]
+
+
+def stored_messages(store: MessageStore, queue_id: int = 0, topic: str = "T") -> list[StoredMessage]:
+    """All that can be read from a queue, in queue order; that offsets are dense is checked on the way."""
+    found: list[StoredMessage] = []
+    for _ in range(10_000):
+        result = store.get(topic, queue_id, len(found))
+        if not result.records:
+            return found
+        for data in result.records:
+            stored = record.decode(data)
+            assert stored.queue_offset == len(found), (
+                f"offset {stored.queue_offset} where {len(found)} is next"
+            )
+            assert (stored.message.topic, stored.message.queue_id) == (topic, queue_id)
+            found.append(stored)
+    raise AssertionError("the queue does not end")
+
+
+def bodies(store: MessageStore, queue_id: int = 0, topic: str = "T") -> list[str]:
+    """The bodies of a queue, in order."""
+    return [stored.message.body.decode() for stored in stored_messages(store, queue_id, topic)]

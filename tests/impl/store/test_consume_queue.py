@@ -1,0 +1,99 @@
+"""Consume queues: dense entries, found again, cut to the log (docs/protocol.md, "Consume queue")."""
+
+import pytest
+
+from impl.runtime.disk import read_whole
+from impl.runtime.simulated_disk import SimulatedDisk
+from impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, Unit
+from impl.store.errors import StoreError
+
+
+def _queue(disk: SimulatedDisk, segment_bytes: int = 60) -> ConsumeQueue:
+    queues = ConsumeQueues(disk, "store/consumequeue", segment_bytes)
+    queues.load()
+    return queues.find_or_make("T", 0)
+
+
+def _unit(number: int) -> Unit:
+    return Unit(number * 100, 100, number)
+
+
+def test_an_entry_is_written_byte_for_byte() -> None:
+    disk = SimulatedDisk()
+    _queue(disk).put(0, Unit(1024, 106, 2598919))
+    data = read_whole(disk, f"store/consumequeue/T/0/{0:020d}")
+    assert data[:20] == bytes.fromhex("0000000000000400 0000006a 000000000027a807")
+
+
+def test_entry_300000_is_the_first_of_the_segment_named_6000000() -> None:
+    disk = SimulatedDisk()
+    queue = _queue(disk, 6_000_000)
+    queue.end = 299_999
+    queue.segments.write(0, b"")  # the first segment
+    queue.put(299_999, _unit(1))
+    queue.put(300_000, _unit(2))
+    assert disk.names("store/consumequeue/T/0") == [f"{0:020d}", "00000000000006000000"]
+
+
+def test_the_same_entry_again_is_not_written_and_another_one_is() -> None:
+    disk = SimulatedDisk()
+    queue = _queue(disk)
+    assert [queue.put(number, _unit(number)) for number in range(5)] == [True] * 5
+    steps = disk.steps
+    assert not queue.put(2, _unit(2))
+    assert disk.steps == steps
+    assert queue.put(2, Unit(7, 8, 9))
+    assert (queue.end, queue.units(2, 1)) == (5, [Unit(7, 8, 9)])
+
+
+def test_a_gap_is_refused() -> None:
+    queue = _queue(SimulatedDisk())
+    with pytest.raises(QueueGapError, match="ends at 0, entry 1 would leave a gap"):
+        queue.put(1, _unit(1))
+
+
+def test_reads_stop_at_the_end_of_the_queue_and_of_a_segment() -> None:
+    queue = _queue(SimulatedDisk())
+    for number in range(5):
+        queue.put(number, _unit(number))
+    assert queue.units(1, 100) == [_unit(1), _unit(2)]
+    assert queue.units(3, 100) == [_unit(3), _unit(4)]
+    assert queue.units(5, 100) == []
+    assert queue.units(9, 100) == []
+
+
+@pytest.mark.parametrize("count", range(8))
+def test_the_end_is_found_again_whatever_it_is(count: int) -> None:
+    disk = SimulatedDisk()
+    queue = _queue(disk)
+    for number in range(count):
+        queue.put(number, _unit(number))
+    assert _queue(disk).find_end(lambda unit: unit.size > 0) == count
+
+
+@pytest.mark.parametrize("keep", range(8))
+def test_a_cut_forgets_the_entries_behind_it(keep: int) -> None:
+    disk = SimulatedDisk()
+    queue = _queue(disk)
+    for number in range(7):
+        queue.put(number, _unit(number))
+    assert queue.cut(keep) == 7 - keep
+    assert queue.end == keep
+    assert _queue(disk).find_end(lambda unit: unit.size > 0) == keep
+    queue.put(keep, _unit(keep))
+
+
+@pytest.mark.parametrize(
+    ("path", "complaint"),
+    [
+        ("stray", r"store/consumequeue/stray: not a directory, one for each topic expected"),
+        ("T/zero/x", r"store/consumequeue/T/zero: not a queue, a directory named by its number expected"),
+        ("T/7", r"store/consumequeue/T/7: not a queue, a directory named by its number expected"),
+        ("T/0/x", r"store/consumequeue/T/0/x: not a segment, a name of 20 digits expected"),
+    ],
+)
+def test_what_does_not_belong_there_is_refused_by_name(path: str, complaint: str) -> None:
+    disk = SimulatedDisk()
+    disk.create(f"store/consumequeue/{path}", 1)
+    with pytest.raises(StoreError, match=complaint):
+        _queue(disk)

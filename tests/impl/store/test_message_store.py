@@ -1,0 +1,551 @@
+"""The store's promises while it runs: offsets, statuses, flushes, refusals.
+
+Method: step by step on a simulated disk where no waiting is involved, else on the simulated event loop.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from impl.event_log import EventLog
+from impl.message import Message
+from impl.runtime.disk import RealDisk
+from impl.runtime.network import SimulatedNetwork
+from impl.runtime.runtime import production, simulated
+from impl.runtime.simulated_disk import SimulatedDisk, Step
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from impl.store import record
+from impl.store.config import FlushMode, StoreConfig
+from impl.store.errors import StoreError
+from impl.store.message_store import MessageStore
+from impl.store.results import GetStatus, PutResult, PutStatus
+from spec.events import Event, Kind
+from tests.impl.store.site import SMALL, Site, bodies, message, now, stored_messages
+
+T = TypeVar("T")
+
+SYNC = replace(SMALL, flush_mode=FlushMode.SYNC_FLUSH, sync_flush_timeout_ms=50)
+
+
+def _refuse(kind: str, part: str) -> Callable[[Step], None]:
+    """A hook under which every such step on such a path fails."""
+
+    def hook(step: Step) -> None:
+        if step.kind == kind and part in step.path:
+            raise OSError(5, "Input/output error", step.path)
+
+    return hook
+
+
+# -- step by step
+
+
+def test_queue_offsets_count_in_each_queue_and_commit_offsets_in_bytes() -> None:
+    site = Site()
+    site.open()
+    first, second = site.append("a", "b")
+    (other,) = site.append("c", queue_id=1)
+    assert [each.queue_offset for each in (first, second, other)] == [0, 1, 0]
+    assert (first.commit_offset, second.commit_offset) == (0, first.size)
+    assert bodies(site.store) == ["a", "b"]
+    assert bodies(site.store, queue_id=1) == ["c"]
+    assert (site.store.min_offset("T", 0), site.store.max_offset("T", 0)) == (0, 2)
+    assert (site.store.min_offset("X", 9), site.store.max_offset("X", 9)) == (0, 0)
+
+
+def test_the_log_rolls_to_the_next_segment_behind_a_filler() -> None:
+    site = Site()
+    site.open()
+    appended = site.append(*(f"m{number}" for number in range(12)))
+    assert [a.commit_offset % 512 for a in appended if a.commit_offset % 512 == 0] == [0, 0, 0]
+    last = max(a.end for a in appended if a.commit_offset < 512)
+    filler = site.disk.open(f"store/commitlog/{0:020d}").read(last, 8)
+    assert filler == record.filler(512 - last)
+    assert bodies(site.store) == [f"m{number}" for number in range(12)]
+
+
+def test_a_record_fits_a_segment_exactly_with_its_filler_and_one_byte_more_is_refused() -> None:
+    site = Site()
+    store = site.open()
+    overhead = len(record.encode(message("")))
+    room = 512 - record.FILLER_BYTES - overhead - len("UNIQ_KEY\x01")
+    fits = Message("T", b"x" * (room + len("UNIQ_KEY\x01")), {"UNIQ_KEY": ""})
+    assert store.append(fits).size == 512 - record.FILLER_BYTES
+    assert store.append(fits).commit_offset == 512
+    result = now(store.put(replace(fits, body=fits.body + b"x")))
+    assert (result.status, result.reason) == (
+        PutStatus.MESSAGE_ILLEGAL,
+        "record has 505 bytes, 504 fit a segment",
+    )
+    assert site.store.log_end == 1024 - record.FILLER_BYTES
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (Message("T", b"x" * 101), "body has 101 bytes, at most 100 expected"),
+        (Message("T", b"", queue_id=-1), "queue id is -1, 0 or more expected"),
+        (Message("no space", b""), "topic 'no space'"),
+        (Message("T", b"", {"k": "\x02"}), "0x01 or 0x02"),
+    ],
+)
+def test_an_illegal_message_is_refused_and_takes_no_offset(bad: Message, reason: str) -> None:
+    site = Site(replace(SMALL, message_bytes_max=100))
+    store = site.open()
+    result = now(store.put(bad))
+    assert (result.status, result.queue_offset, result.commit_offset) == (PutStatus.MESSAGE_ILLEGAL, -1, -1)
+    assert reason in result.reason
+    assert store.log_end == 0
+    assert now(store.put(message("good"))).queue_offset == 0
+
+
+@pytest.mark.parametrize(
+    ("offset", "status", "next_offset"),
+    [
+        (0, GetStatus.FOUND, 3),
+        (2, GetStatus.FOUND, 3),
+        (3, GetStatus.OFFSET_OVERFLOW_ONE, 3),
+        (4, GetStatus.OFFSET_OVERFLOW_BADLY, 3),
+        (-1, GetStatus.OFFSET_TOO_SMALL, 0),
+    ],
+)
+def test_get_statuses(offset: int, status: GetStatus, next_offset: int) -> None:
+    site = Site()
+    site.open()
+    site.append("a", "b", "c")
+    result = site.store.get("T", 0, offset)
+    assert (result.status, result.next_offset) == (status, next_offset)
+    assert (result.min_offset, result.max_offset) == (0, 3)
+    assert len(result.records) == max(0, min(3 - offset, 3)) * (status is GetStatus.FOUND)
+
+
+def test_an_unknown_queue_and_an_empty_one_say_so() -> None:
+    site = Site(SYNC)
+    site.open()
+    assert site.store.get("T", 0, 0).status is GetStatus.NO_MATCHED_LOGIC_QUEUE
+    site.append("a")
+    now(site.store.flush_log())
+    site.disk.open(f"store/consumequeue/T/0/{0:020d}")
+    site.reopen_after_power_loss()
+    assert site.store.get("T", 0, 0).status is GetStatus.FOUND
+
+
+def test_a_get_stops_before_too_many_messages_or_bytes_but_gives_at_least_one() -> None:
+    site = Site(replace(SMALL, consume_queue_segment_bytes=2000))
+    site.open()
+    size = site.append("a", "b", "c")[0].size
+    get = site.store.get
+    assert len(get("T", 0, 0, max_count=2).records) == 2
+    assert get("T", 0, 0, max_count=2).next_offset == 2
+    assert len(get("T", 0, 0, max_bytes=2 * size).records) == 2
+    assert len(get("T", 0, 0, max_bytes=2 * size - 1).records) == 1
+    assert len(get("T", 0, 0, max_bytes=1).records) == 1
+
+
+def test_tags_select_records_and_unmatched_ones_are_passed_over() -> None:
+    site = Site(replace(SMALL, consume_queue_segment_bytes=2000))
+    store = site.open()
+    for name, tag in (("m1", "TagA"), ("m2", "TagB"), ("m3", "TagA")):
+        store.append(message(name, TAGS=tag))
+    store.dispatch()
+    tag_a, tag_b = 2598919, 2598920
+    assert len(store.get("T", 0, 0, tag_codes={tag_a}).records) == 2
+    assert len(store.get("T", 0, 0, tag_codes=set()).records) == 3
+    only_b = store.get("T", 0, 0, tag_codes={tag_b})
+    assert (len(only_b.records), only_b.next_offset) == (1, 3)
+    none = store.get("T", 0, 0, tag_codes={1})
+    assert (none.status, none.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, 3)
+
+
+def test_prepared_and_rolled_back_transactions_take_no_queue_offset() -> None:
+    site = Site()
+    store = site.open()
+    for name, sys_flag in (("half", 0x4), ("rollback", 0xC), ("commit", 0x8), ("plain", 0)):
+        store.append(replace(message(name), sys_flag=sys_flag))
+    store.dispatch()
+    assert bodies(store) == ["commit", "plain"]
+    site.flush()
+    assert bodies(site.reopen_after_power_loss()) == ["commit", "plain"]
+
+
+def test_under_sync_flush_nothing_is_seen_before_it_is_durable() -> None:
+    site = Site(SYNC)
+    store = site.open()
+    site.append("a")
+    assert store.max_offset("T", 0) == 0
+    now(store.flush_log())
+    assert bodies(store) == ["a"]
+
+
+def test_under_async_flush_an_append_is_seen_at_once_and_arrivals_are_told() -> None:
+    site = Site()
+    store = site.open()
+    told: list[tuple[str, int, int, int]] = []
+    store.on_arrival = lambda *arrival: told.append(arrival)
+    now(store.put(message("a", TAGS="TagA")))
+    now(store.put(message("b", queue_id=2)))
+    assert told == [("T", 0, 1, 2598919), ("T", 2, 1, 0)]
+
+
+def test_events_tell_the_steps_in_their_order() -> None:
+    site = Site(SYNC)
+    store = site.open()
+    appended = site.append("a", "b")
+    site.flush()
+    site.close()
+    assert site.kinds() == ["recover", "append", "append", "flush", "dispatch", "dispatch", "flush", "flush"]
+    _, first, second, log_flush, dispatched, _, queues_flush, checkpoint = site.events
+    assert (first.msg_id, first.queue_offset, first.commit_offset) == ("a", 0, 0)
+    assert (second.commit_offset, second.attrs) == (appended[0].end, {"size": str(appended[1].size)})
+    assert (log_flush.commit_offset, log_flush.attrs["file"]) == (appended[1].end, "log")
+    assert (dispatched.topic, dispatched.queue_id, dispatched.queue_offset) == ("T", 0, 0)
+    assert (queues_flush.attrs["file"], checkpoint.attrs["file"]) == ("queues", "checkpoint")
+    assert checkpoint.commit_offset == store.log_flushed
+    assert [event.seq for event in site.events] == list(range(len(site.events)))
+
+
+def test_a_record_is_found_by_its_commit_offset() -> None:
+    site = Site()
+    site.open()
+    appended = site.append("a", "b")[1]
+    data = site.store.record_at(appended.commit_offset)
+    assert data is not None
+    assert record.decode(data).message.body == b"b"
+    for nowhere in (-1, 1, appended.end, 10**12):
+        assert site.store.record_at(nowhere) is None
+
+
+def test_a_store_that_is_not_started_takes_nothing() -> None:
+    site = Site()
+    site.store.load()
+    result = now(site.store.put(message("a")))
+    assert (result.status, result.reason) == (PutStatus.SERVICE_NOT_AVAILABLE, "the store is not started")
+    assert not site.store.writable
+
+
+def test_a_second_process_is_refused_before_anything_is_changed() -> None:
+    site = Site()
+    site.open()
+    site.append("a")
+    steps = site.simulated_disk.steps
+    with pytest.raises(StoreError, match=r"store/lock: locked .*is another broker running on store"):
+        site.made().load()
+    assert site.simulated_disk.steps == steps
+
+
+def test_a_store_that_could_not_be_loaded_releases_its_lock() -> None:
+    site = Site()
+    site.disk.create("store/commitlog/notes.txt", 1)
+    with pytest.raises(StoreError, match=r"store/commitlog/notes.txt: not a segment"):
+        site.open()
+    site.disk.remove("store/commitlog/notes.txt")
+    site.open()
+
+
+def test_another_segment_size_is_one_clear_error() -> None:
+    site = Site()
+    site.open()
+    site.append("a")
+    site.close()
+    site.config = replace(SMALL, commit_log_segment_bytes=1024)
+    with pytest.raises(StoreError, match=r"commitlog/0{20}: 512 bytes, segments of 1024 expected"):
+        site.open()
+
+
+def test_files_of_others_in_the_directory_are_left_alone() -> None:
+    site = Site()
+    site.disk.create("store/README", 3)
+    site.disk.create("store/config/topics.json", 3)
+    site.open()
+    site.append("a")
+    site.close()
+    assert site.disk.names("store") == ["README", "checkpoint", "commitlog", "config", "consumequeue"]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"consume_queue_segment_bytes": 30}, "consume_queue_segment_bytes is 30, a multiple of 20 expected"),
+        ({"sync_flush_timeout_ms": 0}, "sync_flush_timeout_ms is 0, more than 0 expected"),
+        ({"message_bytes_max": -1}, "message_bytes_max is -1, more than 0 expected"),
+    ],
+)
+def test_a_configuration_that_cannot_work_names_its_field(change: dict[str, int], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        StoreConfig(**change)  # type: ignore[arg-type]  # the fields changed here are all integers
+
+
+# -- disk errors
+
+
+def test_a_failing_append_makes_the_store_read_only() -> None:
+    site = Site()
+    store = site.open()
+    site.append("a")
+    site.simulated_disk.on_step = _refuse("write", "commitlog")
+    result = now(store.put(message("b")))
+    assert result.status is PutStatus.UNKNOWN_ERROR
+    assert "disk error, the store is read-only" in result.reason
+    site.simulated_disk.on_step = None
+    assert now(store.put(message("c"))).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert bodies(store) == ["a"]
+    site.close()
+    assert site.disk.exists("store/abort")
+
+
+def test_a_failing_dispatch_makes_the_store_read_only_and_recovery_makes_up_for_it() -> None:
+    site = Site()
+    store = site.open()
+    site.simulated_disk.on_step = _refuse("write", "consumequeue")
+    assert now(store.put(message("a"))).status is PutStatus.PUT_OK
+    assert not store.writable
+    site.simulated_disk.on_step = None
+    assert bodies(site.reopen_after_process_crash()) == ["a"]
+
+
+def test_after_a_failed_fsync_nothing_counts_as_flushed_any_more() -> None:
+    site = Site()
+    store = site.open()
+    site.append("a")
+    site.simulated_disk.on_step = _refuse("sync", "commitlog")
+    now(store.flush_log())
+    site.simulated_disk.on_step = None
+    now(store.flush_log())
+    assert (store.log_flushed, store.writable) == (0, False)
+    site.close()
+    assert site.disk.exists("store/abort")
+    assert Kind.FLUSH.value not in site.kinds()
+
+
+@pytest.mark.parametrize("part", ["consumequeue", "checkpoint"])
+def test_a_failed_flush_of_queues_or_checkpoint_leaves_the_old_checkpoint(part: str) -> None:
+    site = Site()
+    store = site.open()
+    site.append("a")
+    now(store.flush_log())
+    site.simulated_disk.on_step = _refuse("sync", part)
+    now(store.flush_queues())
+    now(store.write_checkpoint())
+    site.simulated_disk.on_step = None
+    site.close()
+    assert not site.disk.exists("store/checkpoint")
+    assert not store.writable
+
+
+# -- on the event loop
+
+
+def _simulate(
+    scenario: Callable[[MessageStore], Awaitable[None]],
+    config: StoreConfig,
+    disk: SimulatedDisk | None = None,
+) -> list[Event]:
+    """Run the scenario against a started store; returns the events. The scenario stops the store."""
+    events: list[Event] = []
+    loop = SimulatedLoop()
+    runtime = simulated(loop, SimulatedNetwork(), seed=1, disk=disk)
+
+    async def main() -> None:
+        log = EventLog(events.append, "broker", runtime.clock)
+        store = MessageStore("store", config, runtime, log)
+        store.load()
+        await store.start()
+        await scenario(store)
+        await store.stop()
+
+    run_simulated(main(), loop)
+    return events
+
+
+def test_many_waiting_puts_share_one_fsync() -> None:
+    syncs = 0
+
+    def count(step: Step) -> None:
+        nonlocal syncs
+        syncs += step.kind == "sync" and "commitlog" in step.path
+
+    disk = SimulatedDisk()
+    disk.on_step = count
+
+    async def scenario(store: MessageStore) -> None:
+        results = await asyncio.gather(
+            *(store.put(message(f"m{number}", number % 4)) for number in range(64))
+        )
+        assert {result.status for result in results} == {PutStatus.PUT_OK}
+        assert len({result.commit_offset for result in results}) == 64
+
+    config = replace(SYNC, commit_log_segment_bytes=1 << 20, consume_queue_segment_bytes=20_000)
+    events = _simulate(scenario, config, disk)
+    assert [event.kind for event in events].count(Kind.FLUSH) <= 4
+    assert syncs <= 4
+
+
+def test_what_is_appended_during_an_fsync_waits_for_the_next_one() -> None:
+    async def scenario(store: MessageStore) -> None:
+        first = asyncio.create_task(store.put(message("a")))
+        await asyncio.sleep(0)  # appended
+        await asyncio.sleep(0)  # the fsync has begun
+        second = asyncio.create_task(store.put(message("b")))
+        assert (await first).status is PutStatus.PUT_OK
+        assert store.log_flushed < store.log_end
+        assert not second.done()
+        assert (await second).status is PutStatus.PUT_OK
+
+    _simulate(scenario, SYNC)
+
+
+def test_a_put_that_need_not_wait_is_answered_before_the_fsync() -> None:
+    async def scenario(store: MessageStore) -> None:
+        result = await store.put(message("a"), wait=False)
+        assert result.status is PutStatus.PUT_OK
+        assert store.log_flushed == 0
+
+    _simulate(scenario, SYNC)
+
+
+def test_an_fsync_that_takes_too_long_is_answered_with_a_time_out_and_still_counts_later() -> None:
+    async def slow(function: Callable[[], T]) -> T:
+        await asyncio.sleep(0.2)
+        return function()
+
+    async def main() -> None:
+        runtime = replace(simulated(loop, SimulatedNetwork()), offload=slow)
+        store = MessageStore("store", SYNC, runtime)
+        store.load()
+        await store.start()
+        result = await store.put(message("a"))
+        assert result == PutResult(
+            PutStatus.FLUSH_DISK_TIMEOUT, 0, 0, "7F000001000000000000000000000000", "flush timed out"
+        )
+        assert loop.time() == pytest.approx(0.05)
+        await asyncio.sleep(0.2)
+        assert store.log_flushed == store.log_end
+        assert bodies(store) == ["a"]
+        await store.stop()
+
+    loop = SimulatedLoop()
+    run_simulated(main(), loop)
+
+
+def test_a_failed_fsync_is_never_answered_ok_and_the_store_takes_no_more() -> None:
+    disk = SimulatedDisk()
+
+    async def scenario(store: MessageStore) -> None:
+        durable = await store.put(message("durable"))
+        disk.on_step = _refuse("sync", "commitlog")
+        results = await asyncio.gather(*(store.put(message(name)) for name in ("a", "b")))
+        assert {result.status for result in results} == {PutStatus.FLUSH_DISK_TIMEOUT}
+        assert "Input/output error" in results[0].reason
+        disk.on_step = None
+        assert (await store.put(message("c"))).status is PutStatus.SERVICE_NOT_AVAILABLE
+        assert durable.status is PutStatus.PUT_OK
+
+    events = _simulate(scenario, SYNC, disk)
+    assert [event.kind for event in events].count(Kind.FLUSH) == 1
+    assert disk.exists("store/abort")
+
+
+def test_under_async_flush_a_quiet_log_is_flushed_at_the_thorough_interval() -> None:
+    times: list[float] = []
+
+    async def scenario(store: MessageStore) -> None:
+        assert (await store.put(message("a"))).status is PutStatus.PUT_OK
+        for _ in range(120):
+            await asyncio.sleep(0.1)
+            if store.log_flushed == store.log_end:
+                times.append(asyncio.get_running_loop().time())
+                return
+
+    _simulate(scenario, SMALL)
+    assert 9.9 < times[0] < 10.3
+
+
+def test_under_async_flush_a_busy_log_is_flushed_at_the_short_interval() -> None:
+    async def scenario(store: MessageStore) -> None:
+        for number in range(40):
+            await store.put(Message("T", b"x" * 1000, queue_id=number % 2))
+        await asyncio.sleep(0.6)
+        assert store.log_flushed == store.log_end
+
+    _simulate(scenario, replace(SMALL, commit_log_segment_bytes=1 << 20))
+
+
+def test_queues_and_checkpoint_are_flushed_by_themselves() -> None:
+    async def scenario(store: MessageStore) -> None:
+        await store.put(message("a"))
+        await asyncio.sleep(61)
+
+    events = _simulate(scenario, SMALL)
+    files = [event.attrs["file"] for event in events if event.kind is Kind.FLUSH]
+    assert files[:3] == ["queues", "log", "checkpoint"]
+
+
+def test_a_clean_stop_leaves_everything_durable_and_no_abort_file() -> None:
+    disk = SimulatedDisk()
+
+    async def scenario(store: MessageStore) -> None:
+        for number in range(9):
+            await store.put(message(f"m{number}"))
+        assert disk.exists("store/abort")
+
+    _simulate(scenario, SMALL, disk)
+    assert not disk.exists("store/abort")
+    disk.lose_power()
+    site = Site(disk=disk)
+    site.open()
+    assert not site.recovery.abnormal
+    assert site.recovery.redispatched == 0
+    assert len(bodies(site.store)) == 9
+
+
+def test_stopping_twice_or_unstarted_does_no_harm() -> None:
+    async def main() -> None:
+        runtime = simulated(loop, SimulatedNetwork())
+        store = MessageStore("store", SYNC, runtime)
+        await store.stop()
+        store = MessageStore("store", SYNC, runtime)
+        store.load()
+        await store.stop()
+        await store.stop()
+        store = MessageStore("store", SYNC, runtime)
+        assert not store.load().abnormal
+        await store.start()
+        await store.stop()
+        assert (await store.put(message("a"))).status is PutStatus.SERVICE_NOT_AVAILABLE
+
+    loop = SimulatedLoop()
+    run_simulated(main(), loop)
+
+
+@pytest.mark.parametrize("mode", list(FlushMode))
+def test_the_real_disk_and_loop_serve_and_recover_alike(mode: FlushMode, tmp_path: Path) -> None:
+    config = replace(SMALL, flush_mode=mode, commit_log_segment_bytes=4096, sync_flush_timeout_ms=30_000)
+    directory = str(tmp_path / "deep" / "store")
+
+    async def life(first: int) -> None:
+        events: list[Event] = []
+        runtime = replace(production(SimulatedNetwork()), random=random.Random(1))
+        store = MessageStore(directory, config, runtime, EventLog(events.append, "b", runtime.clock))
+        store.load()
+        await store.start()
+        puts = (store.put(message(f"m{number}")) for number in range(first, first + 50))
+        results = await asyncio.gather(*puts)
+        assert [result.status for result in results] == [PutStatus.PUT_OK] * 50
+        assert [result.queue_offset for result in results] == list(range(first, first + 50))
+        await store.flush_log()
+        assert bodies(store) == [f"m{number}" for number in range(first + 50)]
+        await store.stop()
+
+    asyncio.run(life(0))
+    asyncio.run(life(50))
+    site = Site(config, RealDisk(), directory)
+    site.open()
+    assert [stored.message.body for stored in stored_messages(site.store)] == [
+        f"m{number}".encode() for number in range(100)
+    ]
+    site.close()

@@ -1,0 +1,192 @@
+"""The commit-log record, byte for byte, and what is refused (docs/protocol.md, "Commit log record")."""
+
+import contextlib
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from impl.message import Message
+from impl.store import record
+from impl.store.record import RecordError
+
+VECTOR = bytes.fromhex(
+    """
+    0000006a daa320a7 3610a686 00000003 00000000 0000000000000007 0000000000000400 00000000
+    0000018bcfe56800 7f000001 0000c350 0000018bcfe5687b 7f000001 00002a9f 00000000 0000000000000000
+    00000005 68656c6c6f 01 54 0009 544147530154616741
+    """
+)
+MESSAGE = Message(
+    topic="T",
+    body=b"hello",
+    properties={"TAGS": "TagA"},
+    queue_id=3,
+    born_timestamp_ms=1700000000000,
+    born_host=("127.0.0.1", 50000),
+    store_host=("127.0.0.1", 10911),
+)
+
+topics = st.text(string.ascii_letters + string.digits + "%|_-", min_size=1, max_size=255)
+texts = st.text(
+    st.characters(exclude_characters="\x00\x01\x02", exclude_categories=["Cs"]), min_size=1, max_size=20
+)
+hosts = st.tuples(st.ip_addresses().map(str), st.integers(0, 65535))
+int32 = st.integers(-(2**31), 2**31 - 1)
+int64 = st.integers(-(2**63), 2**63 - 1)
+messages = st.builds(
+    Message,
+    topic=topics,
+    body=st.binary(max_size=200),
+    properties=st.dictionaries(texts, texts, max_size=4),
+    queue_id=st.integers(0, 2**31 - 1),
+    flag=int32,
+    sys_flag=st.integers(0, 2**31 - 1).map(lambda flag: flag & ~0x30),
+    born_timestamp_ms=int64,
+    born_host=hosts,
+    store_host=hosts,
+    reconsume_times=int32,
+    prepared_transaction_offset=int64,
+)
+
+
+def _placed(message: Message, queue_offset: int = 7, commit_offset: int = 1024) -> bytes:
+    draft = record.encode(message)
+    record.place(draft, queue_offset, commit_offset, 1700000000123)
+    return bytes(draft)
+
+
+def test_a_record_is_written_byte_for_byte() -> None:
+    assert _placed(MESSAGE) == VECTOR
+
+
+def test_a_record_is_read_field_by_field() -> None:
+    stored = record.decode(VECTOR, 1024)
+    assert stored.message == MESSAGE
+    assert (stored.queue_offset, stored.commit_offset, stored.store_timestamp_ms) == (7, 1024, 1700000000123)
+    assert (stored.size, stored.body_crc) == (106, 907060870)
+    assert stored.offset_message_id == "7F00000100002A9F0000000000000400"
+
+
+def test_a_record_with_a_last_separator_is_read() -> None:
+    data = bytes.fromhex(
+        """
+        0000006d daa320a7 3610a686 00000001 00000000 0000000000000005 0000000000001000 00000000
+        0000018bcfe56800 c0a80001 0000c350 0000018bcfe56801 c0a80001 00002a9f 00000000 0000000000000000
+        00000005 68656c6c6f 02 5431 000b 554e49515f4b4559015802
+        """
+    )
+    stored = record.decode(data, 4096)
+    assert (stored.message.topic, stored.message.properties) == ("T1", {"UNIQ_KEY": "X"})
+
+
+@given(messages, int64, int64, int64)
+def test_every_message_round_trips(message: Message, queue_offset: int, position: int, time_ms: int) -> None:
+    draft = record.encode(message)
+    record.place(draft, queue_offset, position, time_ms)
+    stored = record.decode(bytes(draft), position)
+    v6 = (":" in message.born_host[0]) * 0x10 | (":" in message.store_host[0]) * 0x20
+    assert stored.message.sys_flag == message.sys_flag | v6
+    for field in set(Message.__slots__) - {"sys_flag"}:
+        assert getattr(stored.message, field) == getattr(message, field)
+    assert (stored.queue_offset, stored.commit_offset, stored.store_timestamp_ms) == (
+        queue_offset,
+        position,
+        time_ms,
+    )
+    assert stored.size == len(draft)
+
+
+def test_a_long_topic_makes_a_record_of_version_2() -> None:
+    assert record.peek(_placed(Message("x" * 127, b""))[:8])[1] == record.MAGIC_V1
+    data = _placed(Message("x" * 128, b""))
+    assert record.peek(data[:8])[1] == record.MAGIC_V2
+    assert record.decode(data).message.topic == "x" * 128
+
+
+@given(messages, st.data())
+def test_a_record_whose_tail_was_not_written_is_refused_or_the_same(
+    message: Message, data: st.DataObject
+) -> None:
+    whole = _placed(message)
+    kept = data.draw(st.integers(0, len(whole) - 1))
+    torn = whole[:kept].ljust(len(whole), b"\0")
+    if torn != whole:
+        with pytest.raises(RecordError):
+            record.decode(torn, 1024)
+
+
+def test_every_tear_of_the_example_is_refused() -> None:
+    for kept in range(len(VECTOR)):
+        torn = VECTOR[:kept].ljust(len(VECTOR), b"\0")
+        with pytest.raises(RecordError):
+            record.decode(torn, 1024)
+
+
+def test_a_record_that_ends_too_early_is_refused() -> None:
+    for kept in range(len(VECTOR)):
+        with pytest.raises(RecordError):
+            record.decode(VECTOR[:kept], 1024)
+
+
+@given(st.binary(max_size=150))
+def test_noise_is_refused(noise: bytes) -> None:
+    with pytest.raises(RecordError):
+        record.decode(noise)
+
+
+@given(st.integers(0, len(VECTOR) - 1), st.integers(1, 255), st.integers(0, 2**40))
+def test_damage_is_refused_or_decodes_without_surprise(at: int, flip: int, position: int) -> None:
+    damaged = bytearray(VECTOR)
+    damaged[at] ^= flip
+    with contextlib.suppress(RecordError):  # anything else would be a defect
+        record.decode(bytes(damaged), position)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ((0, b"\x00\x00\x00\x6b"), "record says 107 bytes, 106 expected"),
+        ((4, b"\xcb\xd4\x31\x94"), "magic 0xcbd43194, 0xdaa320a7 or 0xdaa320ab expected"),
+        ((8, b"\0\0\0\0"), "body has CRC 0x3610a686, the record says 0x00000000"),
+        ((28, b"\0\0\0\0\0\0\x04\x01"), "record says position 1025, found at 1024"),
+        ((88, b"\xc1"), "body has CRC"),
+        ((84, b"\xff"), "body of -16777211 bytes at 88 does not fit a record of 106 bytes"),
+        ((94, b"\xff"), "topic is not UTF-8"),
+        ((94, b"\0"), "is empty or torn"),
+        ((105, b"\0"), "properties are torn"),
+        ((96, b"\x08"), "record says 106 bytes, its parts have 105"),
+    ],
+)
+def test_what_is_wrong_is_told(change: tuple[int, bytes], complaint: str) -> None:
+    at, data = change
+    damaged = VECTOR[:at] + data + VECTOR[at + len(data) :]
+    with pytest.raises(RecordError, match=complaint):
+        record.decode(damaged, 1024)
+
+
+@pytest.mark.parametrize(
+    ("message", "complaint"),
+    [
+        (Message("", b""), "topic '': 1 to 255 letters"),
+        (Message("../etc", b""), "topic '../etc'"),
+        (Message("a/b", b""), "topic 'a/b'"),
+        (Message("x" * 256, b""), "1 to 255 letters"),
+        (Message("T", b"", {"k": "v" * 32767}), "properties have 32769 bytes, at most 32767 expected"),
+        (Message("T", b"", {"k": "v\0"}), "end in a zero byte"),
+        (Message("T", b"", {"k": "\x01"}), "0x01 or 0x02"),
+        (Message("T", b"", queue_id=2**31), "out of range"),
+        (Message("T", b"", born_timestamp_ms=2**63), "out of range"),
+        (Message("T", b"", born_host=("example", 1)), "does not appear to be an IPv4 or IPv6 address"),
+    ],
+)
+def test_a_message_that_cannot_be_stored_is_refused(message: Message, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        record.encode(message)
+
+
+def test_a_filler_says_how_much_is_left() -> None:
+    assert record.filler(300) == bytes.fromhex("0000012c cbd43194")
+    assert record.peek(record.filler(300)) == (300, record.MAGIC_FILLER)
+    assert record.peek(b"\0" * 7) == (0, 0)

@@ -1,0 +1,130 @@
+"""Segmented files: names, sizes, gaps, cuts (docs/protocol.md, "Segments")."""
+
+import pytest
+
+from impl.runtime.disk import read_whole
+from impl.runtime.simulated_disk import Image, SimulatedDisk
+from impl.store.errors import StoreError
+from impl.store.segments import SegmentedFile
+
+
+def _loaded(disk: SimulatedDisk, segment_bytes: int = 16) -> SegmentedFile:
+    segments = SegmentedFile(disk, "log", segment_bytes)
+    segments.load()
+    return segments
+
+
+def test_segments_are_named_by_the_position_of_their_first_byte() -> None:
+    disk = SimulatedDisk()
+    segments = _loaded(disk, 1 << 30)
+    for position in (0, 1 << 30, 1 << 31):
+        segments.write(position, b"x")
+    assert disk.names("log") == ["0" * 20, "00000000001073741824", "00000000002147483648"]
+    assert (segments.begin, segments.capacity_end) == (0, 3 << 30)
+
+
+def test_what_was_written_is_read_after_a_reload_and_nothing_crosses_a_segment() -> None:
+    disk = SimulatedDisk()
+    segments = _loaded(disk)
+    segments.write(0, b"0123456789abcdef")
+    segments.write(16, b"ghij")
+    segments.close()
+    again = _loaded(disk)
+    assert again.starts == (0, 16)
+    assert again.read(14, 10) == b"ef"
+    assert again.read(16, 6) == b"ghij\0\0"
+    assert again.read(32, 4) == b""
+    with pytest.raises(AssertionError, match="cross"):
+        again.write(15, b"xy")
+
+
+def test_only_what_changed_is_synced_and_names_only_when_they_changed() -> None:
+    disk = SimulatedDisk()
+    segments = _loaded(disk)
+    segments.write(0, b"a")
+    segments.write(16, b"b")
+    first = segments.take_unsynced()
+    assert ([file.path[-2:] for file in first.files], first.directory) == (["00", "16"], "log")
+    segments.write(17, b"c")
+    second = segments.take_unsynced()
+    assert ([file.path[-2:] for file in second.files], second.directory) == (["16"], None)
+    assert segments.take_unsynced().files == ()
+    first.sync()
+    second.sync()
+    disk.lose_power()
+    assert read_whole(disk, f"log/{16:020d}")[:2] == b"bc"
+
+
+def test_a_new_segment_is_lost_with_its_name_unless_the_directory_is_synced() -> None:
+    disk = SimulatedDisk()
+    segments = _loaded(disk)
+    segments.write(0, b"a")
+    segments.take_unsynced().files[0].sync()
+    disk.lose_power()
+    assert disk.names("log") == []
+
+
+def test_a_cut_removes_later_segments_and_zeroes_the_rest_of_this_one() -> None:
+    disk = SimulatedDisk()
+    segments = _loaded(disk)
+    for start in (0, 16, 32):
+        segments.write(start, b"x" * 10)
+    assert segments.cut(20) == 42 - 20
+    assert disk.names("log") == [f"{0:020d}", f"{16:020d}"]
+    assert segments.read(16, 16) == b"xxxx" + bytes(12)
+    assert segments.cut(20) == 0
+    unsynced = segments.take_unsynced()
+    unsynced.sync()
+    disk.lose_power()
+    assert disk.names("log") == [f"{0:020d}", f"{16:020d}"]
+    assert _loaded(disk).read(16, 16) == b"xxxx" + bytes(12)
+
+
+def test_a_cut_at_the_start_of_a_segment_keeps_it_empty_and_at_the_end_changes_nothing() -> None:
+    segments = _loaded(SimulatedDisk())
+    segments.write(0, b"x" * 16)
+    segments.write(16, b"x")
+    assert segments.cut(16) == 1
+    assert segments.capacity_end == 32
+    assert segments.cut(32) == 0
+    assert segments.cut(0) == 16
+    assert segments.capacity_end == 16
+
+
+def test_an_empty_last_segment_is_what_a_crash_may_leave_and_is_removed() -> None:
+    disk = SimulatedDisk()
+    _loaded(disk).write(0, b"a")
+    disk.create(f"log/{16:020d}", 16)
+    names = disk.unsynced().names
+    contents = dict(disk.unsynced().contents)
+    crashed = disk.copy()
+    crashed.crash_os(Image(names, {label: 0 for label in contents if "16#" in label} | {"log/0#0": 1}))
+    segments = _loaded(crashed)
+    assert segments.starts == (0,)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "complaint"),
+    [
+        ("notes.txt", 3, r"log/notes.txt: not a segment, a name of 20 digits expected"),
+        (f"{5:020d}", 16, r"log/00000000000000000005: not a multiple of the segment size, 16 bytes expected"),
+        (f"{16:020d}", 24, r"log/00000000000000000016: 24 bytes, segments of 16 expected"),
+        (f"{16:020d}", 3, r"log/00000000000000000016: 3 bytes, segments of 16 expected"),
+        (f"{32:020d}", 16, r"log/00000000000000000032: the segment before it is missing"),
+        ("٠" * 20, 16, r"a name of 20 digits expected"),
+    ],
+)
+def test_what_does_not_belong_there_is_refused_by_name(name: str, size: int, complaint: str) -> None:
+    disk = SimulatedDisk()
+    _loaded(disk).write(0, b"a")
+    disk.create(f"log/{name}", size)
+    with pytest.raises(StoreError, match=complaint):
+        _loaded(disk)
+
+
+def test_an_empty_segment_in_the_middle_is_refused_not_cut() -> None:
+    disk = SimulatedDisk()
+    for start, size in ((0, 16), (16, 0), (32, 16)):
+        disk.create(f"log/{start:020d}", size)
+    with pytest.raises(StoreError, match="0 bytes, segments of 16 expected"):
+        _loaded(disk)
