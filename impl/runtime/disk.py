@@ -191,13 +191,13 @@ class RealDisk:
     """The machine's file system."""
 
     def __init__(self) -> None:
-        self._new_directories: set[str] = set()  # made by us, their own names not yet synced
+        self._durable_directories: set[str] = set()  # whose own names were synced in this life
 
     def open(self, path: str) -> RealFile:
         return RealFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
 
     def create(self, path: str, size: int) -> RealFile:
-        self._make_directories(parent(path))
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
             os.ftruncate(descriptor, size)
@@ -226,17 +226,19 @@ class RealDisk:
 
     def sync_directory(self, directory: str) -> None:
         _fsync_directory(directory)
-        while directory in self._new_directories:
-            self._new_directories.discard(directory)
+        # Its own name too, and so on upwards: we, or a killed process before us, may have made them.
+        while directory not in self._durable_directories and parent(directory) != directory:
+            self._durable_directories.add(directory)
             directory = parent(directory)
-            _fsync_directory(directory)
+            with contextlib.suppress(PermissionError):  # what we may not open we did not make
+                _fsync_directory(directory)
 
     def lock(self, path: str) -> RealLock:
         with contextlib.suppress(FileNotFoundError):
             # Looked up before opening: closing any descriptor of the file would drop the lock we hold on it.
             if _identity(Path(path).stat()) in _locks_of_this_process:
                 raise LockedError(f"{path}: locked by this process")
-        self._make_directories(parent(path))
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
@@ -248,13 +250,6 @@ class RealDisk:
         if os.fstat(descriptor).st_size == 0:
             os.pwrite(descriptor, b"lock", 0)
         return RealLock(descriptor)
-
-    def _make_directories(self, directory: str) -> None:
-        if Path(directory).is_dir():
-            return
-        self._make_directories(parent(directory))
-        Path(directory).mkdir(exist_ok=True)
-        self._new_directories.add(directory)
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -64,7 +64,8 @@ class SegmentedFile:
         return tuple(self._segments)
 
     def load(self) -> None:
-        """Open the segments of the directory. All count as unsynced: who knows what the last process left.
+        """Open the segments of the directory. All count as unsynced, and so do their names: who knows what
+        the last process left.
 
         Raises:
             StoreError: a file that is no segment, one of another size, or a gap between two.
@@ -77,7 +78,6 @@ class SegmentedFile:
                 # A crash came between the file's name and its size; nothing was ever written into it.
                 file.close()
                 self._disk.remove(path)
-                self._names_changed = True
                 break
             self._segments[start] = file
             if file.size() != self.segment_bytes:
@@ -85,6 +85,7 @@ class SegmentedFile:
             if start != starts[0] + number * self.segment_bytes:
                 raise StoreError(f"{path}: the segment before it is missing")
         self._unsynced.update(self._segments)
+        self._names_changed = bool(starts)
 
     def write(self, position: int, data: bytes | bytearray) -> None:
         """Raises OSError, and what is then at `position` is undefined."""

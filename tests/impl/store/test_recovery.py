@@ -1,0 +1,376 @@
+"""Recovery, case by case (docs/protocol.md, "Recovery"): torn tails, stale tails, queues that lead or lag,
+checkpoints that are lost or old.
+
+Method: bring about each damage by hand on a simulated disk, open the store again, look.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from impl.runtime.disk import write_durably
+from impl.runtime.simulated_disk import Image
+from impl.store import record
+from impl.store.checkpoint import Checkpoint
+from impl.store.config import FlushMode
+from impl.store.errors import StoreError
+from spec.events import Kind
+from tests.impl.store.site import SMALL, Site, bodies, message, now, stored_messages
+
+NAMES = [f"m{number}" for number in range(9)]
+
+
+def _opened(*names: str, durable: bool = True) -> Site:
+    site = Site()
+    site.open()
+    site.append(*names)
+    if durable:
+        site.flush()
+    return site
+
+
+def _remove_directory(site: Site, directory: str) -> None:
+    for name in site.disk.names(directory):
+        path = f"{directory}/{name}"
+        if site.disk.is_directory(path):
+            _remove_directory(site, path)
+        else:
+            site.disk.remove(path)
+            site.disk.sync_directory(directory)
+
+
+def test_an_empty_directory_becomes_an_empty_store() -> None:
+    site = Site()
+    site.open()
+    assert not site.recovery.abnormal
+    assert (site.recovery.recovered_end, site.store.log_end) == (0, 0)
+    assert site.disk.names("store") == ["abort"]
+
+
+def test_after_a_clean_exit_nothing_is_cut_or_dispatched_again() -> None:
+    site = _opened(*NAMES)
+    end = site.store.log_end
+    site.close()
+    site.open()
+    recovery = site.recovery
+    assert (recovery.abnormal, recovery.recovered_end, recovery.truncated_bytes) == (False, end, 0)
+    assert (recovery.redispatched, recovery.queue_entries_cut) == (0, 0)
+    assert site.append("next")[0].queue_offset == len(NAMES)
+    assert bodies(site.store) == [*NAMES, "next"]
+
+
+def test_a_killed_process_loses_nothing() -> None:
+    site = _opened(*NAMES, durable=False)
+    site.reopen_after_process_crash()
+    assert site.recovery.abnormal
+    assert bodies(site.store) == NAMES
+
+
+def test_a_power_loss_keeps_what_was_flushed_and_offsets_continue_there() -> None:
+    site = _opened(*NAMES)
+    site.append("lost", "too")
+    site.reopen_after_power_loss()
+    assert bodies(site.store) == NAMES
+    again = site.append("again")[0]
+    assert (again.queue_offset, again.commit_offset) == (len(NAMES), site.recovery.recovered_end)
+
+
+def test_events_of_a_recovery_come_in_its_order() -> None:
+    site = _opened("a", "b")
+    appended = site.append("c")[0]
+    log = next(name for name in site.simulated_disk.unsynced().contents if "commitlog" in name)
+    site.events.clear()
+    site.simulated_disk.crash_os(Image(contents={log: 50}))
+    site.open()
+    assert [event.kind for event in site.events] == [Kind.CRASH, Kind.TRUNCATE, Kind.RECOVER]
+    crash, truncate, recover = site.events
+    assert crash.attrs["kind"] == "unknown"
+    assert (truncate.commit_offset, recover.commit_offset) == (appended.commit_offset, appended.commit_offset)
+    assert truncate.attrs["bytes"] == str(site.recovery.truncated_bytes)
+    assert 0 < site.recovery.truncated_bytes <= 50
+
+
+def test_redispatched_entries_are_told() -> None:
+    site = Site(replace(SMALL, flush_mode=FlushMode.SYNC_FLUSH))
+    site.open()
+    site.append("a", "b")
+    site.events.clear()
+    site.reopen_after_process_crash()
+    kinds = [event.kind for event in site.events]
+    assert kinds == [Kind.CRASH, Kind.DISPATCH, Kind.DISPATCH, Kind.RECOVER]
+    assert site.recovery.redispatched == 2
+
+
+def test_every_tear_of_the_last_record_is_cut_to_the_record_before() -> None:
+    site = _opened("a", "b")
+    last = site.append("c")[0]
+    log = next(name for name in site.simulated_disk.unsynced().contents if "commitlog" in name)
+    for kept in range(last.size + 1):
+        torn = Site(disk=site.simulated_disk.copy())
+        torn.simulated_disk.crash_os(Image(contents={log: kept}))
+        torn.open()
+        expected = ["a", "b", "c"] if kept == last.size else ["a", "b"]
+        assert bodies(torn.store) == expected, f"{kept} of {last.size} bytes kept"
+        assert torn.store.log_end == (last.end if kept == last.size else last.commit_offset)
+
+
+def test_every_cut_of_the_unflushed_log_recovers_a_prefix() -> None:
+    site = Site()
+    site.open()
+    site.append("durable")
+    site.flush()
+    appended = site.append(*NAMES[:3])
+    log = next(name for name in site.simulated_disk.unsynced().contents if "commitlog" in name)
+    for kept in range(site.simulated_disk.unsynced().contents[log] + 1):
+        cut = Site(disk=site.simulated_disk.copy())
+        cut.simulated_disk.crash_os(Image(contents={log: kept}))
+        cut.open()
+        whole = [a for a in appended if a.end <= appended[0].commit_offset + kept]
+        assert bodies(cut.store) == ["durable", *NAMES[: len(whole)]]
+
+
+def test_a_stale_record_behind_a_torn_one_is_not_resurrected() -> None:
+    """First life: two records reach the disk, the first of them torn. Second life: a record of the same
+    length replaces the torn one. Third life: what stood behind it must not come back."""
+    site = _opened("durable")
+    torn, stale = site.append("torn", "stale")
+    site.flush()
+    log = site.disk.open(f"store/commitlog/{0:020d}")
+    log.write(torn.commit_offset + 88, b"\xff")
+    log.sync()
+    site.reopen_after_power_loss()
+    assert bodies(site.store) == ["durable"]
+    replacement = site.append("TORN")[0]
+    assert (replacement.commit_offset, replacement.end) == (torn.commit_offset, stale.commit_offset)
+    site.flush()
+    site.reopen_after_power_loss()
+    assert bodies(site.store) == ["durable", "TORN"]
+
+
+def test_a_stale_segment_is_not_resurrected_when_the_crash_undoes_its_removal() -> None:
+    site = _opened(*NAMES)
+    first_segment = [stored for stored in stored_messages(site.store) if stored.commit_offset < 512]
+    log = site.disk.open(f"store/commitlog/{0:020d}")
+    log.write(first_segment[-1].commit_offset + 4, b"\0")
+    log.sync()
+    site.reopen_after_power_loss()
+    assert bodies(site.store) == NAMES[: len(first_segment) - 1]
+    assert site.disk.names("store/commitlog") == [f"{0:020d}"]
+    site.reopen_after_power_loss()
+    assert site.disk.names("store/commitlog") == [f"{0:020d}"]
+    site.append("again")
+    site.flush()
+    site.reopen_after_power_loss()
+    assert bodies(site.store) == [*NAMES[: len(first_segment) - 1], "again"]
+
+
+def test_a_misplaced_but_whole_record_is_refused() -> None:
+    site = _opened("a", "b")
+    data = site.store.record_at(0)
+    assert data is not None
+    log = site.disk.open(f"store/commitlog/{0:020d}")
+    log.write(site.store.log_end, data)
+    log.sync()
+    site.reopen_after_power_loss()
+    assert bodies(site.store) == ["a", "b"]
+
+
+def test_queues_that_lead_the_log_are_cut() -> None:
+    site = _opened("a")
+    site.append("b", "c")
+    now(site.store.flush_queues())
+    site.reopen_after_power_loss()
+    assert site.recovery.queue_entries_cut == 2
+    assert site.store.max_offset("T", 0) == 1
+    assert site.append("d")[0].queue_offset == 1
+    assert bodies(site.store) == ["a", "d"]
+
+
+def test_queues_that_lag_are_made_up() -> None:
+    site = _opened("a")
+    site.append("b", "c")
+    site.append("x", queue_id=1)
+    now(site.store.flush_log())
+    site.reopen_after_power_loss()
+    assert site.recovery.redispatched == 3
+    assert bodies(site.store) == ["a", "b", "c"]
+    assert bodies(site.store, queue_id=1) == ["x"]
+
+
+def test_every_tear_of_a_queue_entry_is_made_up() -> None:
+    site = _opened("a")
+    site.store.append(message("b", TAGS="TagA"))
+    site.store.dispatch()
+    now(site.store.flush_log())
+    queue = next(name for name in site.simulated_disk.unsynced().contents if "consumequeue" in name)
+    for kept in range(20 + 1):
+        torn = Site(disk=site.simulated_disk.copy())
+        torn.simulated_disk.crash_os(Image(contents={queue: kept}))
+        torn.open()
+        assert bodies(torn.store) == ["a", "b"]
+        assert len(torn.store.get("T", 0, 0, tag_codes={2598919}).records) == 1
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_all_missing_queue_files_are_built_again(clean: bool) -> None:
+    site = _opened(*NAMES)
+    site.append("x", "y", queue_id=1)
+    site.clock.advance_ms(60_000)
+    site.flush()
+    if clean:
+        site.close()
+    else:
+        site.simulated_disk.crash_process()
+    _remove_directory(site, "store/consumequeue")
+    site.open()
+    assert (bodies(site.store), bodies(site.store, queue_id=1)) == (NAMES, ["x", "y"])
+
+
+def test_a_missing_queue_with_a_later_record_is_built_again_from_the_beginning() -> None:
+    site = _opened(*NAMES)
+    site.append("x", "y", queue_id=1)
+    site.flush()
+    site.clock.advance_ms(60_000)
+    site.append(*NAMES, queue_id=1)
+    site.flush()
+    site.simulated_disk.crash_process()
+    _remove_directory(site, "store/consumequeue/T/1")
+    site.open()
+    assert bodies(site.store, queue_id=1) == ["x", "y", *NAMES]
+
+
+def test_a_wrong_entry_that_points_into_the_log_is_overwritten() -> None:
+    site = _opened("a", "b", "c")
+    queue = site.disk.open(f"store/consumequeue/T/0/{0:020d}")
+    queue.write(20, b"\0" * 7 + b"\x05")
+    site.reopen_after_process_crash()
+    assert bodies(site.store) == ["a", "b", "c"]
+    assert site.recovery.redispatched == 1
+
+
+def test_an_entry_too_many_that_points_into_the_log_is_cut() -> None:
+    site = _opened("a", "b")
+    queue = site.disk.open(f"store/consumequeue/T/0/{0:020d}")
+    queue.write(40, queue.read(0, 20))
+    site.reopen_after_process_crash()
+    assert bodies(site.store) == ["a", "b"]
+    assert site.append("c")[0].queue_offset == 2
+
+
+def _aged_site() -> Site:
+    """Three segments, each an hour apart, all durable and in the checkpoint."""
+    site = Site()
+    site.open()
+    for hour in range(3):
+        site.append(*(f"h{hour}m{number}" for number in range(4)))
+        site.flush()
+        site.clock.advance_ms(3_600_000)
+    assert len(site.disk.names("store/commitlog")) == 3
+    return site
+
+
+def test_recovery_begins_at_the_newest_segment_that_the_checkpoint_vouches_for() -> None:
+    site = _aged_site()
+    site.append("late")
+    site.flush()
+    site.reopen_after_power_loss()
+    assert site.recovery.scanned_from == 1024
+    assert len(bodies(site.store)) == 13
+
+
+@pytest.mark.parametrize("hours", [0, 1, 2])
+def test_an_old_checkpoint_only_makes_recovery_begin_earlier(hours: int) -> None:
+    site = _aged_site()
+    first_ms = stored_messages(site.store)[0].store_timestamp_ms
+    old = first_ms + hours * 3_600_000 + 5_000
+    write_durably(site.disk, "store/checkpoint", Checkpoint(old, old).encode())
+    site.reopen_after_power_loss()
+    assert site.recovery.scanned_from == hours * 512
+    assert len(bodies(site.store)) == 12
+
+
+@pytest.mark.parametrize("left", [None, b"", b"\xff" * 10])
+def test_a_lost_checkpoint_makes_recovery_begin_at_the_beginning(left: bytes | None) -> None:
+    site = _aged_site()
+    site.disk.remove("store/checkpoint")
+    site.disk.sync_directory("store")
+    if left is not None:
+        write_durably(site.disk, "store/checkpoint", left)
+    site.reopen_after_power_loss()
+    assert site.recovery.scanned_from == 0
+    assert len(bodies(site.store)) == 12
+
+
+def test_entries_that_neither_queue_nor_log_have_are_one_clear_error() -> None:
+    site = _aged_site()
+    site.close()
+    site.disk.remove(f"store/commitlog/{0:020d}")
+    _remove_directory(site, "store/consumequeue")
+    with pytest.raises(StoreError, match=r"store/consumequeue: queue \('T', 0\) ends at 0, entry 4 would"):
+        site.open()
+
+
+def test_a_filler_at_the_very_end_is_overwritten() -> None:
+    site = _opened(*NAMES[:3])
+    end = site.store.log_end
+    log = site.disk.open(f"store/commitlog/{0:020d}")
+    log.write(end, record.filler(512 - end))
+    site.reopen_after_process_crash()
+    assert site.recovery.recovered_end == end
+    assert site.append("next")[0].commit_offset == end
+
+
+def test_a_preallocated_empty_segment_behind_the_log_does_no_harm() -> None:
+    site = _opened(*NAMES[:2])
+    file = site.disk.create(f"store/commitlog/{512:020d}", 512)
+    file.sync()
+    site.disk.sync_directory("store/commitlog")
+    site.reopen_after_power_loss()
+    assert bodies(site.store) == NAMES[:2]
+    site.append(*NAMES[2:])
+    site.flush()
+    site.reopen_after_power_loss()
+    assert bodies(site.store) == NAMES
+
+
+def test_an_empty_segment_left_by_a_crash_does_no_harm() -> None:
+    site = _opened(*NAMES[:2])
+    site.simulated_disk.create(f"store/commitlog/{512:020d}", 512)
+    site.simulated_disk.crash_os(Image(names={"store/commitlog": 1}))
+    site.open()
+    assert site.disk.names("store/commitlog") == [f"{0:020d}"]
+    assert bodies(site.store) == NAMES[:2]
+
+
+def test_what_was_recovered_is_durable_when_the_store_serves() -> None:
+    site = _opened(*NAMES, durable=False)
+    store = site.reopen_after_process_crash()
+    assert store.log_flushed == store.log_end
+    site.reopen_after_power_loss()
+    assert bodies(site.store) == NAMES
+
+
+def test_a_disk_error_during_recovery_is_one_clear_error_and_counts_nothing() -> None:
+    site = _opened("a")
+
+    def refuse(step: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    site.simulated_disk.crash_process()
+    site.simulated_disk.on_step = refuse
+    with pytest.raises(StoreError, match=r"store: .*Input/output error"):
+        site.open()
+    site.simulated_disk.on_step = None
+    assert bodies(site.open()) == ["a"]
+
+
+def test_a_store_opened_twice_after_a_crash_finds_nothing_more_to_do() -> None:
+    site = _opened(*NAMES)
+    site.append("x", "y", queue_id=1)
+    site.simulated_disk.lose_power()
+    first = site.open()
+    state = (bodies(first), bodies(first, queue_id=1), first.log_end)
+    site.reopen_after_power_loss()
+    again = (bodies(site.store), bodies(site.store, queue_id=1), site.store.log_end)
+    assert state == again
+    assert site.recovery.truncated_bytes == 0
