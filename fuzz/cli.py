@@ -1,0 +1,174 @@
+"""`mqproof fuzz`: run, replay and list fuzz targets."""
+
+import secrets
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO
+
+import typer
+
+from report.model import Exit
+
+if TYPE_CHECKING:
+    from fuzz.campaign import Outcome
+
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
+fuzz = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run, replay and list fuzz targets.")
+app.add_typer(fuzz, name="fuzz")
+
+FINDINGS = Path("build/fuzz/findings")
+
+
+@app.callback()
+def _root() -> None:
+    """Find inputs that break an invariant."""
+
+
+@fuzz.command()
+def run(
+    target: Annotated[str, typer.Argument(help="What to fuzz; see `mqproof fuzz list`.")],
+    seconds: Annotated[float, typer.Option(min=0, help="Time box, wall clock.")] = 60.0,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes.")] = 1,
+    corpus: Annotated[Path | None, typer.Option(help="Folder that keeps inputs; none by default.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Drawn and printed when not given.")] = None,
+    findings: Annotated[Path, typer.Option(help="Folder for findings.")] = FINDINGS,
+    executions: Annotated[
+        int | None, typer.Option(min=1, help="Stop each worker after so many inputs.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="python, atheris, or auto: atheris if installed.")] = "auto",
+    json: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
+) -> None:
+    """Search for inputs that break an invariant of TARGET.
+
+    Exit code 0: nothing found; 1: a finding; 2: bad use; 3: an invariant was never put to the test.
+
+    Example: mqproof fuzz run remoting_decode --seconds 30 --workers 2 --corpus build/fuzz/corpus
+    """
+    from fuzz import campaign as campaigns
+    from fuzz import targets, verdict
+    from report import json_file, terminal
+    from report.model import exit_code
+    from report.write import write_text
+
+    campaign = campaigns.Campaign(
+        target=target,
+        seconds=seconds,
+        workers=workers,
+        seed=secrets.randbelow(1 << 32) if seed is None else seed,
+        engine=_engine(engine),
+        findings=findings,
+        corpus=corpus,
+        executions=executions,
+    )
+    print(
+        f"fuzz target={target} seed={campaign.seed} engine={campaign.engine} workers={workers} "
+        f"seconds={seconds:g} executions={executions or 'any'} corpus={corpus or 'none'} findings={findings}",
+        flush=True,
+    )
+    try:
+        progress = _Progress(sys.stderr)
+        outcome = campaigns.run(campaign, progress.show)
+        progress.show(outcome)
+        outcome_report = verdict.report(campaign, outcome)
+        if json is not None:
+            write_text(json, json_file.render(outcome_report))
+    except targets.UnknownTargetError as error:
+        _fail(str(error), Exit.USAGE)
+    except campaigns.WorkerError as error:
+        _fail(str(error), Exit.TOOL)
+    except OSError as error:
+        _fail(str(error), Exit.USAGE)
+    terminal.show(outcome_report)
+    raise typer.Exit(exit_code(outcome_report.results))
+
+
+@fuzz.command()
+def replay(file: Annotated[Path, typer.Argument(help="A finding that `fuzz run` saved.")]) -> None:
+    """Run the input of a finding again.
+
+    Exit code 0: it breaks nothing now; 1: it does; 2: bad use.
+
+    Example: mqproof fuzz replay build/fuzz/findings/canary-0123456789ab.json
+    """
+    from fuzz import targets
+    from fuzz.execution import judge
+    from fuzz.findings import FindingFileError, load, project_version
+    from report.printable import one_line
+
+    try:
+        saved = load(file)
+        target = targets.load(saved.target)
+    except (FindingFileError, targets.UnknownTargetError) as error:
+        message = str(error)
+        _fail(message if message.startswith(str(file)) else f"{file}: {message}", Exit.USAGE)
+    except OSError as error:
+        _fail(f"{file}: {error.strerror}", Exit.USAGE)
+    print(f"fuzz target={saved.target} input={len(saved.input)} bytes, found by {saved.version}", flush=True)
+    failure = judge(target, saved.input)
+    if failure is None:
+        print(f"nothing found: {saved.invariant} is not broken by this input in {project_version()}")
+        raise typer.Exit(Exit.HELD)
+    same = "the same" if failure.signature == saved.signature else f"another than {saved.signature}"
+    what = one_line(f"{failure.invariant}: {failure.message}")
+    print(f"finding {saved.target} {what} ({one_line(same)}); replay: mqproof fuzz replay {file}")
+    raise typer.Exit(Exit.VIOLATED)
+
+
+@fuzz.command(name="list")
+def list_targets() -> None:
+    """Print every target and the invariants it tests."""
+    from fuzz import targets, verdict
+
+    for name in targets.NAMES:
+        print(name)
+        for invariant, statement in targets.load(name).invariants.items():
+            known = verdict.catalogue_id(invariant, name)
+            label = f"{known} {invariant}" if known != name else invariant
+            print(f"  {label}: {statement}")
+
+
+def _engine(name: str) -> str:
+    from fuzz import atheris_engine
+
+    if name not in ("auto", "atheris", "python"):
+        _fail(f"--engine {name}: expected auto, python or atheris", Exit.USAGE)
+    if name == "atheris" and not atheris_engine.available():
+        _fail("--engine atheris: atheris is not installed; pip install 'mqproof[fuzz]'", Exit.TOOL)
+    if name == "auto":
+        return "atheris" if atheris_engine.available() else "python"
+    return name
+
+
+class _Progress:
+    """Findings as they come; how far the search is in a line that is rewritten or, in a pipe, repeated."""
+
+    _PIPE_SECONDS = 10.0
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._terminal = stream.isatty()
+        self._next = 0.0 if self._terminal else self._PIPE_SECONDS
+        self._erase = "\r\x1b[2K" if self._terminal else ""
+        self._told: set[str] = set()
+
+    def show(self, outcome: "Outcome") -> None:
+        from fuzz.findings import line
+
+        for signature in outcome.found.keys() - self._told:
+            self._told.add(signature)
+            print(f"{self._erase}finding {line(*outcome.found[signature])}", flush=True)
+        if outcome.seconds < self._next:
+            return
+        self._next = outcome.seconds + (0.5 if self._terminal else self._PIPE_SECONDS)
+        rate = outcome.executions / max(outcome.seconds, 0.001)
+        text = (
+            f"{outcome.seconds:.0f} s: {outcome.executions:,} executions, {rate:,.0f} a second, "
+            f"{outcome.features:,} features, {outcome.inputs:,} inputs, {len(outcome.found)} findings"
+        )
+        self._stream.write(f"{self._erase}{text}" if self._terminal else f"{text}\n")
+        self._stream.flush()
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(f"mqproof fuzz: {message}", file=sys.stderr)
+    raise typer.Exit(code)

@@ -1,0 +1,126 @@
+"""Which edges of the watched code an execution took, and how often, through `sys.settrace`.
+
+Python 3.12 has a cheaper way (`sys.monitoring`); one that also works on 3.11 was preferred. Only frames of
+watched modules are traced line by line, so code around them runs at full speed.
+"""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import CodeType, FrameType, ModuleType
+from typing import Any, Final
+
+_LINES_MAX: Final = 1 << 16
+"""Room for the line numbers of one code object in a place number."""
+
+
+class Coverage:
+    """Measures executions. A feature is an edge (line to line) with the magnitude of its count."""
+
+    def __init__(self, watched: Iterable[str]) -> None:
+        self._folders = tuple(_location(name) for name in watched)
+        self._bases: dict[CodeType, int] = {}
+        self._counts: dict[int, int] = {}
+        self._previous = 0
+
+    def measure(self, function: Callable[[bytes], None], data: bytes) -> None:
+        """Call the function; whatever it raises passes through. `features` tells what was covered."""
+        self._counts = {}
+        self._previous = 0
+        before = sys.gettrace()
+        sys.settrace(self._on_call)
+        try:
+            function(data)
+        finally:
+            sys.settrace(before)
+
+    def features(self) -> set[int]:
+        """The features of the last execution. Loops count by magnitude: 1, 2, 3, 4-7, 8-15, ... times."""
+        return {edge << 5 | _magnitude(count) for edge, count in self._counts.items()}
+
+    def _on_call(self, frame: FrameType, _event: str, _arg: Any) -> Callable[..., Any] | None:
+        base = self._bases.get(frame.f_code)
+        if base is None:
+            base = self._bases[frame.f_code] = self._base(frame.f_code)
+        return self._on_line if base else None
+
+    def _on_line(self, frame: FrameType, event: str, _arg: Any) -> Callable[..., Any]:
+        if event == "line":
+            here = self._bases[frame.f_code] + frame.f_lineno
+            edge = self._previous << 40 | here
+            self._counts[edge] = self._counts.get(edge, 0) + 1
+            self._previous = here
+        return self._on_line
+
+    def _base(self, code: CodeType) -> int:
+        """A number for the code object, or 0 when nobody asked to watch it."""
+        watched = code.co_filename.startswith(self._folders)
+        return (len(self._bases) + 1) * _LINES_MAX if watched else 0
+
+
+def dictionary(watched: Iterable[str]) -> list[bytes]:
+    """Constants of the watched code as bytes: magic numbers, names of fields, limits. Sorted, no repeats."""
+    tokens: set[bytes] = set()
+    for module in _modules(watched):
+        for name, value in vars(module).items():
+            if name.startswith("__"):
+                continue
+            _add_tokens(tokens, value)
+            code = getattr(value, "__code__", None)
+            if isinstance(code, CodeType):
+                _add_code(tokens, code)
+            elif isinstance(value, type) and value.__module__ == module.__name__:
+                for member in vars(value).values():
+                    if isinstance(inner := getattr(member, "__code__", None), CodeType):
+                        _add_code(tokens, inner)
+    return sorted(token for token in tokens if 1 <= len(token) <= 32)
+
+
+def _add_code(tokens: set[bytes], code: CodeType) -> None:
+    for constant in code.co_consts[1:]:  # the first is the docstring
+        if isinstance(constant, CodeType):
+            _add_code(tokens, constant)
+        else:
+            _add_tokens(tokens, constant)
+
+
+def _add_tokens(tokens: set[bytes], value: object) -> None:
+    match value:
+        case bool():
+            pass
+        case int() if -(1 << 63) <= value < 1 << 64:
+            sizes = [size for size in (1, 2, 4, 8) if -(1 << 8 * size - 1) <= value < 1 << 8 * size]
+            # As narrow as it fits and, for it may be a field, as four bytes.
+            for size in {sizes[0], max(sizes[0], 4)}:
+                tokens.add((value % (1 << 8 * size)).to_bytes(size, "big"))
+        case bytes():
+            tokens.add(value)
+        case str() if value.isascii() and " " not in value:
+            tokens.add(value.encode())
+        case tuple() | frozenset():
+            for item in value:
+                _add_tokens(tokens, item)
+
+
+def _modules(watched: Iterable[str]) -> Iterable[ModuleType]:
+    """The watched modules that are imported by now."""
+    names = tuple(watched)
+    inside = tuple(f"{name}." for name in names)
+    for name, module in sorted(sys.modules.items()):
+        if name in names or name.startswith(inside):
+            yield module
+
+
+def _location(name: str) -> str:
+    """The folder (with its slash) or file of a package or module."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(f"watched module {name!r} does not exist")
+    path = Path(spec.origin)
+    return f"{path.parent}/" if spec.submodule_search_locations else str(path)
+
+
+def _magnitude(count: int) -> int:
+    return count if count < 4 else min(count.bit_length() + 1, 31)

@@ -1,0 +1,30 @@
+"""The fuzz targets: a module each, whose class `TARGET` follows `fuzz.target.Target`.
+
+Begin at `canary.py`, which fails on purpose. Modules are imported late: a worker must be able to prepare the
+tracing of what a target imports.
+"""
+
+import importlib
+from typing import Final
+
+from fuzz.target import Target
+
+NAMES: Final = ("canary",)
+"""Every target, in the order of `mqproof fuzz list`."""
+
+
+class UnknownTargetError(ValueError):
+    """There is no fuzz target of this name; the message lists those there are."""
+
+
+def load(name: str) -> Target:
+    """A fresh target.
+
+    Raises:
+        UnknownTargetError: no target has this name.
+    """
+    if name not in NAMES:
+        raise UnknownTargetError(f"no fuzz target {name!r}, expected one of {', '.join(NAMES)}")
+    target: Target = importlib.import_module(f"fuzz.targets.{name}").TARGET()
+    assert target.name == name, f"fuzz/targets/{name}.py calls itself {target.name!r}"
+    return target
