@@ -42,8 +42,9 @@ def check(
     ] = None,
 ) -> None:
     """Model-check with TLC: every run's verdict, states, depth and seconds; counterexamples step by step."""
+    from report import json_file as as_json
     from report import terminal
-    from report.write import write_report
+    from report.write import write_text
     from spec.model_file import PROFILES, ModelFileError, load
     from spec.models import ask_all
     from spec.tlc.errors import BAD_INPUT, TlcError
@@ -73,8 +74,8 @@ def check(
     terminal.show(report)
     if json_file is not None:
         try:
-            write_report(report, json_file)
-        except (OSError, ValueError) as error:
+            write_text(json_file, as_json.render(report))
+        except OSError as error:
             _stop(f"--json {json_file}: {error}", Exit.USAGE)
     raise typer.Exit(exit_code(report.results))
 

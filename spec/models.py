@@ -134,13 +134,16 @@ def _job(models: Models, question: Question) -> Job:
 
 
 def _probe_module(module: str, question: Question) -> str:
-    # Each probe has a register, so that only the first state that falsifies it is told.
+    # Each probe has a register, so that only the first state that falsifies it is told. After the last one TLC
+    # stops: a probe that is never witnessed costs the whole state space, the others next to nothing.
     told = 'PrintT(<<"probe", {n}, TLCGet("level")>>)'
     probes = [
         f"    /\\ {probe} \\/ TLCGet({n}) \\/ (TLCSet({n}, TRUE) /\\ {told.format(n=n)})"
         for n, probe in enumerate(question.probes, start=1)
     ]
-    registers = f"ASSUME \\A n \\in 1..{len(probes)} : TLCSet(n, FALSE)"
+    seen = f"\\A n \\in 1..{len(question.probes)} : TLCGet(n)"
+    probes.append(f'    /\\ ({seen}) => TLCSet("exit", TRUE)')
+    registers = f"ASSUME \\A n \\in 1..{len(question.probes)} : TLCSet(n, FALSE)"
     extends = f"EXTENDS {question.module}, TLC"
     return "\n".join([f"---- MODULE {module} ----", extends, registers, "Probes ==", *probes, "===="]) + "\n"
 

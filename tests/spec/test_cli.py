@@ -1,0 +1,119 @@
+"""Goal: the contract of `mqproof check` and `mqproof coverage`: exit codes, one-line errors, JSON keys."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from spec import java
+from spec.cli import app
+
+COUNTER = Path(__file__).parent / "models.toml"
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def check(*arguments: str, models: Path = COUNTER) -> Result:
+    return invoke("check", "--models", str(models), *arguments)
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Path:
+    """A models.toml that asks more than Counter keeps."""
+    (tmp_path / "tla").symlink_to(COUNTER.parent / "tla")
+    text = COUNTER.read_text(encoding="utf-8")
+    text = text.replace('violates = "Settles"', "states = 57\ndepth = 9")
+    (tmp_path / "models.toml").write_text(text, encoding="utf-8")
+    return tmp_path / "models.toml"
+
+
+def test_what_holds_exits_0_with_a_row_a_run_and_a_json_report(tmp_path: Path) -> None:
+    result = check("Counter", "--json", str(tmp_path / "out.json"))
+    assert result.exit_code == 0
+    assert "Counter.Counter TypeOK" in result.stdout
+    assert "1/3 Counter Counter: held, 57 states" in result.stderr
+    document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert document["verdict"] == "held"
+    assert document["tables"][0]["columns"][:4] == ["model", "run", "kind", "verdict"]
+    assert document["tables"][0]["rows"][0][:5] == ["Counter", "Counter", "check", "held", "57"]
+
+
+def test_a_violation_exits_1_shows_the_steps_and_ends_with_the_replay(changed: Path) -> None:
+    result = check("--only", "CounterSettles", models=changed)
+    assert result.exit_code == 1
+    assert "Counterexample of Counter CounterSettles" in result.stdout
+    assert "owner  NoNode -> n" in result.stdout
+    failure = next(line for line in result.stdout.splitlines() if "Settles (tla)" in line)
+    assert failure.endswith(f"replay: mqproof check Counter --only CounterSettles --models {changed}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("Nope",), "no model 'Nope'; there are Counter"),
+        (("--only", "Nope"), "--only Nope: no such run; there are Counter, CounterFair"),
+        (("--profile", "deep", "Counter", "--only", "x"), "--only x: no such run"),
+        (("--profile", "huge"), "--profile huge: expected one of smoke, ci, deep"),
+        (("--models", "/no/models.toml"), "/no/models.toml: "),
+        (("--json", f"{COUNTER}/in/a/file", "--only", "NeverDropped"), f"--json {COUNTER}/in/a/file: "),
+    ],
+)
+def test_wrong_use_exits_2_with_one_line(arguments: tuple[str, ...], message: str) -> None:
+    result = check(*arguments)
+    assert result.exit_code == 2
+    complaints = [line for line in result.stderr.splitlines() if line.startswith("mqproof: ")]
+    assert len(complaints) == 1
+    assert message in complaints[0]
+    assert "Traceback" not in result.stderr
+
+
+def test_a_module_that_does_not_parse_exits_2_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "tla").mkdir()
+    (tmp_path / "tla" / "Bad.tla").write_text("---- MODULE Bad ----\nInit == x = 0\n====\n", encoding="utf-8")
+    (tmp_path / "tla" / "Bad.cfg").write_text("INIT Init\nNEXT Init\n", encoding="utf-8")
+    runs = '[[Bad.runs]]\ncfg = "Bad.cfg"\nprofiles = ["smoke"]\nviolates = "X"\n'
+    text = '[Bad]\nabout = ""\nmodule = "Bad"\ncfg = "Bad.cfg"\n' + runs
+    (tmp_path / "models.toml").write_text(text, encoding="utf-8")
+    result = check(models=tmp_path / "models.toml")
+    assert result.exit_code == 2
+    assert "mqproof: Bad Bad: TLC: parse error: Bad.tla:2:9: Unknown operator: `x'." in result.stderr
+
+
+def test_a_missing_java_exits_4(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(java, "_wheel_executable", lambda: None)
+    java.find_java.cache_clear()
+    try:
+        result = check("Counter")
+    finally:
+        java.find_java.cache_clear()
+    assert result.exit_code == 4
+    assert "Java missing: no java on the PATH" in result.stderr
+
+
+def test_too_little_time_exits_3(tmp_path: Path) -> None:
+    (tmp_path / "tla").symlink_to(COUNTER.parent / "tla")
+    text = COUNTER.read_text(encoding="utf-8").replace("depth = 9\nworkers = 1", "depth = 9\nseconds_max = 0")
+    (tmp_path / "models.toml").write_text(text, encoding="utf-8")
+    result = check("--only", "CounterFair", models=tmp_path / "models.toml")
+    assert result.exit_code == 3
+    assert "no verdict within 0 seconds" in result.stdout
+
+
+def test_coverage_has_a_row_an_invariant_and_stable_json_keys(tmp_path: Path) -> None:
+    result = invoke("coverage", "--json", str(tmp_path / "coverage.json"))
+    assert result.exit_code == 0
+    assert "FLUSH-1 SyncAckedDurable" in result.stdout
+    assert "Flush!SyncAckedDurable (2 mutants)" in result.stdout
+    document = json.loads((tmp_path / "coverage.json").read_text(encoding="utf-8"))
+    assert set(document) == {"schema", "layers", "totals", "invariants"}
+    rows = {row["id"]: row["cells"]["tla"] for row in document["invariants"]}
+    assert rows["FLUSH-1"]["state"] == "checked"
+    assert rows["FLUSH-1"]["by"] == "Flush!SyncAckedDurable"
+    assert rows["SPEC-1"]["state"] == "n/a"
+    assert rows["SPEC-1"]["why"]
+    cells = len(document["layers"]) * len(document["invariants"])
+    assert sum(document["totals"][state] for state in ("checked", "n/a", "open")) == cells

@@ -1,0 +1,137 @@
+"""Goal: each expectation of models.toml can fail. Method: Counter, with one expectation changed at a time."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from report.model import Result, Verdict
+from spec import models
+from spec.catalogue import catalogue
+from spec.model_file import Band, Models, Question, load
+from spec.tlc.errors import Reason, TlcError
+
+COUNTER = load(Path(__file__).parent / "models.toml")
+
+
+def question(name: str) -> Question:
+    return next(question for question in COUNTER.questions["Counter"] if question.name == name)
+
+
+def ask(asked: Question) -> dict[str, Result]:
+    return {result.name: result for result in models.ask(COUNTER, asked).results}
+
+
+def test_a_run_that_holds_gives_a_result_a_property_and_one_for_its_size() -> None:
+    results = ask(question("Counter"))
+    assert set(results) == {"TypeOK", "WithinMax", "NeverDown", "RecordedSize"}
+    assert {result.verdict for result in results.values()} == {Verdict.HELD}
+    assert results["TypeOK"].counts["states"] == 57
+    assert results["TypeOK"].replay.startswith("mqproof check Counter --only Counter --models ")
+
+
+@pytest.mark.parametrize(
+    ("states", "depth", "detail"),
+    [
+        (Band(58, 60), Band(9, 9), "57 distinct states, 58 to 60 recorded"),
+        (Band(57, 57), Band(10, 10), "depth 9, 10 recorded"),
+    ],
+)
+def test_a_size_outside_what_was_recorded_fails(states: Band, depth: Band, detail: str) -> None:
+    results = ask(replace(question("Counter"), states=states, depth=depth, workers=1))
+    assert results["RecordedSize"].verdict is Verdict.VIOLATED
+    assert results["RecordedSize"].detail == detail
+    assert results["TypeOK"].verdict is Verdict.HELD
+
+
+def test_a_violated_property_has_its_steps_as_witnesses_and_leaves_the_others_unknown() -> None:
+    base = question("Counter")
+    results = ask(replace(base, config=base.config.with_section("INVARIANT", "NeverFull")))
+    assert results["NeverFull"].verdict is Verdict.VIOLATED
+    assert results["NeverFull"].witnesses[0].text == "step 1 initial state"
+    assert "] 0 -> 2, log appended" in results["NeverFull"].witnesses[-1].text
+    assert results["TypeOK"].verdict is Verdict.UNKNOWN
+    assert "NeverFull was violated" in results["TypeOK"].detail
+    assert "RecordedSize" not in results
+
+
+def test_probes_that_were_witnessed_are_held_and_tell_how_deep() -> None:
+    results = ask(question("probes"))
+    assert {result.verdict for result in results.values()} == {Verdict.HELD}
+    assert results["NeverFull is false somewhere"].counts["first seen at depth"] == 2
+
+
+def test_a_probe_of_what_never_happens_fails_alone() -> None:
+    results = ask(replace(question("probes"), probes=("NeverFull", "WithinMax")))
+    assert results["NeverFull is false somewhere"].verdict is Verdict.HELD
+    assert results["WithinMax is false somewhere"].verdict is Verdict.VIOLATED
+    assert "never false in 57 states" in results["WithinMax is false somewhere"].detail
+
+
+@pytest.mark.parametrize("name", ["NeverDropped", "Spec", "CounterSettles", "Greedy"])
+def test_what_must_break_and_breaks_is_held(name: str) -> None:
+    (result,) = models.ask(COUNTER, question(name)).results
+    assert result.verdict is Verdict.HELD
+    assert result.counts["steps"] > 0
+
+
+def test_a_fairness_clause_that_is_not_needed_fails() -> None:
+    asked = question("Spec")
+    (result,) = models.ask(COUNTER, replace(asked, config=asked.config.specified("FairSpec"))).results
+    assert result.verdict is Verdict.VIOLATED
+    assert result.detail == "Takes must break, but everything held"
+
+
+def test_a_mutant_that_survives_fails() -> None:
+    tame = replace(
+        question("Greedy"), module="Counter", config=question("Counter").config.asking("WithinMax")
+    )
+    (result,) = models.ask(COUNTER, tame).results
+    assert result.verdict is Verdict.VIOLATED
+    assert result.name == "WithinMax catches Greedy"
+
+
+def test_a_mutant_caught_by_another_property_has_survived_its_own() -> None:
+    asked = question("Greedy")
+    other = asked.config.asking("TypeOK")
+    (result,) = models.ask(COUNTER, replace(asked, config=other)).results
+    assert result.verdict is Verdict.VIOLATED
+    assert result.detail == "WithinMax must break, but TypeOK did"
+
+
+def test_run_mutants_gives_a_result_a_mutant() -> None:
+    (result,) = models.run_mutants(COUNTER)
+    assert (result.layer, result.verdict, result.name) == ("tla", Verdict.HELD, "WithinMax catches Greedy")
+    with pytest.raises(KeyError, match="Lost"):
+        models.run_mutants(COUNTER, only=["Lost"])
+
+
+def test_running_out_of_time_is_unknown() -> None:
+    (result,) = models.ask(COUNTER, replace(question("Counter"), seconds_max=0)).results
+    assert result.verdict is Verdict.UNKNOWN
+    assert "time-out" in result.detail
+
+
+def test_a_model_that_does_not_parse_is_an_error_that_names_the_run() -> None:
+    with pytest.raises(
+        TlcError, match=r"Counter Counter: TLC: parse error: Cannot find .* module Lost"
+    ) as caught:
+        models.ask(COUNTER, replace(question("Counter"), module="Lost"))
+    assert caught.value.reason is Reason.PARSE
+
+
+def test_results_carry_the_catalogues_ids() -> None:
+    invariant = next(invariant for invariant in catalogue().values() if "tla" in invariant.checks)
+    model, _, name = invariant.checks["tla"].partition("!")
+    assert models.catalogue_id(model, name) == invariant.id
+    assert models.catalogue_id(model, "TypeOK") == f"{model}.TypeOK"
+
+
+def test_progress_is_told_before_and_after_each_question() -> None:
+    told: list[tuple[str, bool]] = []
+    models.ask_all(
+        Models(COUNTER.file, {}),
+        [question("NeverDropped")],
+        lambda asked, answer: told.append((asked.name, answer is not None)),
+    )
+    assert told == [("NeverDropped", False), ("NeverDropped", True)]
