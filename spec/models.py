@@ -134,8 +134,8 @@ def _job(models: Models, question: Question) -> Job:
 
 
 def _probe_module(module: str, question: Question) -> str:
-    # Each probe has a register, so that only the first state that falsifies it is told. After the last one TLC
-    # stops: a probe that is never witnessed costs the whole state space, the others next to nothing.
+    # Each probe has a register, so that only the first state that falsifies it is told. After the last one
+    # TLC stops: a probe that is never witnessed costs the whole state space, the others next to nothing.
     told = 'PrintT(<<"probe", {n}, TLCGet("level")>>)'
     probes = [
         f"    /\\ {probe} \\/ TLCGet({n}) \\/ (TLCSet({n}, TRUE) /\\ {told.format(n=n)})"
