@@ -39,7 +39,8 @@ class File(Protocol):
         ...
 
     def zero_tail(self, offset: int) -> int:
-        """Make every byte from `offset` on zero; the size stays.
+        """Make every byte from `offset` on zero; the size stays. Zeros that were once written are written
+        again: an earlier sync of them may have failed.
 
         Returns how many bytes there were from `offset` up to and including the last one that was not zero.
         """
@@ -151,8 +152,8 @@ class RealFile:
             position = os.lseek(self._descriptor, start, os.SEEK_HOLE)
             for chunk in range(start, position, _CHUNK_BYTES):
                 data = self.read(chunk, min(_CHUNK_BYTES, position - chunk))
+                self.write(chunk, bytes(len(data)))
                 if used := len(data.rstrip(b"\0")):
-                    self.write(chunk, bytes(used))
                     end = chunk + used
         return end - offset
 

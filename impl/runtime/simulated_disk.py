@@ -268,8 +268,8 @@ class _Inode:
         self._make_durable(self.unsynced_bytes())
         self._unsynced = []
 
-    def forget_unsynced(self) -> None:
-        self._unsynced = []
+    def forget_unsynced_writes(self) -> None:
+        self._unsynced = [change for change in self._unsynced if isinstance(change, _Resize)]
 
     def unsynced_bytes(self) -> int:
         return sum(change.cost() for change in self._unsynced)
@@ -347,17 +347,17 @@ class _Handle:
         inode.do(_Write(offset, bytes(data)))
 
     def zero_tail(self, offset: int) -> int:
-        used = len(self._live().cache.data[offset:].rstrip(b"\0"))
-        if used:
-            self.write(offset, bytes(used))
-        return used
+        written = self._live().cache.data[offset:]
+        if written:
+            self.write(offset, bytes(len(written)))
+        return len(written.rstrip(b"\0"))
 
     def sync(self) -> None:
         inode = self._live()
         try:
             self._disk.step(Step("sync", self.path))
         except OSError:
-            inode.forget_unsynced()
+            inode.forget_unsynced_writes()
             raise
         inode.sync()
 

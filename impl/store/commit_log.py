@@ -34,7 +34,7 @@ class CommitLog:
         durable.
 
         Raises:
-            OSError: the disk failed; the log's end is where it was, or behind a filler.
+            OSError: the disk failed; the log's end is where it was.
         """
         assert len(draft) <= self.record_bytes_max, (
             f"record of {len(draft)} bytes, {self.record_bytes_max} fit"
@@ -85,7 +85,7 @@ class CommitLog:
         room = self.segments.segment_bytes - self.end % self.segments.segment_bytes
         if size + record.FILLER_BYTES > room:
             self.segments.write(self.end, record.filler(room))
-            self.end += room
+            return self.end + room
         return self.end
 
     def next_store_timestamp(self, now_ms: int) -> int:

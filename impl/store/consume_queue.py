@@ -46,7 +46,9 @@ class ConsumeQueue:
         return self.segments.begin // QUEUE_UNIT_BYTES
 
     def put(self, queue_offset: int, unit: Unit) -> bool:
-        """Write the entry unless the very same one is there; returns whether it wrote.
+        """Write the entry; returns whether another one, or none, was there.
+
+        The very same one is written too: an earlier sync of it may have failed.
 
         Raises:
             QueueGapError: the entry before it is missing. OSError: the disk failed.
@@ -55,11 +57,10 @@ class ConsumeQueue:
             raise QueueGapError(
                 f"queue {self.key} ends at {self.end}, entry {queue_offset} would leave a gap"
             )
-        if queue_offset < self.end and self.units(queue_offset, 1) == [unit]:
-            return False
+        changed = queue_offset == self.end or self.units(queue_offset, 1) != [unit]
         self.segments.write(queue_offset * QUEUE_UNIT_BYTES, _UNIT.pack(*unit))
         self.end = max(self.end, queue_offset + 1)
-        return True
+        return changed
 
     def units(self, queue_offset: int, count: int) -> list[Unit]:
         """At most `count` entries from `queue_offset` on; fewer at the end of the queue or of a segment."""

@@ -91,17 +91,17 @@ class Dispatcher:
         return count
 
     def dispatch(self, appended: Appended) -> bool:
-        """Write the queue entry of one record unless it is there; returns whether it wrote."""
-        wrote = appended.queued and self._write(appended)
+        """Write the queue entry of one record; returns whether that changed the queue."""
+        changed = appended.queued and self._write(appended)
         self.position = appended.end
         self.store_timestamp_ms = appended.store_timestamp_ms
-        return wrote
+        return changed
 
     def _write(self, appended: Appended) -> bool:
         queue = self._queues.find_or_make(appended.topic, appended.queue_id)
         unit = Unit(appended.commit_offset, appended.size, appended.tags_code)
-        wrote = queue.put(appended.queue_offset, unit)
-        if wrote and self._events is not None:
+        changed = queue.put(appended.queue_offset, unit)
+        if changed and self._events is not None:
             self._events.emit(
                 Kind.DISPATCH,
                 msg_id=appended.message_id,
@@ -110,4 +110,4 @@ class Dispatcher:
                 queue_offset=appended.queue_offset,
                 commit_offset=appended.commit_offset,
             )
-        return wrote
+        return changed

@@ -44,9 +44,9 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     truncated_bytes = cut_log(log, end)
     if truncated_bytes and parts.events:
         parts.events.emit(Kind.TRUNCATE, commit_offset=end, attrs={"bytes": str(truncated_bytes)})
-    sync_recovered_log(log)
+    sync_recovered_log(log, start if abnormal else end)
     count_as_flushed(log)
-    entries_cut = sum(cut_queue(queue, end) for queue in queues)
+    entries_cut = sum(cut_queue(queue, log) for queue in queues)
     redispatched = dispatch_again(parts, start)
     if parts.events:
         parts.events.emit(Kind.RECOVER, commit_offset=end, attrs={"abnormal": str(abnormal).lower()})
@@ -84,8 +84,13 @@ def cut_log(log: CommitLog, end: int) -> int:
     return log.segments.cut(end)
 
 
-def sync_recovered_log(log: CommitLog) -> None:
-    """What a killed process left in the page cache is durable only now."""
+def sync_recovered_log(log: CommitLog, doubtful_from: int) -> None:
+    """What a killed process left in the page cache is durable only now.
+
+    The doubtful part is written again first: where an fsync failed in an earlier life, the page cache shows
+    what the disk does not have, and would not be written out by itself.
+    """
+    log.segments.write_again(doubtful_from, log.end)
     log.take_unsynced().sync()
 
 
@@ -95,14 +100,32 @@ def count_as_flushed(log: CommitLog) -> None:
     log.flushed_timestamp_ms = log.store_timestamp_ms
 
 
-def cut_queue(queue: ConsumeQueue, log_end: int) -> int:
-    """Cut the entries that point beyond the log, and those never written; returns how many were cut."""
-    return queue.cut(queue.find_end(lambda unit: points_into_log(unit, log_end)))
+def cut_queue(queue: ConsumeQueue, log: CommitLog) -> int:
+    """Cut the entries that point beyond the log, and those never written; returns how many were cut.
+
+    The last entry kept must be that of its record: one that an earlier cut, itself torn by a crash, zeroed in
+    part may point anywhere.
+    """
+    end = queue.find_end(lambda unit: points_into_log(unit, log.end))
+    while end > queue.begin and not points_at_its_record(queue, end - 1, log):
+        end -= 1
+    return queue.cut(end)
 
 
 def points_into_log(unit: Unit, log_end: int) -> bool:
     """The entry was written, for a record that the log still has."""
-    return unit.size > 0 and unit.commit_offset < log_end
+    return unit.size > 0 and 0 <= unit.commit_offset < log_end
+
+
+def points_at_its_record(queue: ConsumeQueue, queue_offset: int, log: CommitLog) -> bool:
+    """The record that the entry points at is of this queue and has this offset."""
+    (unit,) = queue.units(queue_offset, 1)
+    stored = log.record_at(unit.commit_offset, unit.size)
+    return (
+        stored is not None
+        and (stored.message.topic, stored.message.queue_id) == queue.key
+        and stored.queue_offset == queue_offset
+    )
 
 
 def dispatch_again(parts: Parts, start: int) -> int:

@@ -12,6 +12,7 @@ from impl.runtime.disk import Disk, File
 from impl.store.errors import StoreError
 
 _NAME_DIGITS: Final = 20
+_CHUNK_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +116,19 @@ class SegmentedFile:
             if start + self.segment_bytes <= position:
                 break
             offset = max(0, position - start)
+            self._unsynced.add(start)
             if used := self._segments[start].zero_tail(offset):
-                self._unsynced.add(start)
                 end = max(end, start + offset + used)
             if start > position:
                 self._remove(start)
         return end - position
+
+    def write_again(self, begin: int, end: int) -> None:
+        """Write the bytes from `begin` to `end` as they are, so that the next sync covers them."""
+        while begin < end:
+            size = min(_CHUNK_BYTES, end - begin, self.segment_bytes - begin % self.segment_bytes)
+            self.write(begin, self.read(begin, size))
+            begin += size
 
     def take_unsynced(self) -> Unsynced:
         """Hand over what is not synced yet; from now on only new changes count."""

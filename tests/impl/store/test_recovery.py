@@ -114,6 +114,15 @@ def test_every_tear_of_the_last_record_is_cut_to_the_record_before() -> None:
         assert torn.store.log_end == (last.end if kept == last.size else last.commit_offset)
 
 
+def test_a_record_whose_body_is_damaged_is_cut() -> None:
+    site = _opened("a", "b")
+    last = stored_messages(site.store)[-1]
+    log = site.disk.open(f"store/commitlog/{0:020d}")
+    log.write(last.commit_offset + 88, b"X")
+    site.reopen_after_process_crash()
+    assert bodies(site.store) == ["a"]
+
+
 def test_every_cut_of_the_unflushed_log_recovers_a_prefix() -> None:
     site = Site()
     site.open()
@@ -257,6 +266,20 @@ def test_an_entry_too_many_that_points_into_the_log_is_cut() -> None:
     assert site.append("c")[0].queue_offset == 2
 
 
+def test_an_entry_that_a_torn_cut_zeroed_in_part_is_cut() -> None:
+    site = _opened("a")
+    site.append("b", queue_id=1)
+    now(site.store.flush_queues())
+    site.simulated_disk.lose_power()
+    queue = site.disk.open(f"store/consumequeue/T/1/{0:020d}")
+    for zeroed in range(20):
+        queue.write(0, bytes(zeroed))
+        torn = Site(disk=site.simulated_disk.copy())
+        torn.open()
+        assert bodies(torn.store, queue_id=1) == []
+        assert torn.append("c", queue_id=1)[0].queue_offset == 0
+
+
 def _aged_site() -> Site:
     """Three segments, each an hour apart, all durable and in the checkpoint."""
     site = Site()
@@ -287,6 +310,17 @@ def test_an_old_checkpoint_only_makes_recovery_begin_earlier(hours: int) -> None
     site.reopen_after_power_loss()
     assert site.recovery.scanned_from == hours * 512
     assert len(bodies(site.store)) == 12
+
+
+def test_the_checkpoint_does_not_vouch_for_entries_that_were_not_synced() -> None:
+    site = _opened("first")
+    for hour in range(3):
+        site.append(*(f"h{hour}m{number}" for number in range(4)), queue_id=1 + (hour > 0))
+        now(site.store.flush_log())
+        site.clock.advance_ms(3_600_000)
+    now(site.store.write_checkpoint())
+    site.reopen_after_power_loss()
+    assert bodies(site.store, queue_id=1) == [f"h0m{number}" for number in range(4)]
 
 
 @pytest.mark.parametrize("left", [None, b"", b"\xff" * 10])
