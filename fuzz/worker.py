@@ -91,6 +91,7 @@ class Session:
         if failure is not None and failure.signature not in self._seen:
             self._seen.add(failure.signature)
             self._report(data, failure)
+            self.tell(features, inputs)
         if time.monotonic() >= self._progress_at:
             self.tell(features, inputs)
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from fuzz.target import Target
 
-NAMES: Final = ("canary",)
+NAMES: Final = ("canary", "remoting_decode")
 """Every target, in the order of `mqproof fuzz list`."""
 
 

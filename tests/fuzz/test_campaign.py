@@ -52,7 +52,8 @@ def test_two_workers_find_the_canary_and_save_it_once(tmp_path: Path) -> None:
     assert list(outcome.found) == ["CanaryAlive"]
     (path,) = (tmp_path / "findings").iterdir()
     assert load(path).input == b"\x07\x00\x00\x00\x04gas!"
-    assert len(list((tmp_path / "corpus" / "canary").iterdir())) >= outcome.inputs > 5
+    assert len(list((tmp_path / "corpus" / "canary").iterdir())) > 5
+    assert outcome.executions > 1000
     results = {result.name: result for result in verdict.results(campaign, outcome)}
     assert results["CanaryAlive"].verdict is Verdict.VIOLATED
     assert results["CanaryAlive"].replay == f"mqproof fuzz replay {path}"
@@ -96,7 +97,7 @@ def test_a_replay_that_finds_nothing_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("run", "nothing"), "no fuzz target 'nothing', expected one of canary"),
+        (("run", "nothing"), "no fuzz target 'nothing', expected one of canary, "),
         (("run", "canary", "--engine", "magic"), "--engine magic: expected auto, python or atheris"),
         (("run", "canary", "--workers", "0"), "--workers"),
         (("replay", "/nonexistent/file.json"), "/nonexistent/file.json: No such file or directory"),

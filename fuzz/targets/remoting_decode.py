@@ -1,0 +1,157 @@
+"""FrameOrRefusal, ChunkingIrrelevant, RoundTrip, BoundedAllocation: whatever bytes a peer sends, the decoder
+gives a command, waits for more, or refuses with FrameError; how the bytes were cut on the way does not
+matter; a decoded command survives being encoded and decoded again; and nobody can make the decoder allocate
+what they merely announce.
+
+An input is what one peer sends on one connection: any number of frames, the last perhaps unfinished.
+"""
+
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import msgspec
+
+from fuzz.target import Finding
+from impl.remoting import command, frame
+from impl.remoting.command import Command, Serialization
+from impl.remoting.frame import LENGTH_BYTES, FrameError
+
+FRAME_BYTES_MAX: Final = 1 << 20
+"""A limit that inputs announce easily, and that is much more than they may make us allocate."""
+
+ALLOCATED_BYTES_MAX: Final = 64 << 10
+ALLOCATED_PER_BYTE_MAX: Final = 256
+"""A header of many short fields becomes a dictionary of many strings; no more than that is fine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the decoder made of a stream."""
+
+    commands: tuple[Command, ...]
+    refusal: str
+    """Message of the FrameError that ended it, or empty."""
+    left: bytes
+    """What still waits for more."""
+
+
+class RemotingDecode:
+    name: ClassVar = "remoting_decode"
+    invariants: ClassVar = {
+        "FrameOrRefusal": "a frame is taken off exactly when it is whole, and refused exactly when too long",
+        "ChunkingIrrelevant": "a stream decodes alike in one piece and byte by byte",
+        "RoundTrip": "a decoded command is the same after being encoded and decoded again",
+        "BoundedAllocation": "decoding allocates in proportion to what arrived, not to what was announced",
+    }
+    watched: ClassVar = ("impl.remoting.frame", "impl.remoting.command")
+    input_bytes_max: ClassVar = 512
+
+    def __init__(self) -> None:
+        self.checked: Counter[str] = Counter()
+
+    def seeds(self) -> Iterable[bytes]:
+        fields = {"topic": "T", "queueId": "3", "b": "long \u6d88\u606f"}
+        for serialization in Serialization:
+            one = Command(310, 7, 0, fields, b"body", serialization=serialization)
+            two = Command(0, 7, 1, {}, b"", "a remark", serialization=serialization)
+            oneway = Command(34, 8, 2, language="JAVA", serialization=serialization)
+            yield command.encode(one)
+            yield command.encode(two) + command.encode(oneway)
+        header = b'{"code":11,"flag":0,"opaque":1,"extFields":{"a":1,"b":true,"c":null,"d":1.5},"x":[]}'
+        yield frame.write_frame(len(header).to_bytes(4, "big"), header)
+
+    def run(self, data: bytes) -> None:
+        tracemalloc.start()
+        try:
+            whole = read(data)
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        self._judge_allocation(len(data), peak_bytes)
+        self._judge_frames(data)
+        self._judge_chunking(data, whole)
+        for each in whole.commands:
+            self._judge_round_trip(each)
+
+    def _judge_allocation(self, size: int, peak_bytes: int) -> None:
+        self.checked["BoundedAllocation"] += 1
+        limit = ALLOCATED_BYTES_MAX + ALLOCATED_PER_BYTE_MAX * size
+        if peak_bytes > limit:
+            message = f"{size} bytes made the decoder allocate {peak_bytes}, at most {limit} expected"
+            raise Finding("BoundedAllocation", message)
+
+    def _judge_frames(self, data: bytes) -> None:
+        """The first bytes against the rule of framing, stated here once more."""
+        self.checked["FrameOrRefusal"] += 1
+        announced = LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "big")
+        if len(data) < LENGTH_BYTES:
+            expected = "more"
+        elif announced > FRAME_BYTES_MAX:
+            expected = "refused"
+        else:
+            expected = "whole" if len(data) >= announced else "more"
+        buffer = bytearray(data)
+        try:
+            taken = frame.read_frame(buffer, FRAME_BYTES_MAX)
+            got = "more" if taken is None else "whole"
+        except FrameError:
+            taken, got = None, "refused"
+        if got != expected:
+            message = f"{got} where {announced} bytes are announced, {expected} expected"
+            raise Finding("FrameOrRefusal", message)
+        if got == "whole":
+            right = taken == data[LENGTH_BYTES:announced] and buffer == data[announced:]
+        else:
+            right = buffer == data
+        if not right:
+            raise Finding("FrameOrRefusal", f"{got}, but the buffer does not hold what is left")
+
+    def _judge_chunking(self, data: bytes, whole: Reading) -> None:
+        self.checked["ChunkingIrrelevant"] += len(data) > 1
+        single = read_bytewise(data)
+        if single != whole:
+            raise Finding("ChunkingIrrelevant", f"in one piece {whole}, byte by byte {single}")
+
+    def _judge_round_trip(self, first: Command) -> None:
+        self.checked["RoundTrip"] += 1
+        again = command.decode(command.encode(first)[LENGTH_BYTES:])
+        if first.serialization is Serialization.BINARY and first.language is None:
+            # The binary header has no way to say that the language is unknown but "OTHER".
+            first = msgspec.structs.replace(first, language="OTHER")
+        if again != first:
+            raise Finding("RoundTrip", f"{first} became {again}")
+
+
+def read(data: bytes) -> Reading:
+    """Decode a stream that arrives in one piece."""
+    buffer = bytearray(data)
+    commands: list[Command] = []
+    refusal = _drain(buffer, commands)
+    return Reading(tuple(commands), refusal, bytes(buffer))
+
+
+def read_bytewise(data: bytes) -> Reading:
+    """Decode a stream whose bytes arrive one at a time."""
+    buffer = bytearray()
+    commands: list[Command] = []
+    for at in range(len(data)):
+        buffer += data[at : at + 1]
+        if refusal := _drain(buffer, commands):
+            return Reading(tuple(commands), refusal, bytes(buffer) + data[at + 1 :])
+    return Reading(tuple(commands), "", bytes(buffer))
+
+
+def _drain(buffer: bytearray, commands: list[Command]) -> str:
+    """Take all whole frames off the buffer; returns the refusal that ended it, or nothing."""
+    try:
+        while (taken := frame.read_frame(buffer, FRAME_BYTES_MAX)) is not None:
+            commands.append(command.decode(taken))
+    except FrameError as error:
+        return str(error)
+    return ""
+
+
+TARGET = RemotingDecode
