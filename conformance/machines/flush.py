@@ -1,0 +1,146 @@
+"""Sends, pulls, commits and crashes in any order (spec/tla/Flush.tla), drawn and shrunk by Hypothesis.
+
+A rule is one step of a session; which rules there are depends on what the target can do. The judge is called
+at the end of every example.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from conformance.history import SYSTEM_CRASHES, End
+from conformance.session import Session
+from conformance.target import Capability, Setup, Target
+from reference import flush
+
+ABANDONED_MAX: Final = 2
+"""In one life of the broker: each multiplies the states that the oracle has to keep."""
+QUEUES_MAX: Final = 2
+BODY_BYTES_MAX: Final = 600
+
+_seeds = st.integers(0, 2**16 - 1)
+_queues = st.integers(0, QUEUES_MAX - 1)
+_sizes = st.integers(1, BODY_BYTES_MAX)
+_counts = st.integers(1, 4)
+_bursts = st.lists(st.tuples(_queues, _sizes), min_size=1, max_size=4)
+
+_ENDS: Final = {
+    Capability.KILL: End.KILL,
+    Capability.POWER_LOSS: End.POWER_LOSS,
+    Capability.OS_CRASH: End.OS_CRASH,
+    Capability.CLEAN_RESTART: End.SHUTDOWN,
+}
+
+
+def _ends(machine: "FlushMachine") -> list[End]:
+    """How this broker's life can end now.
+
+    Not by a kill after a failed fsync: the page cache then holds what no disk ever will, until a reboot.
+    """
+    ends = [end for capability, end in _ENDS.items() if capability in machine.target.capabilities]
+    return [end for end in ends if end in SYSTEM_CRASHES] if machine.session.syncs_fail else ends
+
+
+def _second_ends(machine: "FlushMachine") -> list[End | None]:
+    """What may happen to a broker that is down already."""
+    return [None, *(end for end in _ends(machine) if end in SYSTEM_CRASHES)]
+
+
+def _can(capability: Capability) -> Callable[["FlushMachine"], bool]:
+    return lambda machine: capability in machine.target.capabilities
+
+
+class FlushMachine(RuleBasedStateMachine):
+    """One example: one fresh broker and its client.
+
+    Few rules, because all are drawn alike and some examples go without some: whatever has a variant takes it as
+    an argument. `judge` gets the session at the end of an example that nothing interrupted, and raises if it is
+    displeased.
+    """
+
+    session: Session
+
+    def __init__(self, target: Target, judge: Callable[[Session], None]) -> None:
+        super().__init__()
+        self.target = target
+        self._judge = judge
+
+    @initialize(
+        mode=st.sampled_from((flush.SYNC_FLUSH, flush.ASYNC_FLUSH)),
+        queues=st.integers(1, QUEUES_MAX),
+        seed=_seeds,
+    )
+    def open(self, mode: str, queues: int, seed: int) -> None:
+        self.session = Session(self.target, Setup(mode, queues, seed))
+
+    @rule(queue=_queues, size=_sizes)
+    def send(self, queue: int, size: int) -> None:
+        self.session.send(self._queue(queue), size)
+
+    @rule(burst=_bursts)
+    def send_some(self, burst: list[tuple[int, int]]) -> None:
+        for queue, size in burst:
+            self.session.send(self._queue(queue), size)
+
+    @precondition(_can(Capability.ABANDON))
+    @precondition(lambda machine: machine.session.abandoned < ABANDONED_MAX)
+    @rule(queue=_queues, size=_sizes)
+    def abandon(self, queue: int, size: int) -> None:
+        self.session.abandon(self._queue(queue), size)
+
+    @rule(queue=_queues, count=_counts)
+    def pull(self, queue: int, count: int) -> None:
+        self.session.pull(self._queue(queue), count)
+
+    @precondition(_can(Capability.COMMIT_OFFSET))
+    @rule(queue=_queues, count=_counts)
+    def pull_and_commit(self, queue: int, count: int) -> None:
+        """A consumer does not commit less than it knows to be committed."""
+        queue = self._queue(queue)
+        self.session.pull(queue, count)
+        if self.session.positions[queue] > self.session.committed[queue]:
+            self.session.commit(queue)
+
+    @rule(queue=_queues, back=st.integers(0, 4), count=_counts)
+    def look(self, queue: int, back: int, count: int) -> None:
+        queue = self._queue(queue)
+        self.session.bounds(queue)
+        self.session.look(queue, max(0, self.session.positions[queue] - back), count)
+        if Capability.COMMIT_OFFSET in self.target.capabilities:
+            self.session.query(queue)
+
+    @precondition(_can(Capability.SYNC_FAILURE))
+    @precondition(lambda machine: not machine.session.syncs_fail)
+    @rule()
+    def fail_syncs(self) -> None:
+        self.session.fail_syncs()
+
+    @precondition(lambda machine: bool(_ends(machine)))
+    @rule(
+        how=st.runner().flatmap(lambda machine: st.sampled_from(_ends(machine))),
+        seed=_seeds,
+        then=st.runner().flatmap(lambda machine: st.sampled_from(_second_ends(machine))),
+    )
+    def end(self, how: End, seed: int, then: End | None) -> None:
+        """The broker's life ends, the system perhaps a moment later, and both come back."""
+        self.session.end(how, seed)
+        if then:
+            self.session.end(then, seed)
+        self.session.restart()
+
+    def teardown(self) -> None:
+        """Look at everything once more, free the target, and judge."""
+        whole = sys.exc_info()[0] is None and hasattr(self, "session")
+        try:
+            if whole:
+                self.session.drain()
+        finally:
+            self.target.close()
+        if whole:
+            self._judge(self.session)
+
+    def _queue(self, number: int) -> int:
+        return number % self.session.setup.queues
