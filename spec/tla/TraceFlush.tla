@@ -7,9 +7,7 @@
 (* settled front of the log (durable, dispatched, answered) is left out.   *)
 (* The consumer is not part of these traces.                               *)
 (***************************************************************************)
-EXTENDS Flush
-
-CONSTANT Traces
+EXTENDS Flush, Integers, TraceData
 
 VARIABLES t, l \* which trace, and which event of it is next
 

@@ -2,13 +2,14 @@ r"""Asks TLC whether recorded traces are behaviours of a specification: many tra
 
 The trace module is written by hand beside the specification. It must have
 
-    CONSTANT Traces               \* set by this module: << <<record, record, ...>>, ... >>
+    EXTENDS TraceData             \* written by this module: Traces == << <<record, record, ...>>, ... >>
     VARIABLES t, l                \* which trace; the next event in it, from 1
     TraceInit == Init /\ t \in DOMAIN Traces /\ l = 1
     TraceNext == ...              \* each step explains Traces[t][l], l' = l + 1, UNCHANGED t
     TraceView == <<vars, t, l>>
 
-A step that explains no event (hidden in the trace) leaves l as it is. A trace is accepted when some behaviour
+Traces is a definition and no constant, because TLC 2.15 evaluates what a constant is replaced by again each
+time that it is looked at. A step that explains no event (hidden in the trace) leaves l as it is. A trace is accepted when some behaviour
 explains all of its events.
 """
 
@@ -86,7 +87,7 @@ def check_traces(
             wrapper,
             _config(config_text),
             libraries,
-            {wrapper: _source(module, wrapper, batch)},
+            {wrapper: _source(module, wrapper), "TraceData": _data(batch)},
             user_file=user_file,
             seconds_max=seconds_max,
             heap_mib=heap_mib,
@@ -100,13 +101,16 @@ def check_traces(
     return TraceOutcome(verdicts[:-1], outcome.distinct, outcome.seconds)
 
 
-def _source(module: str, wrapper: str, batch: Sequence[Sequence[Event]]) -> str:
+def _data(batch: Sequence[Sequence[Event]]) -> str:
     rows = ",\n".join("<<" + ",\n  ".join(map(values.show, trace)) + ">>" for trace in batch)
+    return f"---- MODULE TraceData ----\nEXTENDS Integers\nTraces == <<\n{rows}\n>>\n====\n"
+
+
+def _source(module: str, wrapper: str) -> str:
     # Each trace has a register with the furthest l seen, so that only progress is printed. One worker runs.
     lines = [
         f"---- MODULE {wrapper} ----",
         f"EXTENDS {module}, TLC",
-        f"TheTraces == <<\n{rows}\n>>",
         "ASSUME \\A i \\in DOMAIN Traces : TLCSet(i, 0)",
         f"{_PROGRESS} == l > TLCGet(t) => TLCSet(t, l) /\\ PrintT(<<t, l>>)",
         "====",
@@ -116,8 +120,7 @@ def _source(module: str, wrapper: str, batch: Sequence[Sequence[Event]]) -> str:
 
 def _config(config_text: str) -> str:
     asked = config.parse(config_text).behaviour("TraceInit", "TraceNext")
-    asked = asked.with_section("CONSTANT", "Traces <- TheTraces").with_section("VIEW", "TraceView")
-    return asked.asking(_PROGRESS, "INVARIANT").text()
+    return asked.with_section("VIEW", "TraceView").asking(_PROGRESS, "INVARIANT").text()
 
 
 def _explained(user_file: Path, traces: int) -> list[int]:

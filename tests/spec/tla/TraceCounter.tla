@@ -1,8 +1,7 @@
 ---------------------------- MODULE TraceCounter ----------------------------
 (* Is a trace of takes and adds a behaviour of Counter? Drop leaves no event. *)
-EXTENDS Counter
+EXTENDS Counter, TraceData
 
-CONSTANT Traces
 VARIABLES t, l
 
 event == Traces[t][l]
