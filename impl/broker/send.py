@@ -14,7 +14,7 @@ from impl.remoting.channel import Channel, Reply
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import SendRequest, SendRequestV2, SendResponse
+from impl.remoting.headers import SendRequest, SendResponse
 from impl.store.results import STORED, PutResult, PutStatus
 from spec.events import Kind
 
@@ -52,8 +52,9 @@ async def send_message(services: Services, request: Command, channel: Channel) -
 
 def read_header(request: Command) -> SendRequest:
     """The header under its long or its one-letter names. Raises HeaderError."""
-    is_long = request.code == RequestCode.SEND_MESSAGE
-    return headers.read(SendRequest if is_long else SendRequestV2, request.fields)
+    if request.code == RequestCode.SEND_MESSAGE:
+        return headers.read(SendRequest, request.fields)
+    return headers.read_send_v2(request.fields)
 
 
 async def _topic(services: Services, header: SendRequest) -> TopicConfig:

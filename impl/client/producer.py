@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from impl.client.model import STORED_STATUSES, MessageQueue, Outcome, Refused, Sent, Unknown
-from impl.client.routes import publish_queues
+from impl.client.model import STORED_STATUSES, MessageQueue, NoRouteError, Outcome, Refused, Sent, Unknown
+from impl.client.routes import publish_queues, require
 from impl.client.session import Session
 from impl.event_log import EventLog
 from impl.message import KEYS, UNIQUE_KEY, Message, UniqueKeys, encode_properties
@@ -14,7 +14,7 @@ from impl.remoting.bodies import QueueData, TopicRoute
 from impl.remoting.channel import ConnectError, RemotingError
 from impl.remoting.codes import RequestCode, ResponseCode, is_retriable, response_name
 from impl.remoting.command import Command, new_request
-from impl.remoting.headers import HeaderError, SendRequestV2, SendResponse
+from impl.remoting.headers import HeaderError, SendRequest, SendResponse
 from impl.runtime.clock import now_ms
 from spec.events import Kind
 
@@ -68,10 +68,12 @@ class Producer:
         attempts = 1 if queue is not None else 1 + self._config.retries
         doubt: Unknown | None = None
         last_broker: str | None = None
-        outcome: Outcome = Refused(_key(message), "NO_ROUTE", f"no route to topic {message.topic}", 0)
+        outcome: Outcome
         for attempt in range(1, attempts + 1):
-            target = queue or await self._choose(message.topic, last_broker)
-            if target is None:
+            try:
+                target = await self._choose(message.topic, last_broker, queue)
+            except (RemotingError, NoRouteError) as error:
+                outcome = Refused(_key(message), "NO_ROUTE", str(error), attempt - 1)
                 break
             last_broker = target.broker_name
             ended = await self._attempt(message, target, attempt, deadline_s)
@@ -89,13 +91,13 @@ class Producer:
         """Send without waiting for any answer; returns the message id.
 
         Raises:
-            ValueError: as `send`. RemotingError: there is no route or no connection, nothing was sent.
+            ValueError: as `send`. NoRouteError, RemotingError: nothing was sent.
         """
         message = self._prepared(message)
-        queue = await self._choose(message.topic, None)
-        address = self._session.routes.address(message.topic, queue.broker_name) if queue else None
-        if queue is None or address is None:
-            raise ConnectError(f"no route to topic {message.topic}")
+        queue = await self._choose(message.topic, None, None)
+        address = self._session.routes.address(message.topic, queue.broker_name)
+        if address is None:
+            raise NoRouteError(f"broker {queue.broker_name} has no master")
         self._emit(Kind.SEND, message, queue, attempt=1)
         request = self._request(message, queue, oneway=True)
         await self._session.remoting.send_oneway(address, request)
@@ -114,14 +116,13 @@ class Producer:
         born_ms = message.born_timestamp_ms or now_ms(self._session.runtime.clock)
         return replace(message, properties=properties, born_timestamp_ms=born_ms)
 
-    async def _choose(self, topic: str, last_broker: str | None) -> MessageQueue | None:
-        """The next queue in turn, of another broker than the last one if there is another."""
-        try:
-            queues = await self._writable_queues(topic)
-        except RemotingError:
-            return None
+    async def _choose(self, topic: str, last_broker: str | None, asked: MessageQueue | None) -> MessageQueue:
+        """The queue asked for; else the next in turn, of another broker than the last if there is another."""
+        queues = await self._writable_queues(topic)
+        if asked is not None:
+            return asked
         if not queues:
-            return None
+            raise NoRouteError(f"topic {topic} has no writable queue")
         self._turn += 1
         others = [queue for queue in queues if queue.broker_name != last_broker] if last_broker else queues
         candidates = others or queues
@@ -132,8 +133,7 @@ class Producer:
         if route is None:
             template = await self._session.routes.get(self._config.default_topic)
             route = template and self._as_if_created(template)
-        if route is None:
-            return ()
+        route = require(topic, route)
         known = self._queues.get(topic)
         if known is None or known[0] is not route:
             known = self._queues[topic] = (route, publish_queues(topic, route))
@@ -198,7 +198,7 @@ class Producer:
         return _Attempt(Refused(key, name, remark, attempt), may_retry)
 
     def _request(self, message: Message, queue: MessageQueue, *, oneway: bool = False) -> Command:
-        header = SendRequestV2(
+        header = SendRequest(
             producer_group=self._config.group,
             topic=message.topic,
             default_topic=self._config.default_topic,
@@ -212,7 +212,8 @@ class Producer:
             unit_mode=False,
             batch=False,
         )
-        return new_request(RequestCode.SEND_MESSAGE_V2, headers.write(header), message.body, oneway=oneway)
+        fields = headers.write_send_v2(header)
+        return new_request(RequestCode.SEND_MESSAGE_V2, fields, message.body, oneway=oneway)
 
     def _emit(
         self,

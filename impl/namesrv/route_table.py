@@ -122,6 +122,10 @@ class RouteTable:
             clusters.setdefault(broker.cluster, []).append(broker.broker_name)
         return ClusterInfo(broker_addr_table=dict(self._brokers), cluster_addr_table=clusters)
 
+    def living(self) -> list[LiveBroker]:
+        """Every broker that is known."""
+        return list(self._live.values())
+
     def topics(self) -> list[str]:
         """Every topic that has queues."""
         return list(self._queues)

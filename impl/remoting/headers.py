@@ -4,7 +4,7 @@
 Members that a newer peer adds are ignored. See docs/protocol.md, "Operation headers".
 """
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
@@ -73,25 +73,34 @@ class SendRequest(Header):
     batch: bool | None = None
 
 
-class SendRequestV2(
-    SendRequest,
-    rename={
-        "producer_group": "a",
-        "topic": "b",
-        "default_topic": "c",
-        "default_topic_queue_nums": "d",
-        "queue_id": "e",
-        "sys_flag": "f",
-        "born_timestamp": "g",
-        "flag": "h",
-        "properties": "i",
-        "reconsume_times": "j",
-        "unit_mode": "k",
-        "max_reconsume_times": "l",
-        "batch": "m",
-    },
-):
-    """SEND_MESSAGE_V2: the same members under one-letter names."""
+_LETTERS: Final = {
+    "producerGroup": "a",
+    "topic": "b",
+    "defaultTopic": "c",
+    "defaultTopicQueueNums": "d",
+    "queueId": "e",
+    "sysFlag": "f",
+    "bornTimestamp": "g",
+    "flag": "h",
+    "properties": "i",
+    "reconsumeTimes": "j",
+    "unitMode": "k",
+    "maxReconsumeTimes": "l",
+    "batch": "m",
+}
+"""SEND_MESSAGE_V2: the same members under one-letter names."""
+
+_NAMES: Final = {letter: name for name, letter in _LETTERS.items()}
+
+
+def read_send_v2(fields: dict[str, str]) -> SendRequest:
+    """The header of SEND_MESSAGE_V2. Raises HeaderError, naming the field in full."""
+    return read(SendRequest, {_NAMES[key]: value for key, value in fields.items() if key in _NAMES})
+
+
+def write_send_v2(header: SendRequest) -> dict[str, str]:
+    """The header of SEND_MESSAGE_V2."""
+    return {_LETTERS[name]: value for name, value in write(header).items()}
 
 
 class SendResponse(Header):

@@ -35,7 +35,7 @@ def read(kind: type[_T], body: bytes) -> _T:
         pass
     try:
         return msgspec.json.decode(quote_keys(body.decode()), type=kind, strict=False)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BodyError) as error:
         raise BodyError(f"{kind.__name__}: {error}") from None
 
 

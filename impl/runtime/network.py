@@ -292,7 +292,8 @@ class _SimulatedConnection:
         if self._open:
             self._open = False
             self._network.forget(self)
-            _later(0.0, self.receiver.closed)
+            # Looked up later: a connection may be refused while its receiver is being made.
+            _later(0.0, lambda: self.receiver.closed())
             # A silenced peer does not learn of the end either.
             if not self._network.is_silent(self):
                 _later(delay_s, self.peer.end)

@@ -1,0 +1,71 @@
+"""A broker's properties file: what is understood, and how mistakes are told."""
+
+import pytest
+
+from impl.broker.config import BrokerConfig, read, with_changes
+from impl.properties import ConfigError
+from impl.runtime.network import Address
+from impl.store.config import FlushMode
+
+
+def test_the_known_keys_become_fields() -> None:
+    config, unknown = read(
+        """
+        # a comment
+        brokerName = b-1
+        brokerClusterName: C
+        listenPort=0
+        namesrvAddr=10.0.0.1:9876;10.0.0.2:9876
+        flushDiskType=SYNC_FLUSH
+        mappedFileSizeConsumeQueue=101
+        autoCreateTopicEnable=FALSE
+        storePathRootDir=/data/\\
+          store
+        """,
+        "broker.conf",
+    )
+    assert unknown == ()
+    assert (config.name, config.cluster, config.port) == ("b-1", "C", 0)
+    assert config.name_servers == (Address("10.0.0.1", 9876), Address("10.0.0.2", 9876))
+    assert config.store.flush_mode is FlushMode.SYNC_FLUSH
+    assert config.store.consume_queue_segment_bytes == 120  # rounded up to whole units
+    assert not config.auto_create_topics
+    assert config.store_directory == "/data/store"
+
+
+def test_keys_that_we_do_not_know_are_reported_and_change_nothing() -> None:
+    config, unknown = read("deleteWhen=04\nfileReservedTime=48\n", "f")
+    assert config == BrokerConfig()
+    assert unknown == ("deleteWhen", "fileReservedTime")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\nbrokerName", "f:2: 'brokerName' has no '=', KEY=VALUE expected"),
+        ("listenPort=x", "f:1: listenPort is 'x', a whole number from 0 to 65535 expected"),
+        ("listenPort=70000", "f:1: listenPort is '70000', a whole number from 0 to 65535 expected"),
+        ("#\nflushDiskType=ASYNC", "f:2: flushDiskType is 'ASYNC', SYNC_FLUSH or ASYNC_FLUSH expected"),
+        ("autoCreateTopicEnable=yes", "f:1: autoCreateTopicEnable is 'yes', true or false expected"),
+        ("namesrvAddr=host", "f:1: namesrvAddr is 'host', HOST:PORT, several separated by ';', expected"),
+        ("brokerIP1=here", "f:1: brokerIP1 is 'here', a numeric IP address expected"),
+        ("brokerName=", "f:1: brokerName is '', some text expected"),
+        ("registerNameServerPeriod=1", "f:1: registerNameServerPeriod is '1', a whole number from 10000"),
+    ],
+)
+def test_a_mistake_is_one_line_with_file_line_and_key(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(text, "f")
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_changes_reach_the_broker_and_its_store_and_none_changes_nothing() -> None:
+    config = with_changes(BrokerConfig(), {"name": "x", "flush_mode": FlushMode.SYNC_FLUSH, "port": None})
+    assert (config.name, config.store.flush_mode, config.port) == ("x", FlushMode.SYNC_FLUSH, 10911)
+
+
+def test_listening_everywhere_needs_an_address_to_tell_clients() -> None:
+    with pytest.raises(ConfigError, match="brokerIP1"):
+        with_changes(BrokerConfig(), {"host": "0.0.0.0"})
+    with_changes(BrokerConfig(), {"host": "0.0.0.0", "advertised_host": "10.0.0.1"})

@@ -1,0 +1,67 @@
+"""Consumer offsets in memory and in consumerOffset.json. Source: docs/protocol.md, "Consumer offsets"."""
+
+from contextlib import closing
+
+import pytest
+
+from impl.broker.offsets import OffsetTable
+from impl.runtime.disk import read_whole
+from impl.runtime.network import SimulatedNetwork
+from impl.runtime.runtime import simulated
+from impl.runtime.simulated_disk import SimulatedDisk
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from impl.store.errors import StoreError
+
+PATH = "/store/config/consumerOffset.json"
+
+
+def table(loop: SimulatedLoop, disk: SimulatedDisk) -> OffsetTable:
+    offsets = OffsetTable(PATH, simulated(loop, SimulatedNetwork(), disk=disk))
+    offsets.load()
+    return offsets
+
+
+def test_the_last_commit_counts_even_when_it_is_smaller() -> None:
+    with closing(SimulatedLoop()) as loop:
+        offsets = table(loop, SimulatedDisk())
+    assert offsets.query("G", "T", 0) is None
+    offsets.commit("G", "T", 0, 7)
+    offsets.commit("G", "T", 0, 3)
+    assert offsets.query("G", "T", 0) == 3
+    assert offsets.query("G", "T", 1) is None
+    assert offsets.query("H", "T", 0) is None
+
+
+def test_persisted_offsets_are_found_again_after_power_loss_and_have_rocketmqs_shape() -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+
+    async def main() -> None:
+        offsets = table(loop, disk)
+        offsets.commit("G", "T", 0, 7)
+        offsets.commit("G", "T", 1, 2)
+        await offsets.persist()
+        offsets.commit("G", "T", 0, 9)
+        disk.lose_power()
+        again = table(loop, disk)
+        assert (again.query("G", "T", 0), again.query("G", "T", 1)) == (7, 2)
+        assert read_whole(disk, PATH) == b'{"offsetTable":{"T@G":{0:7,1:2}}}'
+
+    run_simulated(main(), loop)
+
+
+def test_nothing_new_is_not_written_again() -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+
+    async def main() -> None:
+        offsets = table(loop, disk)
+        await offsets.persist()
+        assert not disk.exists(PATH)
+
+    run_simulated(main(), loop)
+
+
+def test_a_file_that_is_no_offset_table_is_refused_by_name() -> None:
+    disk = SimulatedDisk()
+    disk.create(PATH, 2).write(0, b"[]")
+    with closing(SimulatedLoop()) as loop, pytest.raises(StoreError, match=r"consumerOffset\.json"):
+        table(loop, disk)

@@ -1,0 +1,76 @@
+"""Both forms of a registration's body. Source: docs/protocol.md, "Name server"."""
+
+import zlib
+
+import pytest
+
+from impl.namesrv.registration import read_topics
+from impl.remoting.headers import RegisterBrokerRequest
+from impl.remoting.java_json import BodyError
+
+JSON = (
+    b'{"filterServerList":[],"topicConfigSerializeWrapper":{"dataVersion":{"counter":3,"timestamp":5},'
+    b'"topicConfigTable":{"T":{"order":false,"perm":6,"readQueueNums":4,"topicFilterType":"SINGLE_TAG",'
+    b'"topicName":"T","topicSysFlag":0,"writeQueueNums":4}}}}'
+)
+
+
+def header(*, compressed: bool = False, crc: int = 0) -> RegisterBrokerRequest:
+    return RegisterBrokerRequest("b", "1.2.3.4:5", "C", "1.2.3.4:6", 0, compressed, crc)
+
+
+def piece(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
+
+
+def compressed(*lines: bytes, count: int | None = None) -> bytes:
+    number = len(lines) if count is None else count
+    text = piece(b'{"counter":3,"timestamp":5}') + number.to_bytes(4, "big") + b"".join(map(piece, lines))
+    return zlib.compress(text + piece(b"[]"))
+
+
+def test_json_is_read() -> None:
+    found = read_topics(header(), JSON)
+    assert found is not None
+    assert (found.data_version.counter, found.topic_config_table["T"].read_queue_nums) == (3, 4)
+
+
+@pytest.mark.parametrize("line", [b"T 4 8 6 SINGLE_TAG", b"T 4 8 6 SINGLE_TAG {}"])
+def test_the_compressed_form_is_read_with_and_without_attributes(line: bytes) -> None:
+    found = read_topics(header(compressed=True), compressed(line))
+    assert found is not None
+    topic = found.topic_config_table["T"]
+    assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (4, 8, 6)
+
+
+def test_no_body_is_no_topics() -> None:
+    assert read_topics(header(), b"") is None
+
+
+def test_the_checksum_is_checked_when_there_is_one() -> None:
+    good = zlib.crc32(JSON) & 0x7FFF_FFFF
+    assert read_topics(header(crc=good), JSON) is not None
+    with pytest.raises(BodyError, match="bodyCrc32"):
+        read_topics(header(crc=good ^ 1), JSON)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"not zlib", "does not inflate"),
+        (zlib.compress(b"\x00\x00"), "ends at 2"),
+        (zlib.compress(b"\x7f\xff\xff\xff{}"), "a piece of"),
+        (compressed(b"T 4"), "is not a topic"),
+        (compressed(b"T x y z SINGLE_TAG"), "is not a topic"),
+        (compressed(count=2_000_000), "2000000 topics"),
+        (compressed(count=1), "is not a topic"),
+    ],
+)
+def test_a_broken_compressed_body_is_refused(body: bytes, reason: str) -> None:
+    with pytest.raises(BodyError, match=reason):
+        read_topics(header(compressed=True), body)
+
+
+def test_a_small_body_that_inflates_without_end_is_refused() -> None:
+    with pytest.raises(BodyError, match="inflates to more than"):
+        read_topics(header(compressed=True), zlib.compress(bytes(70 << 20)))

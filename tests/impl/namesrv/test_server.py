@@ -1,0 +1,170 @@
+"""The name server over a simulated network: what a client and a broker see, and the events it writes."""
+
+import asyncio
+
+from impl.event_log import EventLog
+from impl.namesrv.server import NameServer, NameServerConfig
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import (
+    ClusterInfo,
+    DataVersion,
+    RegisterBrokerBody,
+    TopicConfig,
+    TopicConfigs,
+    TopicRoute,
+)
+from impl.remoting.client import RemotingClient
+from impl.remoting.codes import RequestCode
+from impl.remoting.command import Command, new_request
+from impl.remoting.headers import (
+    BrokerHeartbeatRequest,
+    RegisterBrokerRequest,
+    RouteRequest,
+    UnregisterBrokerRequest,
+)
+from impl.runtime.network import Address, SimulatedNetwork
+from impl.runtime.runtime import simulated
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from spec.events import Event, Kind
+
+BROKER = ("b-a", "10.0.0.1:10911", "C")
+
+
+class World:
+    """A name server with one client."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self.network = SimulatedNetwork()
+        runtime = simulated(loop, self.network)
+        self.events: list[Event] = []
+        events = EventLog(self.events.append, "namesrv", runtime.clock)
+        self.server = NameServer(NameServerConfig(port=0), runtime, events)
+        self.client = RemotingClient(self.network)
+        self.address = Address("", 0)
+
+    async def __aenter__(self) -> "World":
+        self.address = await self.server.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.client.close()
+        await self.server.stop()
+
+    async def ask(self, code: int, header: headers.Header | None = None, body: bytes = b"") -> Command:
+        fields = headers.write(header) if header else {}
+        return await self.client.invoke(self.address, new_request(code, fields, body), 3.0)
+
+    async def register(self) -> Command:
+        name, address, cluster = BROKER
+        header = RegisterBrokerRequest(name, address, cluster, "10.0.0.1:10912", 0)
+        body = RegisterBrokerBody(TopicConfigs(DataVersion(1), {"T": TopicConfig("T")}))
+        return await self.ask(RequestCode.REGISTER_BROKER, header, java_json.write(body))
+
+    async def route_code(self) -> int:
+        return (await self.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest("T"))).code
+
+    def kinds(self) -> list[Kind]:
+        return [event.kind for event in self.events]
+
+
+def test_a_registered_topic_is_routed_until_its_broker_leaves() -> None:
+    async def main(loop: SimulatedLoop) -> tuple[list[int], list[Kind]]:
+        async with World(loop) as world:
+            codes = [await world.route_code()]
+            await world.register()
+            codes.append(await world.route_code())
+            name, address, cluster = BROKER
+            await world.ask(RequestCode.UNREGISTER_BROKER, UnregisterBrokerRequest(name, address, cluster, 0))
+            codes.append(await world.route_code())
+            return codes, world.kinds()
+
+    loop = SimulatedLoop()
+    codes, kinds = run_simulated(main(loop), loop)
+    assert codes == [17, 0, 17]
+    assert kinds == [Kind.REGISTER, Kind.UNREGISTER]
+
+
+def test_a_route_comes_in_the_dialect_that_the_asking_version_reads() -> None:
+    async def main(loop: SimulatedLoop) -> tuple[bytes, bytes]:
+        async with World(loop) as world:
+            await world.register()
+            bodies = []
+            for version in (399, 401):
+                ask = Command(105, version, fields={"topic": "T"}, version=version)
+                bodies.append((await world.client.invoke(world.address, ask, 3.0)).body)
+            return bodies[0], bodies[1]
+
+    loop = SimulatedLoop()
+    old, new = run_simulated(main(loop), loop)
+    assert b'{0:"10.0.0.1:10911"}' in old
+    assert b'{"0":"10.0.0.1:10911"}' in new
+    assert java_json.read(TopicRoute, old) == java_json.read(TopicRoute, new)
+
+
+def test_a_broker_that_falls_silent_is_forgotten_and_heartbeats_prevent_that() -> None:
+    async def main(loop: SimulatedLoop) -> tuple[list[int], list[Kind]]:
+        async with World(loop) as world:
+            await world.register()
+            codes = []
+            for _ in range(5):
+                await asyncio.sleep(30)
+                name, address, cluster = BROKER
+                heartbeat = BrokerHeartbeatRequest(cluster, address, name)
+                await world.ask(RequestCode.BROKER_HEARTBEAT, heartbeat)
+            codes.append(await world.route_code())
+            # The connection is kept busy, so that silence and not the closed connection is what counts.
+            for _ in range(14):
+                await asyncio.sleep(10)
+                codes.append(await world.route_code())
+            return codes, world.kinds()
+
+    loop = SimulatedLoop()
+    codes, kinds = run_simulated(main(loop), loop)
+    assert codes[0] == 0
+    assert codes[10] == 0
+    assert codes[-1] == 17
+    assert kinds == [Kind.REGISTER, *[Kind.HEARTBEAT] * 5, Kind.EXPIRE]
+
+
+def test_a_closed_connection_removes_the_broker_at_once() -> None:
+    async def main(loop: SimulatedLoop) -> tuple[int, Event]:
+        async with World(loop) as world:
+            await world.register()
+            world.network.cut(world.address)
+            await asyncio.sleep(0.1)
+            return await world.route_code(), world.events[-1]
+
+    loop = SimulatedLoop()
+    code, event = run_simulated(main(loop), loop)
+    assert code == 17
+    assert (event.kind, event.attrs["reason"]) == (Kind.EXPIRE, "connection closed")
+
+
+def test_cluster_info_lists_the_brokers() -> None:
+    async def main(loop: SimulatedLoop) -> Command:
+        async with World(loop) as world:
+            await world.register()
+            return await world.ask(RequestCode.GET_BROKER_CLUSTER_INFO)
+
+    loop = SimulatedLoop()
+    info = java_json.read(ClusterInfo, run_simulated(main(loop), loop).body)
+    assert info.cluster_addr_table == {"C": ["b-a"]}
+    assert info.broker_addr_table["b-a"].broker_addrs == {0: "10.0.0.1:10911"}
+
+
+def test_a_request_with_missing_fields_or_a_broken_body_is_an_error_answer() -> None:
+    async def main(loop: SimulatedLoop) -> list[Command]:
+        async with World(loop) as world:
+            name, address, cluster = BROKER
+            header = RegisterBrokerRequest(name, address, cluster, "h:1", 0)
+            return [
+                await world.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC),
+                await world.ask(RequestCode.REGISTER_BROKER, header, b"{"),
+                await world.register(),
+            ]
+
+    loop = SimulatedLoop()
+    missing, broken, fine = run_simulated(main(loop), loop)
+    assert (missing.code, broken.code, fine.code) == (1, 1, 0)
+    assert "topic" in (missing.remark or "")
+    assert "RegisterBrokerBody" in (broken.remark or "")

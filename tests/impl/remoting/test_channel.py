@@ -1,0 +1,327 @@
+"""Channels over a simulated network: correlation, time-outs, one-way, bounds, and peers that misbehave."""
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
+
+import pytest
+
+from impl.remoting.channel import (
+    Channel,
+    ConnectError,
+    ConnectionLostError,
+    Limits,
+    Reply,
+    RequestTimeoutError,
+)
+from impl.remoting.client import RemotingClient
+from impl.remoting.command import Command, decode, encode, new_request
+from impl.remoting.dispatch import handler
+from impl.remoting.frame import read_frame
+from impl.remoting.server import IDLE_S, RemotingServer
+from impl.runtime.network import Address, Connection, SimulatedNetwork
+from impl.runtime.simulated_loop import run_simulated
+
+ECHO, SLOW, BROKEN, SILENT = 1, 2, 3, 4
+
+
+def _echo(request: Command, channel: Channel) -> Reply:
+    return request.answer(0, body=request.body)
+
+
+async def _slow(request: Command, channel: Channel) -> Reply:
+    await asyncio.sleep(float(request.body))
+    return request.answer(0, body=request.body)
+
+
+def _broken(request: Command, channel: Channel) -> Reply:
+    raise ZeroDivisionError("planted")
+
+
+async def _silent(request: Command, channel: Channel) -> Reply:
+    return None
+
+
+PROCESSORS = {ECHO: _echo, SLOW: _slow, BROKEN: _broken, SILENT: _silent}
+
+
+class World:
+    """A server of PROCESSORS and a client, on one simulated network."""
+
+    def __init__(self, limits: Limits | None = None, connections_max: int = 100) -> None:
+        self.network = SimulatedNetwork()
+        self.server = RemotingServer(
+            self.network, handler(PROCESSORS), limits=limits, connections_max=connections_max
+        )
+        self.client = RemotingClient(self.network)
+        self.address = Address("127.0.0.1", 0)
+
+    async def __aenter__(self) -> "World":
+        self.address = await self.server.start("127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.client.close()
+        await self.server.stop()
+
+    async def ask(self, code: int, body: bytes = b"", timeout_s: float = 3.0) -> Command:
+        return await self.client.invoke(self.address, new_request(code, body=body), timeout_s)
+
+    async def raw(self) -> "RawPeer":
+        peer = RawPeer()
+        await self.network.connect(self.address, peer.accept)
+        return peer
+
+
+class RawPeer:
+    """The other end of a connection, without any manners."""
+
+    connection: Connection
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+        self.is_closed = False
+
+    def accept(self, connection: Connection) -> "RawPeer":
+        self.connection = connection
+        return self
+
+    def received(self, data: bytes) -> None:
+        self.buffer += data
+
+    def write_paused(self) -> None: ...
+    def write_resumed(self) -> None: ...
+
+    def closed(self) -> None:
+        self.is_closed = True
+
+    def answers(self) -> list[Command]:
+        found = []
+        while (frame := read_frame(self.buffer)) is not None:
+            found.append(decode(frame))
+        return found
+
+
+def test_answers_find_their_requests_in_any_order() -> None:
+    async def main() -> list[bytes]:
+        async with World() as world:
+            bodies = [b"0.3", b"0.1", b"0.2"]
+            answers = await asyncio.gather(*(world.ask(SLOW, body) for body in bodies))
+            return [answer.body for answer in answers]
+
+    assert run_simulated(main()) == [b"0.3", b"0.1", b"0.2"]
+
+
+def test_an_answer_that_is_too_late_is_a_timeout_and_the_connection_lives_on() -> None:
+    async def main() -> bytes:
+        async with World() as world:
+            with pytest.raises(RequestTimeoutError, match="within 500 ms"):
+                await world.ask(SLOW, b"1", timeout_s=0.5)
+            await asyncio.sleep(1)
+            return (await world.ask(ECHO, b"still here")).body
+
+    assert run_simulated(main()) == b"still here"
+
+
+def test_a_lost_connection_fails_what_waits_and_the_next_request_opens_another() -> None:
+    async def main() -> bytes:
+        async with World() as world:
+            waiting = asyncio.create_task(world.ask(SLOW, b"1"))
+            await asyncio.sleep(0.1)
+            world.network.cut(world.address)
+            with pytest.raises(ConnectionLostError):
+                await waiting
+            return (await world.ask(ECHO, b"again")).body
+
+    assert run_simulated(main()) == b"again"
+
+
+def test_nobody_listening_is_a_connect_error_and_nothing_was_sent() -> None:
+    async def main() -> None:
+        client = RemotingClient(SimulatedNetwork())
+        with pytest.raises(ConnectError, match="nobody listens"):
+            await client.invoke(Address("127.0.0.1", 9), new_request(ECHO), 1.0)
+
+    run_simulated(main())
+
+
+def test_a_closed_client_sends_nothing() -> None:
+    async def main() -> None:
+        async with World() as world:
+            await world.client.close()
+            with pytest.raises(ConnectError, match="closed"):
+                await world.ask(ECHO)
+
+    run_simulated(main())
+
+
+def test_an_unknown_request_code_is_answered_as_not_supported() -> None:
+    async def main() -> Command:
+        async with World() as world:
+            return await world.ask(9999)
+
+    answer = run_simulated(main())
+    assert (answer.code, answer.remark) == (3, " request type 9999 not supported")
+
+
+def test_a_processor_that_fails_answers_an_error_and_the_server_lives_on() -> None:
+    async def main() -> tuple[Command, Command]:
+        async with World() as world:
+            return await world.ask(BROKEN), await world.ask(ECHO, b"x")
+
+    broken, echo = run_simulated(main())
+    assert (broken.code, broken.remark) == (1, "ZeroDivisionError: planted")
+    assert echo.body == b"x"
+
+
+def test_a_oneway_request_is_never_answered() -> None:
+    async def main() -> list[Command]:
+        async with World() as world:
+            peer = await world.raw()
+            for code in (ECHO, BROKEN, SLOW):
+                peer.connection.write(encode(new_request(code, body=b"0", oneway=True)))
+            peer.connection.write(encode(new_request(ECHO, body=b"two-way")))
+            await asyncio.sleep(1)
+            return peer.answers()
+
+    assert [answer.body for answer in run_simulated(main())] == [b"two-way"]
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [b"\x7f\xff\xff\xff", b"\x00\x00\x00\x04\x05\x00\x00\x00", b"\x00\x00\x00\x02ab", b"GET / HTTP/1.1\r\n"],
+)
+def test_junk_closes_its_own_connection_only(junk: bytes) -> None:
+    async def main() -> tuple[bool, list[Command], bytes]:
+        async with World() as world:
+            await world.ask(ECHO)
+            peer = await world.raw()
+            peer.connection.write(encode(new_request(ECHO)) + junk)
+            await asyncio.sleep(0.1)
+            return peer.is_closed, peer.answers(), (await world.ask(ECHO, b"fine")).body
+
+    closed, answers, body = run_simulated(main())
+    assert closed
+    assert len(answers) <= 1
+    assert body == b"fine"
+
+
+def test_at_the_bound_of_unanswered_requests_reading_pauses_and_goes_on_later() -> None:
+    async def main() -> tuple[int, int]:
+        async with World(Limits(unanswered_max=2)) as world:
+            peer = await world.raw()
+            requests = [new_request(SLOW, body=b"1") for _ in range(6)]
+            peer.connection.write(b"".join(map(encode, requests)))
+            await asyncio.sleep(1.5)
+            early = len(peer.answers())
+            await asyncio.sleep(5)
+            return early, early + len(peer.answers())
+
+    assert run_simulated(main()) == (2, 6)
+
+
+def test_at_the_bound_of_unanswered_bytes_reading_pauses() -> None:
+    async def main() -> int:
+        async with World(Limits(unanswered_bytes_max=100)) as world:
+            peer = await world.raw()
+            for _ in range(3):
+                peer.connection.write(encode(new_request(SLOW, body=b"1" + b" " * 200)))
+            await asyncio.sleep(1.5)
+            return len(peer.answers())
+
+    assert run_simulated(main()) == 1
+
+
+def test_a_peer_that_does_not_read_is_not_read_from() -> None:
+    async def main() -> list[bytes]:
+        answered = []
+
+        def note(request: Command, channel: Channel) -> Reply:
+            answered.append(request.body)
+            return None
+
+        network = SimulatedNetwork()
+        channels: list[Channel] = []
+
+        def accept(connection: Connection) -> Channel:
+            channels.append(Channel(connection, note, Limits()))
+            return channels[0]
+
+        listener = await network.listen("127.0.0.1", 0, accept)
+        peer = RawPeer()
+        connection = await network.connect(listener.address, peer.accept)
+        channels[0].write_paused()
+        connection.write(encode(new_request(ECHO, body=b"1")))
+        await asyncio.sleep(1)
+        assert answered == []
+        channels[0].write_resumed()
+        await asyncio.sleep(1)
+        return answered
+
+    assert run_simulated(main()) == [b"1"]
+
+
+def test_more_connections_than_allowed_are_closed() -> None:
+    async def main() -> tuple[bool, bool]:
+        async with World(connections_max=1) as world:
+            first, second = await world.raw(), await world.raw()
+            await asyncio.sleep(0.1)
+            return first.is_closed, second.is_closed
+
+    assert run_simulated(main()) == (False, True)
+
+
+def test_an_idle_connection_is_closed() -> None:
+    async def main() -> bool:
+        async with World() as world:
+            peer = await world.raw()
+            await asyncio.sleep(IDLE_S + 11)
+            return peer.is_closed
+
+    assert run_simulated(main())
+
+
+def test_stopping_answers_what_is_being_worked_on() -> None:
+    async def main() -> bytes:
+        async with World() as world:
+            waiting = asyncio.create_task(world.ask(SLOW, b"0.5"))
+            await asyncio.sleep(0.1)
+            await world.server.stop()
+            return (await waiting).body
+
+    assert run_simulated(main()) == b"0.5"
+
+
+def test_both_ends_may_ask() -> None:
+    async def main() -> bytes:
+        asked: list[Awaitable[Command]] = []
+
+        def ask_back(request: Command, channel: Channel) -> Reply:
+            asked.append(asyncio.ensure_future(channel.invoke(new_request(ECHO, body=b"back"), 1.0)))
+            return request.answer(0)
+
+        network = SimulatedNetwork()
+        server = RemotingServer(network, ask_back)
+        address = await server.start("127.0.0.1", 0)
+        client = RemotingClient(network, handler(PROCESSORS))
+        await client.invoke(address, new_request(7), 1.0)
+        answer = await asked[0]
+        await client.close()
+        await server.stop()
+        return answer.body
+
+    assert run_simulated(main()) == b"back"
+
+
+def test_a_silent_partition_is_a_timeout_on_one_side_only_until_it_heals() -> None:
+    async def main() -> bytes:
+        async with World() as world:
+            await world.ask(ECHO)
+            world.network.silence(world.address)
+            with suppress(RequestTimeoutError):
+                await world.ask(ECHO, b"lost")
+                pytest.fail("an answer came through a partition")
+            world.network.heal(world.address)
+            return (await world.ask(ECHO, b"healed")).body
+
+    assert run_simulated(main()) == b"healed"

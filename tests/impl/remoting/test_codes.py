@@ -1,0 +1,18 @@
+"""One table of codes; what is not in it is shown as its number."""
+
+from impl.remoting.codes import ResponseCode, is_retriable, response_name
+
+
+def test_known_codes_have_names_and_unknown_ones_their_number() -> None:
+    assert response_name(17) == "TOPIC_NOT_EXIST"
+    assert response_name(4711) == "CODE_4711"
+
+
+def test_a_refused_message_is_final_and_a_missing_topic_is_not() -> None:
+    assert is_retriable(ResponseCode.TOPIC_NOT_EXIST)
+    assert not is_retriable(ResponseCode.MESSAGE_ILLEGAL)
+    assert not is_retriable(4711)
+
+
+def test_every_response_code_says_what_it_means() -> None:
+    assert all(code.meaning for code in ResponseCode)

@@ -1,0 +1,96 @@
+"""Typed headers and their flat strings on the wire. Source: docs/protocol.md, "Operation headers"."""
+
+import pytest
+
+from impl.remoting import headers
+from impl.remoting.headers import (
+    HeaderError,
+    PullResponse,
+    RegisterBrokerRequest,
+    SendRequest,
+    SendResponse,
+    UnregisterClientRequest,
+)
+
+SEND = SendRequest(
+    producer_group="PG",
+    topic="T",
+    default_topic="TBW102",
+    default_topic_queue_nums=4,
+    queue_id=-1,
+    sys_flag=0,
+    born_timestamp=1_700_000_000_000,
+    flag=3,
+    properties="TAGS\x01a",
+    batch=False,
+)
+
+LETTERS = {
+    "a": "PG",
+    "b": "T",
+    "c": "TBW102",
+    "d": "4",
+    "e": "-1",
+    "f": "0",
+    "g": "1700000000000",
+    "h": "3",
+    "i": "TAGS\x01a",
+    "m": "false",
+}
+
+
+def test_a_send_has_long_names_in_its_first_version() -> None:
+    fields = headers.write(SEND)
+    assert fields["defaultTopicQueueNums"] == "4"
+    assert fields["producerGroup"] == "PG"
+    assert headers.read(SendRequest, fields) == SEND
+
+
+def test_a_send_has_one_letter_names_in_its_second_version() -> None:
+    assert headers.write_send_v2(SEND) == LETTERS
+    assert headers.read_send_v2({**LETTERS, "n": "broker-a", "unknown": "x"}) == SEND
+
+
+def test_a_missing_field_is_named_in_full_also_where_the_wire_has_a_letter() -> None:
+    del (fields := dict(LETTERS))["e"]
+    with pytest.raises(HeaderError, match=r"SendRequest: .*missing required field `queueId`"):
+        headers.read_send_v2(fields)
+
+
+@pytest.mark.parametrize("value", ["", "x", "1.5", "4294967296", "0x10"])
+def test_a_number_that_is_none_or_too_great_is_refused(value: str) -> None:
+    with pytest.raises(HeaderError, match="queueId"):
+        headers.read_send_v2({**LETTERS, "e": value})
+
+
+def test_members_that_are_none_are_not_sent() -> None:
+    assert headers.write(SendResponse("id", 1, 2)) == {"msgId": "id", "queueId": "1", "queueOffset": "2"}
+
+
+def test_names_follow_the_protocol_where_camel_case_does_not() -> None:
+    assert headers.write(UnregisterClientRequest("c", producer_group="P")) == {
+        "clientID": "c",
+        "producerGroup": "P",
+    }
+    register = headers.read(
+        RegisterBrokerRequest,
+        {
+            "brokerName": "b",
+            "brokerAddr": "1.2.3.4:5",
+            "clusterName": "c",
+            "haServerAddr": "1.2.3.4:6",
+            "brokerId": "0",
+            "bodyCrc32": "77",
+            "compressed": "TRUE",
+        },
+    )
+    assert (register.body_crc32, register.compressed) == (77, True)
+
+
+def test_a_pull_response_has_all_four_numbers() -> None:
+    assert headers.write(PullResponse(0, 5, 0, 9)) == {
+        "suggestWhichBrokerId": "0",
+        "nextBeginOffset": "5",
+        "minOffset": "0",
+        "maxOffset": "9",
+    }

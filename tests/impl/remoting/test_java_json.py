@@ -1,0 +1,95 @@
+"""JSON with raw keys, as Java peers write it, and strictly standard JSON.
+
+Source: docs/protocol.md, "JSON bodies".
+"""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from impl.remoting.bodies import BrokerData, Heartbeat, QueueData, RegisterBrokerBody, TopicRoute
+from impl.remoting.java_json import BodyError, quote_keys, read, write
+
+ROUTE = TopicRoute(
+    broker_datas=[BrokerData({0: "10.0.0.1:10911", 1: "10.0.0.2:10911"}, "b-a", "C/é")],
+    queue_datas=[QueueData("b-a", 6, 4, 0, 4)],
+)
+
+JAVA_ROUTE = (
+    '{"brokerDatas":[{"brokerAddrs":{0:"10.0.0.1:10911",1:"10.0.0.2:10911"},"brokerName":"b-a","cluster":"C/é"}],'
+    '"queueDatas":[{"brokerName":"b-a","perm":6,"readQueueNums":4,"topicSysFlag":0,"writeQueueNums":4}],'
+    '"filterServerTable":{}}'
+).encode()
+
+STANDARD_ROUTE = (
+    b'{"brokerDatas":[{"brokerAddrs":{"0":"10.0.0.1:10911","1":"10.0.0.2:10911"},"brokerName":"b-a",'
+    b'"cluster":"C\\/\\u00e9"}],"filterServerTable":{},"queueDatas":[{"brokerName":"b-a","perm":6,'
+    b'"readQueueNums":4,"topicSysFlag":0,"writeQueueNums":4}]}'
+)
+
+
+def test_a_route_is_written_in_either_dialect() -> None:
+    assert write(ROUTE) == JAVA_ROUTE
+    assert write(ROUTE, standard=True) == STANDARD_ROUTE
+
+
+@pytest.mark.parametrize("text", [JAVA_ROUTE, STANDARD_ROUTE])
+def test_a_route_is_read_in_either_dialect(text: bytes) -> None:
+    assert read(TopicRoute, text) == ROUTE
+
+
+def test_an_object_in_key_position_becomes_a_string() -> None:
+    text = '{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:7,{"queueId":1}:8}}'
+    table = json.loads(quote_keys(text))["offsetTable"]
+    assert [(json.loads(key)["queueId"], value) for key, value in table.items()] == [(0, 7), (1, 8)]
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(_json)
+def test_standard_json_means_the_same_after_quoting(value: Any) -> None:
+    assert json.loads(quote_keys(json.dumps(value))) == value
+    assert json.loads(quote_keys(json.dumps(value, ensure_ascii=False, indent=1))) == value
+
+
+@given(st.text("{}[]\":,0a\\ '", max_size=30))
+def test_garbage_is_a_body_error_or_a_body(text: str) -> None:
+    with suppress(BodyError):
+        read(Heartbeat, text.encode())
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "Heartbeat"),
+        (b"{}", "clientID"),
+        (b'{"clientID":7}', "clientID"),
+        (b'{"clientID":"c","consumerDataSet":[', "never closed"),
+        (b"}", "unmatched"),
+        (b"\xff\xfe", "Heartbeat"),
+        (b"[" * 100_000, "."),
+        (b'{"clientID":' * 50_000, "."),
+    ],
+)
+def test_a_body_of_another_shape_is_refused(body: bytes, reason: str) -> None:
+    with pytest.raises(BodyError, match=reason):
+        read(Heartbeat, body)
+
+
+def test_numbers_may_come_as_strings_and_defaults_fill_in() -> None:
+    text = (
+        b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":"3"},'
+        b'"topicConfigTable":{"T":{"topicName":"T"}}}}'
+    )
+    wrapper = read(RegisterBrokerBody, text).topic_config_serialize_wrapper
+    assert wrapper.data_version.counter == 3
+    assert wrapper.topic_config_table["T"].read_queue_nums == 16

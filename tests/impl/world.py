@@ -1,0 +1,92 @@
+"""A name server, a broker and a client in one simulated world: no sockets, no real time."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from impl.broker.broker import Broker
+from impl.broker.config import BrokerConfig
+from impl.client.producer import Producer, ProducerConfig
+from impl.client.pull_consumer import PullConsumer
+from impl.client.session import Session
+from impl.event_log import EventLog
+from impl.namesrv.server import NameServer, NameServerConfig
+from impl.remoting import headers
+from impl.remoting.codes import RequestCode
+from impl.remoting.command import Command, new_request
+from impl.runtime.network import Address, SimulatedNetwork
+from impl.runtime.runtime import simulated
+from impl.runtime.simulated_disk import SimulatedDisk
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from impl.store.config import FlushMode, StoreConfig
+from spec.events import Event
+
+T = TypeVar("T")
+
+SMALL_STORE = StoreConfig(
+    flush_mode=FlushMode.SYNC_FLUSH, commit_log_segment_bytes=1 << 20, consume_queue_segment_bytes=20_000
+)
+
+
+class World:
+    """Everything under one seed. `async with` starts it; brokers may be added, stopped and started again."""
+
+    def __init__(self, loop: SimulatedLoop, seed: int = 0, config: BrokerConfig | None = None) -> None:
+        self.network = SimulatedNetwork()
+        self.disk = SimulatedDisk()
+        self.runtime = simulated(loop, self.network, seed, self.disk)
+        self.events: list[Event] = []
+        self.config = config or BrokerConfig(store_directory="/store", port=0, store=SMALL_STORE)
+        self.namesrv = NameServer(NameServerConfig(port=0), self.runtime)
+        self.namesrv_address = Address("", 0)
+        self.broker: Broker | None = None
+        self.broker_address = Address("", 0)
+
+    async def __aenter__(self) -> "World":
+        self.namesrv_address = await self.namesrv.start()
+        await self.start_broker()
+        self.session = Session([self.namesrv_address], self.runtime)
+        await self.session.start()
+        self.producer = Producer(self.session, ProducerConfig("PG"), self.event_log("producer"))
+        self.consumer = PullConsumer(self.session, "G", self.event_log("consumer"))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.session.stop()
+        if self.broker is not None:
+            await self.broker.stop()
+        await self.namesrv.stop()
+
+    async def start_broker(self) -> None:
+        config = replace(self.config, name_servers=(self.namesrv_address,))
+        self.broker = Broker(config, self.runtime, self.event_log(config.name))
+        self.broker_address = await self.broker.start()
+
+    async def stop_broker(self) -> None:
+        assert self.broker is not None
+        await self.broker.stop()
+        self.broker = None
+
+    def event_log(self, node: str) -> EventLog:
+        return EventLog(self.events.append, node, self.runtime.clock)
+
+    async def ask(
+        self, code: RequestCode, header: headers.Header | None = None, body: bytes = b""
+    ) -> Command:
+        """One request to the broker, past producer and consumer."""
+        fields = headers.write(header) if header else {}
+        return await self.ask_raw(new_request(code, fields, body))
+
+    async def ask_raw(self, request: Command) -> Command:
+        return await self.session.remoting.invoke(self.broker_address, request, 30.0)
+
+
+def play(scene: Callable[[World], Awaitable[T]], *, seed: int = 0, config: BrokerConfig | None = None) -> T:
+    """Run a scene in a world of its own."""
+    loop = SimulatedLoop()
+
+    async def main() -> T:
+        async with World(loop, seed, config) as world:
+            return await scene(world)
+
+    return run_simulated(main(), loop)
