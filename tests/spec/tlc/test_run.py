@@ -2,6 +2,9 @@
 
 import importlib.util
 import os
+import signal
+import subprocess
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +13,7 @@ import pytest
 
 from spec import java
 from spec.tlc import config, toolbox
+from spec.tlc import run as runner
 from spec.tlc.errors import Reason, TlcError
 from spec.tlc.run import DEADLOCK, Job, Outcome, Verdict, run
 from spec.tlc.toolbox import Toolbox
@@ -172,12 +176,25 @@ def test_a_heap_too_small_is_said_to_be_too_small() -> None:
     assert caught.value.reason is Reason.MEMORY
 
 
-def test_the_time_limit_ends_tlc_and_says_so() -> None:
+def test_the_time_limit_ends_tlc_says_so_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    started: list[subprocess.Popen[str]] = []
+    kill = runner._kill
+
+    def killed(process: subprocess.Popen[str]) -> None:
+        started.append(process)
+        kill(process)
+
+    monkeypatch.setattr(runner, "_kill", killed)
     began = time.monotonic()
     with pytest.raises(TlcError, match="no verdict within 2 seconds") as caught:
         ask(steps("Endless"), seconds_max=2)
     assert caught.value.reason is Reason.TIMEOUT
     assert time.monotonic() - began < 20
+    assert [process.returncode for process in started] == [-signal.SIGKILL]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_virtual_machine_that_does_not_start_is_a_crash() -> None:

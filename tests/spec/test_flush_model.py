@@ -1,0 +1,33 @@
+"""Goal: the models that ship hold, and catch what they must. Method: real TLC, as `mqproof check` runs it."""
+
+import pytest
+
+from report.model import Verdict
+from spec.model_file import Kind, Profile, load
+from spec.models import ask_all, run_mutants
+
+MODELS = load()
+
+
+def hold(profile: Profile) -> None:
+    asked = [q for questions in MODELS.questions.values() for q in questions if profile in q.profiles]
+    results = [result for answer in ask_all(MODELS, asked) for result in answer.results]
+    assert results
+    assert [result for result in results if result.verdict is not Verdict.HELD] == []
+
+
+def test_the_smoke_profile_holds() -> None:
+    hold("smoke")
+
+
+@pytest.mark.deep
+def test_the_ci_profile_holds() -> None:
+    hold("ci")
+
+
+@pytest.mark.deep
+def test_every_mutant_is_caught() -> None:
+    caught = run_mutants(MODELS)
+    kinds = [question.kind for questions in MODELS.questions.values() for question in questions]
+    assert len(caught) == kinds.count(Kind.MUTANT) > 0
+    assert [result for result in caught if result.verdict is not Verdict.HELD] == []
