@@ -1,0 +1,119 @@
+"""`mqproof equiv`."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from report.console import stages, stop
+from report.model import Exit, Report, Result, Verdict, Witness, exit_code
+
+if TYPE_CHECKING:
+    from reference.equiv import Equivalence
+    from spec.model_file import Question
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def _root() -> None:
+    """The reference: the executable model that is equal to TLC's."""
+
+
+@app.command()
+def equiv(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+    ] = None,
+    profile: Annotated[str, typer.Option(help="smoke or ci: which bounded models.")] = "ci",
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
+    ] = None,
+) -> None:
+    """Show that the reference's states and labelled steps are exactly those of TLC's state graph.
+
+    A difference is printed with the shortest path to the first state in which the two part.
+
+    Example: mqproof equiv Flush --profile smoke
+    """
+    from reference.models import MODELS
+    from report import json_file as as_json
+    from report import terminal
+    from report.write import write_text
+    from spec.model_file import ModelFileError
+    from spec.tlc.errors import TlcError
+
+    if profile not in ("smoke", "ci"):
+        stop(f"--profile {profile}: expected smoke or ci", Exit.USAGE)
+    if unknown := [name for name in names or [] if name not in MODELS]:
+        stop(f"no reference model {unknown[0]!r}; there are {', '.join(MODELS)}", Exit.USAGE)
+    try:
+        results = tuple(
+            _compare(name, question) for name in names or MODELS for question in _questions(name, profile)
+        )
+    except ModelFileError as error:
+        stop(str(error), Exit.USAGE)
+    except TlcError as error:
+        stop(str(error), Exit.TOOL)
+    report = Report("mqproof equiv", results, {"profile": profile})
+    terminal.show(report)
+    if json_file is not None:
+        write_text(json_file, as_json.render(report))
+    raise typer.Exit(exit_code(results))
+
+
+def _questions(model: str, profile: str) -> "list[Question]":
+    """The model's runs, without those that only ask something else of the same constants."""
+    from spec.model_file import Kind, load
+
+    distinct: dict[tuple[str, ...], Question] = {}
+    for question in load().questions[model]:
+        if question.kind is Kind.CHECK and profile in question.profiles:
+            distinct.setdefault(question.config.of("CONSTANT"), question)
+    return list(distinct.values())
+
+
+def _compare(name: str, question: "Question") -> Result:
+    from reference.equiv import compare
+    from reference.models import MODELS
+    from spec.model_file import load
+
+    started = time.perf_counter()
+    with stages(f"equiv {name} {question.name}") as on_stage:
+        equivalence = compare(
+            MODELS[name],
+            question.module,
+            question.config.text(),
+            load().libraries,
+            next_name="MCNext",
+            on_stage=on_stage,
+        )
+    return _result(question, equivalence, time.perf_counter() - started)
+
+
+def _result(question: "Question", equivalence: "Equivalence[Any]", seconds: float) -> Result:
+    counts = {
+        "states": equivalence.states,
+        "steps": equivalence.steps,
+        "disabled": equivalence.disabled,
+    }
+    difference = equivalence.difference
+    witnesses: tuple[Witness, ...] = ()
+    if difference is not None:
+        path = " -> ".join(
+            step.action + (str(step.parameters) if step.parameters else "") for step in difference.path
+        )
+        there = {"only TLC": difference.only_tlc, "only the reference": difference.only_reference}
+        witnesses = (Witness(f"after {path}", {side: "; ".join(steps) for side, steps in there.items()}),)
+    return Result(
+        id="SPEC-2",
+        name=f"{equivalence.model} {question.name}",
+        layer="reference",
+        verdict=Verdict.HELD if difference is None else Verdict.VIOLATED,
+        counts=counts,
+        witnesses=witnesses,
+        detail="" if difference is None else "the reference is not TLC's state graph",
+        replay=f"mqproof equiv {equivalence.model}",
+        seconds=seconds,
+    )

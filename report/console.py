@@ -1,0 +1,34 @@
+"""What every command does on a terminal beside its report: progress, and stopping with one clear line."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from rich.console import Console
+
+
+def stop(message: str, code: int) -> NoReturn:
+    """End the command with one line on standard error and an exit code of `report.model.Exit`."""
+    print(f"mqproof: {message}", file=sys.stderr)
+    raise SystemExit(code)
+
+
+@contextmanager
+def stages(title: str) -> Iterator[Callable[[str], None]]:
+    """Tells what a long command is at: a moving line on a terminal, a line a stage elsewhere.
+
+    Goes to standard error, away from the result. Each stage is told when it begins, with the seconds so far.
+    """
+    console = Console(stderr=True, highlight=False, markup=False)
+    started = time.monotonic()
+    if not console.is_terminal:
+        yield lambda stage: console.print(f"{title}: {stage}", soft_wrap=True)
+        return
+    with console.status(title, spinner="dots") as status:
+
+        def told(stage: str) -> None:
+            status.update(f"{title}: {stage} ({time.monotonic() - started:.0f} s so far)")
+
+        yield told

@@ -1,0 +1,64 @@
+"""The comparison with TLC's graph: equal where it must be, and able to see a difference."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import reference
+import spec
+from reference import flush, mutants
+from reference.equiv import Equivalence, ForgottenStepError, compare, constants
+from reference.flush import State
+from reference.model import Action, Model
+from reference.models import MODELS
+
+TLA = Path(spec.__file__).parent / "tla"
+SMALL = """
+CONSTANTS
+    Messages = {"m1"}
+    Queues = {"q0"}
+    FlushModes = {"SYNC_FLUSH", "ASYNC_FLUSH"}
+    MaxCrashes = 1
+"""
+
+
+def _compare(model: Model[flush.Config, State]) -> Equivalence[State]:
+    return compare(model, "MCFlush", SMALL, (TLA,), next_name="MCNext")
+
+
+def test_the_constants_of_a_configuration_are_read() -> None:
+    assert constants(SMALL)["Messages"] == frozenset({"m1"})
+    assert constants(SMALL)["MaxCrashes"] == 1
+
+
+def test_the_flush_model_is_tlcs_state_graph() -> None:
+    equivalence = _compare(flush.MODEL)
+    assert equivalence.equal
+    assert (equivalence.states, equivalence.steps) == (986, 1741)
+    assert equivalence.disabled > equivalence.steps
+
+
+def test_a_difference_is_shown_at_the_first_state_where_it_is_seen() -> None:
+    mutant = mutants.MUTANTS["AckBeforeFlush"]
+    actions = {
+        **flush.ACTIONS,
+        "AnswerOk": Action("AnswerOk", mutant.apply, flush.ACTIONS["AnswerOk"].domain),
+    }
+    difference = _compare(replace(flush.MODEL, actions=actions)).difference
+    assert difference is not None
+    assert [step.action for step in difference.path] == ["Init", "AppendRecord"]
+    assert difference.only_reference == ("AnswerOk('m1',)",)
+    assert difference.only_tlc == ()
+
+
+def test_a_table_of_actions_that_lacks_one_is_not_believed() -> None:
+    actions = {name: action for name, action in flush.ACTIONS.items() if name != "Dispatch"}
+    with pytest.raises(ForgottenStepError, match="lacks a step"):
+        _compare(replace(flush.MODEL, actions=actions))
+
+
+def test_models_and_modules_have_the_same_names() -> None:
+    for name in MODELS:
+        assert (TLA / f"{name}.tla").exists()
+        assert (Path(reference.__file__).parent / f"{name.lower()}.py").exists()
