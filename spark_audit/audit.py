@@ -5,7 +5,7 @@ A verdict rests on the evidence: having seen nothing is unknown, and so is what 
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -66,17 +66,18 @@ def audit(
     unreadable_rows: int = 0,
     replay: str = "",
     pictures: bool = True,
+    progress: Callable[[str], None] = lambda line: None,
 ) -> Audit:
     """Judge the log by the checks. Writes all findings below `scratch`, which must exist.
 
     `unreadable_rows` were in the input and are not in the log: like missing ones, they weaken the verdicts.
     """
     log, seen, repeated = _without_repeats(log)
+    progress(f"{seen.rows} events of {len(seen.nodes)} nodes")
     evidence = gather(log, seen.brokers, options)
-    kept = [
+    shared = (evidence.rare, evidence.messages, evidence.spans, evidence.causes)
+    for frame in shared:
         frame.persist(StorageLevel.MEMORY_AND_DISK)
-        for frame in (evidence.messages, evidence.spans, evidence.causes)
-    ]
     try:
         tallies = _tallies(evidence, seen)
         missing = max(seen.missing_rows, unreadable_rows)
@@ -84,6 +85,7 @@ def audit(
         explained: Counter[tuple[str, str, str]] = Counter()
         for invariant, check in checks.items():
             started = time.monotonic()
+            progress(f"{invariant} {catalogue()[invariant].name}")
             path = scratch / "findings" / invariant
             check.findings(evidence).write.mode("overwrite").parquet(str(path))
             counted = _counted(path)
@@ -105,7 +107,7 @@ def audit(
         shown = _pictures(evidence, seen) if pictures else {}
         return Audit(seen, tallies, tuple(results), explained, scratch / "findings", repeated, shown)
     finally:
-        for frame in kept:
+        for frame in shared:
             frame.unpersist()
 
 
@@ -223,7 +225,7 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
     }
     messages = evidence.messages.agg(*[count(c).alias(name) for name, c in of_messages.items()]).first()
     spans = evidence.spans.agg(*[f.coalesce(c, f.lit(0)).alias(name) for name, c in of_spans.items()]).first()
-    crashes = evidence.events.where((f.col("kind") == Kind.CRASH) & f.col("broker").isNotNull()).count()
+    crashes = evidence.rare.where((f.col("kind") == Kind.CRASH) & f.col("broker").isNotNull()).count()
     assert messages is not None and spans is not None, "an aggregate without keys has one row"
     return {
         "events": seen.rows,

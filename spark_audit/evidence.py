@@ -19,6 +19,18 @@ RETRY_TOPIC_PREFIX: Final = "%RETRY%"
 BROKER_KINDS: Final = (Kind.APPEND, Kind.FLUSH, Kind.DISPATCH, Kind.TRUNCATE, Kind.RECOVER)
 """Only a broker reports these: who does is one."""
 
+_RARE_KINDS: Final = (
+    Kind.CRASH,
+    Kind.RECOVER,
+    Kind.TRUNCATE,
+    Kind.BECOME_LEADER,
+    Kind.REBALANCE,
+    Kind.REGISTER,
+    Kind.UNREGISTER,
+    Kind.CONSUME_FAIL,
+    Kind.RETRY,
+)
+
 STORED_STATUSES: Final = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 
 
@@ -34,6 +46,8 @@ class Options:
 class Evidence:
     events: DataFrame
     """The log, plus `broker`: whose queue, log or crash the row is about."""
+    rare: DataFrame
+    """Its few rows that are not traffic: crashes, recoveries, rebalances, resets, failed consumption."""
     messages: DataFrame
     """One row a msg_id: what its producer tried and was told, where it was stored, who was handed it."""
     spans: DataFrame
@@ -52,7 +66,13 @@ def gather(log: DataFrame, brokers: tuple[str, ...], options: Options | None = N
     require(log, COLUMNS, "the audit")
     options = options or Options()
     events = name_broker(log, brokers)
-    return Evidence(events, _messages(events, options), _spans(events), _causes(events), options)
+    rare = _rare(events)
+    return Evidence(events, rare, _messages(events, rare, options), _spans(events), _causes(rare), options)
+
+
+def is_reset() -> Column:
+    """An offset that somebody set on purpose."""
+    return (f.col("kind") == Kind.OFFSET_COMMIT) & f.coalesce(f.col("attrs")["reset"] == "true", f.lit(False))
 
 
 def name_broker(log: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
@@ -74,13 +94,13 @@ def place() -> Column:
     return f.struct("broker", "topic", "queue_id", "queue_offset")
 
 
-def cuts(events: DataFrame) -> DataFrame:
+def cuts(rare: DataFrame) -> DataFrame:
     """What each broker's log lost: the appends with after_seq < seq < until_seq keep bytes below kept_end.
 
     A recovery or truncation that ends at or above an append keeps it; a later one may still cut it, hence the
     minimum over all that follow. The intervals of a broker do not overlap: an append meets one at most.
     """
-    ends = events.where(f.col("kind").isin(Kind.RECOVER, Kind.TRUNCATE) & f.col("commit_offset").isNotNull())
+    ends = rare.where(f.col("kind").isin(Kind.RECOVER, Kind.TRUNCATE) & f.col("commit_offset").isNotNull())
     in_order = Window.partitionBy("node").orderBy("seq")
     later = in_order.rowsBetween(Window.currentRow, Window.unboundedFollowing)
     return ends.select(
@@ -91,11 +111,11 @@ def cuts(events: DataFrame) -> DataFrame:
     )
 
 
-def flush_modes(events: DataFrame, default: str | None) -> DataFrame:
+def flush_modes(rare: DataFrame, default: str | None) -> DataFrame:
     """node and flush_mode: sync, async, or null when its recover events say nothing or not all the same."""
     stated = f.col("attrs")["flush"]
     modes = (
-        events.where(f.col("kind") == Kind.RECOVER)
+        rare.where(f.col("kind") == Kind.RECOVER)
         .groupBy(f.col("node").alias("mode_node"))
         .agg(f.min(stated).alias("low"), f.max(stated).alias("high"))
     )
@@ -104,7 +124,11 @@ def flush_modes(events: DataFrame, default: str | None) -> DataFrame:
     return modes.select("mode_node", f.coalesce(same, silent.cast("string")).alias("flush_mode"))
 
 
-def _messages(events: DataFrame, options: Options) -> DataFrame:
+def _rare(events: DataFrame) -> DataFrame:
+    return events.where(f.col("kind").isin(*_RARE_KINDS) | is_reset())
+
+
+def _messages(events: DataFrame, rare: DataFrame, options: Options) -> DataFrame:
     """One aggregation by msg_id decides nearly everything; the checks drill down only where it shows a doubt."""
     kinds = (Kind.SEND, Kind.SEND_ACK, Kind.SEND_FAIL, Kind.APPEND, Kind.DELIVER)
     rows = events.where(f.col("msg_id").isNotNull() & f.col("kind").isin(*kinds))
@@ -116,8 +140,8 @@ def _messages(events: DataFrame, options: Options) -> DataFrame:
         & (f.col("seq") > f.col("after_seq"))
         & (f.col("seq") < f.col("until_seq"))
     )
-    rows = rows.join(f.broadcast(cuts(events)), met, "left").join(
-        f.broadcast(flush_modes(events, options.flush)),
+    rows = rows.join(f.broadcast(cuts(rare)), met, "left").join(
+        f.broadcast(flush_modes(rare, options.flush)),
         is_append & (f.col("node") == f.col("mode_node")),
         "left",
     )
@@ -158,7 +182,7 @@ def _spans(events: DataFrame) -> DataFrame:
     )
 
 
-def _causes(events: DataFrame) -> DataFrame:
+def _causes(rare: DataFrame) -> DataFrame:
     """Scopes: a group, a client node, a broker, a group's queue, a message in a group."""
     kind, attrs = f.col("kind"), f.col("attrs")
     victim = f.coalesce(attrs["node"], f.col("node"))
@@ -169,18 +193,16 @@ def _causes(events: DataFrame) -> DataFrame:
     broke = (
         kind.isin(Kind.CRASH, Kind.RECOVER, Kind.TRUNCATE, Kind.BECOME_LEADER) & f.col("broker").isNotNull()
     )
-    reset = (kind == Kind.OFFSET_COMMIT) & (attrs["reset"] == "true")
     redelivered = kind.isin(Kind.CONSUME_FAIL, Kind.RETRY) & f.col("msg_id").isNotNull()
     scopes = f.array(
         _scope(kind == Kind.REBALANCE, "rebalance", "group"),
         _scope(restarted, "consumer_restart", victim),
         _scope(broke, "broker_crash", "broker"),
-        _scope(reset, "offset_reset", "group", "broker", "topic", "queue_id"),
+        _scope(is_reset(), "offset_reset", "group", "broker", "topic", "queue_id"),
         _scope(redelivered, "redelivery", "group", "msg_id"),
     )
-    rows = events.where((kind == Kind.REBALANCE) | restarted | broke | reset | redelivered)
     return (
-        rows.select("ts", f.explode(f.array_compact(scopes)).alias("scope"))
+        rare.select("ts", f.explode(f.array_compact(scopes)).alias("scope"))
         .groupBy("scope.cause", "scope.key")
         .agg(f.collect_list("ts").alias("at"))
     )

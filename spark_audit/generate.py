@@ -428,20 +428,27 @@ class _Chunk:
         )
         words = self.state.words
         for here in chosen:
-            record, consumer = (
-                records[here],
-                self._owner(group, self.r_queue[records[here : here + 1]], at[here]),
-            )
+            record = records[here]
+            consumer = self._owner(group, self.r_queue[record : record + 1], at[here])
             common: dict[str, Any] = {"client": consumer, "group": int(self.group_word[group])}
             self.rows.add(
                 at[here] + 20, "consume_fail", consumer, **common, **self._place(slice(record, record + 1))
             )
             broker = int(self.r_broker[record])
+            # The retry queue of a broker has one owner, too; it never changes here.
+            owner = int(self.consumer_word[group][broker])
             self.rows.add(
-                at[here] + 5_000, "deliver", consumer, **common, topic=words[f"%RETRY%{sc.GROUPS[group]}"], queue_id=0,
-                queue_offset=int(self.state.retry_next[broker]), message=int(self.message[self.r_message[record]]),
+                at[here] + 5_000,
+                "deliver",
+                owner,
+                client=owner,
+                group=int(self.group_word[group]),
+                topic=words[f"%RETRY%{sc.GROUPS[group]}"],
+                queue_id=0,
+                queue_offset=int(self.state.retry_next[broker]),
+                message=int(self.message[self.r_message[record]]),
                 **self._at_broker(slice(record, record + 1)),
-            )  # fmt: skip
+            )
             self.state.retry_next[broker] += 1
 
     # --- what goes wrong for a reason

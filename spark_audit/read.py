@@ -72,15 +72,13 @@ def read(spark: SparkSession, paths: Sequence[str], scratch: Path) -> Log:
     parquet = [file for file in files if file.suffix == ".parquet"]
     ndjson = [file for file in files if file.suffix != ".parquet"]
     torn = _torn_tails(ndjson)
-    rows = [_read_parquet(spark, group) for group in _by_schema(parquet)]
+    parts = [_read_parquet(spark, group) for group in _by_schema(parquet)]
     if ndjson:
-        rows.append(_read_ndjson(spark, ndjson, torn, scratch / "parsed"))
-    merged = rows[0]
-    for more in rows[1:]:
-        merged = merged.unionByName(more)
-    good = f.col(_CORRUPT).isNull()
-    corrupt = merged.where(~good).select("file", f.col(_CORRUPT).alias("line"))
-    return Log(merged.where(good).select(*EVENTS.fieldNames()), corrupt, files, len(torn))
+        parts.append(_read_ndjson(spark, ndjson, torn, scratch / "parsed"))
+    events, corrupt = parts[0]
+    for more_events, more_corrupt in parts[1:]:
+        events, corrupt = events.unionByName(more_events), corrupt.unionByName(more_corrupt)
+    return Log(events, corrupt, files, len(torn))
 
 
 def _files_of(path: Path, named: bool) -> set[Path]:
@@ -153,7 +151,8 @@ def _is_text_map(found: pa.DataType) -> bool:
     return bool(pa.types.is_map(found)) and _is_text(found.key_type) and _is_text(found.item_type)
 
 
-def _read_parquet(spark: SparkSession, files: list[Path]) -> DataFrame:
+def _read_parquet(spark: SparkSession, files: list[Path]) -> tuple[DataFrame, DataFrame]:
+    """The events, and the rows that are none."""
     frame = spark.read.parquet(*map(str, files))
     columns = [
         # Unsigned 64-bit arrives as a decimal: keys are signed (comparisons cost three times as much otherwise).
@@ -163,14 +162,16 @@ def _read_parquet(spark: SparkSession, files: list[Path]) -> DataFrame:
         for field in EVENTS.fields
     ]
     typed = frame.select(*columns)
-    bad = f.when(~_is_event(), f.to_json(f.struct(*REQUIRED)))
-    return typed.withColumn(_CORRUPT, bad).withColumn("file", f.when(bad.isNotNull(), f.input_file_name()))
+    line = f.to_json(f.struct(*REQUIRED)).alias("line")
+    return typed.where(_is_event()), typed.where(~_is_event()).select(f.input_file_name().alias("file"), line)
 
 
 # --- NDJSON
 
 
-def _read_ndjson(spark: SparkSession, files: list[Path], torn: dict[Path, str], parsed: Path) -> DataFrame:
+def _read_ndjson(
+    spark: SparkSession, files: list[Path], torn: dict[Path, str], parsed: Path
+) -> tuple[DataFrame, DataFrame]:
     for file in files:
         if not file.name.endswith(".gz"):
             _check_first_line(file)
@@ -185,7 +186,11 @@ def _read_ndjson(spark: SparkSession, files: list[Path], torn: dict[Path, str], 
     # Parsed once: every pass of the audit then reads only the columns it needs.
     shutil.rmtree(parsed, ignore_errors=True)
     rows.write.parquet(str(parsed))
-    return spark.read.schema(rows.schema).parquet(str(parsed))
+    stored = spark.read.schema(rows.schema).parquet(str(parsed))
+    good = f.col(_CORRUPT).isNull()
+    return stored.where(good).select(*EVENTS.fieldNames()), stored.where(~good).select(
+        "file", f.col(_CORRUPT).alias("line")
+    )
 
 
 def _check_first_line(file: Path) -> None:
@@ -223,9 +228,10 @@ def _is_event() -> Column:
     present = f.lit(True)
     for name in REQUIRED:
         present = present & f.col(name).isNotNull()
+    # Never null itself, so that its negation is the rest.
     schema = f.col("attrs")["schema"]
     readable = schema.isNull() | (schema.try_cast("int") <= SCHEMA_VERSION)
-    return present & f.col("kind").isin(*map(str, Kind)) & f.coalesce(readable, f.lit(False))
+    return present & f.coalesce(f.col("kind").isin(*map(str, Kind)) & readable, f.lit(False))
 
 
 def _first_line(error: BaseException) -> str:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from spark_audit.checks.check import Check, at_sole_place, findings
-from spark_audit.evidence import RETRY_TOPIC_PREFIX, Evidence
+from spark_audit.evidence import RETRY_TOPIC_PREFIX, Evidence, is_reset
 from spec.events import Kind
 
 INVARIANT: Final = "DELIV-1"
@@ -110,9 +110,7 @@ def _forward_resets(evidence: Evidence) -> DataFrame:
     stretch = f.struct(
         f.col("attrs")["previous"].cast("long").alias("from"), f.col("queue_offset").alias("to")
     )
-    chosen = evidence.events.where(
-        (f.col("kind") == Kind.OFFSET_COMMIT) & (f.col("attrs")["reset"] == "true")
-    )
+    chosen = evidence.rare.where(is_reset())
     return chosen.groupBy("group", "broker", "topic", "queue_id").agg(f.collect_list(stretch).alias("resets"))
 
 

@@ -1,0 +1,216 @@
+"""`mqproof audit run` and `mqproof audit generate`."""
+
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from report.model import Exit, exit_code
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from spark_audit.read import Log
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+audit_app = typer.Typer(no_args_is_help=True)
+app.add_typer(audit_app, name="audit", help="Find lost, duplicated, reordered and phantom messages with Spark.")
+
+_EXAMPLES = """
+
+Examples:
+
+  mqproof audit generate --events 100000 --out build/log --anomaly lost=3 --anomaly duplicate=5
+
+  mqproof audit run --events build/log --out build/audit
+
+  mqproof audit run --events 'logs/*.ndjson' --check DELIV-1 --json result.json
+"""
+
+
+@app.callback()
+def _root() -> None:
+    """Keeps `audit` a command of its own."""
+
+
+@audit_app.command(epilog=_EXAMPLES)
+def run(
+    paths: Annotated[list[str] | None, typer.Argument(help="More event logs, as after a shell's *.")] = None,
+    events: Annotated[
+        list[str] | None, typer.Option(help="Event log (.ndjson, .ndjson.gz, .parquet), folder or pattern.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for report.html, report.json, junit.xml, violations.parquet.")
+    ] = None,
+    check: Annotated[list[str] | None, typer.Option(help="Only this invariant, e.g. DELIV-1.")] = None,
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
+    memory: Annotated[str, typer.Option(help="Memory of the Spark driver.")] = "2g",
+    json: Annotated[Path | None, typer.Option(help="Write the result as JSON.")] = None,
+    skew_ms: Annotated[int, typer.Option(min=0, help="How far clocks of two nodes may disagree.")] = 100,
+    flush: Annotated[
+        str | None, typer.Option(help="sync or async: for brokers whose log does not say.")
+    ] = None,
+) -> None:
+    """Judge event logs by FLUSH-1 and DELIV-1 to DELIV-5.
+
+    Exit code: 0 all held, 1 a violation, 2 bad input, 3 inconclusive, 4 Spark or Java is missing or failed.
+    """
+    from spark_audit.checks import CHECKS
+
+    inputs = [*(events or []), *(paths or [])]
+    if not inputs:
+        _fail("--events: name at least one event log, folder or pattern")
+    wanted = [part for text in check or [] for part in text.split(",")] or list(CHECKS)
+    if unknown := [name for name in wanted if name not in CHECKS]:
+        _fail(f"--check: no check for {', '.join(unknown)}, expected one of {', '.join(CHECKS)}")
+    if flush not in (None, "sync", "async"):
+        _fail(f"--flush: {flush!r}, expected sync or async")
+
+    from spark_audit.read import InputError, find_files
+    from spark_audit.session import SessionError, SessionOptions, open_session
+
+    try:
+        # Before Spark starts, which takes seconds: a wrong path is told at once.
+        find_files(inputs)
+        spark = open_session(SessionOptions(master=master, memory=memory))
+    except InputError as error:
+        _fail(str(error))
+    except SessionError as error:
+        _fail(str(error), Exit.TOOL)
+    scratch = Path(tempfile.mkdtemp(prefix="mqproof-audit-"))
+    try:
+        code = _audit(spark, scratch, inputs, wanted, skew_ms * 1000, flush, out, json)
+    finally:
+        spark.stop()
+        shutil.rmtree(scratch, ignore_errors=True)
+    raise typer.Exit(code)
+
+
+def _audit(
+    spark: "SparkSession",
+    scratch: Path,
+    inputs: list[str],
+    wanted: list[str],
+    skew_us: int,
+    flush: str | None,
+    out: Path | None,
+    json: Path | None,
+) -> int:
+    from pyspark.errors import PySparkException
+
+    from report import terminal
+    from report.write import write_report
+    from spark_audit.audit import audit, write_violations
+    from spark_audit.checks import CHECKS
+    from spark_audit.evidence import Options
+    from spark_audit.read import InputError, read
+    from spark_audit.summary import summarise
+
+    started = time.monotonic()
+    replay = shlex.join(["mqproof", "audit", "run", *(part for path in inputs for part in ("--events", path))])
+    try:
+        log = read(spark, inputs, scratch)
+        _say(f"reading {len(log.files)} files")
+        corrupt_rows = log.corrupt.count()
+        corrupt = [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
+        done = audit(
+            log.events,
+            scratch,
+            options=Options(skew_us=skew_us, flush=flush),
+            checks={name: CHECKS[name] for name in CHECKS if name in wanted},
+            unreadable_rows=corrupt_rows,
+            replay=replay,
+            progress=_say,
+        )
+    except InputError as error:
+        _fail(str(error))
+    except PySparkException as error:
+        _fail(*_blame(error, inputs))
+    report = summarise(done, log.files, time.monotonic() - started, corrupt, corrupt_rows, log.torn_files)
+    terminal.show(report)
+    try:
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            for name in ("report.json", "junit.xml", "report.html"):
+                write_report(report, out / name)
+            rows = write_violations(done, out / "violations.parquet")
+            if corrupt_rows:
+                _keep_aside(log, out / "unreadable")
+            _say(f"wrote {out / 'report.html'}, report.json, junit.xml and {rows} violations.parquet")
+        if json is not None:
+            write_report(report, json.with_suffix(".json") if json.suffix != ".json" else json)
+    except OSError as error:
+        _fail(f"{error.filename or out or json}: {error.strerror}")
+    return exit_code(report.results)
+
+
+def _keep_aside(log: "Log", folder: Path) -> None:
+    rows: DataFrame = log.corrupt
+    rows.coalesce(1).write.mode("overwrite").json(str(folder))
+
+
+@audit_app.command(epilog=_EXAMPLES)
+def generate(
+    events: Annotated[int, typer.Option(help="About so many events.")],
+    out: Annotated[Path, typer.Option(help="Folder to fill; must be empty.")],
+    anomaly: Annotated[list[str] | None, typer.Option(help="NAME=COUNT; see below.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same log.")] = 1,
+    file_format: Annotated[str, typer.Option("--format", help="parquet or ndjson")] = "parquet",
+) -> None:
+    """Make an event log with planted anomalies; _truth.parquet lists the violations that an audit must find.
+
+    Anomalies: lost, duplicate, double_append, phantom, reordered, skipped, offset_regression, flush_lost.
+    """
+    from spark_audit.generate import Wish
+    from spark_audit.generate import generate as write_log
+    from spark_audit.scenario import ScenarioError
+
+    if file_format not in ("parquet", "ndjson"):
+        _fail(f"--format: {file_format!r}, expected parquet or ndjson")
+    try:
+        done = write_log(Wish(events, _anomalies(anomaly or []), seed, file_format), out)
+    except (ScenarioError, FileExistsError) as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.filename or out}: {error.strerror}")
+    typer.echo(
+        f"{out}: {done.events} events of {done.messages} messages in {len(done.files)} files, "
+        f"{done.expected} violations to find (seed {seed})"
+    )
+
+
+def _anomalies(wishes: list[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for wish in wishes:
+        name, _, count = wish.partition("=")
+        if not count.isdecimal():
+            _fail(f"--anomaly: {wish!r}, expected NAME=COUNT, e.g. lost=3")
+        counts[name] = counts.get(name, 0) + int(count)
+    return counts
+
+
+def _blame(error: Exception, inputs: list[str]) -> tuple[str, int]:
+    """One line and an exit code for what Spark threw while reading."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    reading = ("FAILED_READ_FILE", "CANNOT_READ", "EOFException", "ZipException", "not in gzip format", "Parquet")
+    for line in lines:
+        if any(sign in line for sign in reading):
+            return f"{', '.join(inputs)}: damaged: {line[:300]}", Exit.USAGE
+    return f"Spark failed: {lines[0][:300] if lines else type(error).__name__}", Exit.TOOL
+
+
+def _say(line: str) -> None:
+    typer.echo(f"audit: {line}", err=True)
+
+
+def _fail(message: str, code: int = Exit.USAGE) -> NoReturn:
+    print(f"mqproof audit: {message}", file=sys.stderr)
+    raise typer.Exit(code)
+
+
+__all__ = ["app"]

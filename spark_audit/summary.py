@@ -1,0 +1,79 @@
+"""Turns a finished audit into the one report that all renderers show."""
+
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+from report.model import Report, Table
+from spark_audit.audit import Audit
+from spark_audit.figures import figures
+from spec.events import Kind
+
+_CORRUPT_SHOWN: Final = 10
+_LINE_MAX: Final = 160
+
+CAUSES: Final = {
+    "async_flush": "acknowledged under ASYNC_FLUSH, lost in a crash: outside the guarantee",
+    "broker_crash": "the broker crashed in between",
+    "consumer_restart": "the consumer restarted in between",
+    "flush_mode_unknown": "lost in a crash of a broker that does not say how it flushes",
+    "offset_reset": "somebody reset the offset",
+    "producer_retry": "the producer sent it more than once",
+    "rebalance": "the group rebalanced in between",
+    "recovered": "the producer did not learn the outcome; it was stored",
+    "redelivery": "consumption failed and was tried again",
+    "unseen": "not yet handed to the group when the log ends",
+}
+"""Cause of a finding that is no violation, in words."""
+
+
+def summarise(
+    audit: Audit,
+    files: tuple[Path, ...],
+    seconds: float,
+    corrupt: list[tuple[str, str]],
+    corrupt_rows: int,
+    torn_files: int,
+) -> Report:
+    """The report; `corrupt` are the first (file, line) of the rows that are no events."""
+    seen = audit.overview
+    facts = {
+        "input": f"{len(files)} files, first {files[0]}",
+        "events": f"{seen.rows} of {len(seen.nodes)} nodes, {len(seen.brokers)} of them brokers",
+        "span": f"{(seen.last_ts - seen.first_ts) / 1e6:.3f} s",
+        "messages": f"{audit.tallies['messages']}, {audit.tallies['acked']} acknowledged with SEND_OK",
+        "outcome unknown": f"{audit.tallies['unknown_outcome']} messages",
+        "unreadable rows": f"{corrupt_rows}",
+        "missing rows": f"{seen.missing_rows} (holes in the nodes' sequence numbers)",
+        "rows collected twice": f"{audit.deduplicated_rows} (counted once)",
+        "torn last lines": f"{torn_files} (the last write of a killed node)",
+        "seconds": f"{seconds:.1f}, {seen.rows / seconds:.0f} events/s" if seconds else "0",
+        "Spark": pyspark.__version__,
+    }
+    tables = [_explained(audit), _kinds(audit)]
+    if corrupt:
+        tables.append(
+            Table(
+                f"Rows that are no events: {corrupt_rows}, the first {len(corrupt)}",
+                ("file", "row"),
+                tuple((Path(file).name, line[:_LINE_MAX]) for file, line in corrupt),
+            )
+        )
+    shown = tuple(table for table in tables if table.rows)
+    return Report("mqproof audit", audit.results, facts, shown, figures(audit))
+
+
+def _explained(audit: Audit) -> Table:
+    rows = tuple(
+        (invariant, rule, str(count), CAUSES.get(cause, cause))
+        for (invariant, rule, cause), count in sorted(audit.explained.items())
+    )
+    return Table("Found and explained: no violations", ("invariant", "rule", "count", "because"), rows)
+
+
+def _kinds(audit: Audit) -> Table:
+    known = [kind for kind in Kind if kind in audit.overview.by_kind]
+    return Table(
+        "Events by kind", ("kind", "count"), tuple((kind, str(audit.overview.by_kind[kind])) for kind in known)
+    )
