@@ -5,7 +5,6 @@ writing or syncing makes a started store read-only for good: what the disk then 
 nothing more is promised on top of it (docs/protocol.md, "Disk errors").
 """
 
-import asyncio
 from collections.abc import Callable, Collection
 
 from impl.event_log import EventLog
@@ -14,7 +13,7 @@ from impl.runtime.clock import now_ms
 from impl.runtime.disk import Lock, LockedError
 from impl.runtime.runtime import Runtime
 from impl.store import layout, record
-from impl.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from impl.store.checkpoint import read_checkpoint
 from impl.store.commit_log import CommitLog
 from impl.store.config import FlushMode, StoreConfig
 from impl.store.consume_queue import ConsumeQueues
@@ -22,10 +21,12 @@ from impl.store.dispatch import Appended, Dispatcher, takes_queue_offset
 from impl.store.errors import StoreError
 from impl.store.flush import LogFlusher
 from impl.store.layout import Layout
+from impl.store.queue_flush import CheckpointWriter, QueueFlusher
 from impl.store.reader import read_messages
 from impl.store.recovery import Parts, recover
 from impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery
-from impl.store.segments import SegmentedFile, sync_all
+from impl.store.segments import SegmentedFile
+from impl.store.services import Services
 from spec.events import Kind
 
 Arrival = Callable[[str, int, int, int], None]
@@ -60,12 +61,13 @@ class MessageStore:
         self._queue_offsets: dict[
             tuple[str, int], int
         ] = {}  # next offset, of queues appended to in this life
-        self._queues_flushed = 0  # commit offset up to which all queue entries are durable
-        self._queues_flushed_timestamp_ms = 0
-        self._checkpoint = Checkpoint()
-        self._flusher = LogFlusher(self._log, runtime.offload, events, self._flushed, self._fail)
-        self._stop = asyncio.Event()
-        self._services: list[asyncio.Task[None]] = []
+        offload = runtime.offload
+        self._flusher = LogFlusher(self._log, offload, events, self._flushed, self._fail)
+        self._queue_flusher = QueueFlusher(self._queues, self._dispatcher, offload, events, self._fail)
+        self._checkpoint_writer = CheckpointWriter(
+            disk, self._layout.checkpoint, self._log, self._queue_flusher, offload, events, self._fail
+        )
+        self._services = Services(config, self._flusher, self.flush_queues, self.write_checkpoint)
 
     # -- life
 
@@ -106,12 +108,7 @@ class MessageStore:
     async def start(self) -> None:
         """Begin, and run the services that flush; `put` works from here on. StoreError on a disk error."""
         self.begin()
-        services = [self._flush_queues_service(), self._checkpoint_service()]
-        if self.config.flush_mode is FlushMode.SYNC_FLUSH:
-            services.append(self._group_commit_service())
-        else:
-            services.append(self._timed_flush_service())
-        self._services = [asyncio.create_task(service) for service in services]
+        self._services.start()
 
     def begin(self) -> None:
         """Write the abort file and accept appends, without any service: the caller takes each step itself."""
@@ -126,11 +123,7 @@ class MessageStore:
         """Stop cleanly: flush the log, dispatch all, flush the queues, write the checkpoint, remove the abort
         file, release the lock. After a disk error the abort file stays. Works from any state, also twice."""
         started, self._writable = self._writable, False
-        self._stop.set()
-        self._flusher.wanted.set()
-        for service in self._services:
-            await service
-        self._services = []
+        await self._services.stop()
         if started:
             await self._make_all_durable()
         self._release()
@@ -138,9 +131,7 @@ class MessageStore:
     def kill(self) -> None:
         """The end of a simulated process: services stop where they are, nothing is written or released."""
         self._writable = False
-        for service in self._services:
-            service.cancel()
-        self._services = []
+        self._services.kill()
 
     # -- messages
 
@@ -268,42 +259,13 @@ class MessageStore:
 
     async def flush_queues(self) -> None:
         """Make the entries dispatched so far durable; a disk error makes the store read-only."""
-        # Taken before the fsync: what is dispatched while it runs is not covered.
-        position, timestamp_ms = self._dispatcher.position, self._dispatcher.store_timestamp_ms
-        unsynced = self._queues.take_unsynced()
-        if not unsynced or self.failure:
-            return
-        try:
-            await self._runtime.offload(lambda: sync_all(unsynced))
-        except OSError as error:
-            self._fail(error)
-            return
-        self._queues_flushed, self._queues_flushed_timestamp_ms = position, timestamp_ms
-        if self._events is not None:
-            self._events.emit(Kind.FLUSH, commit_offset=position, attrs={"file": "queues"})
+        if not self.failure:
+            await self._queue_flusher.flush()
 
     async def write_checkpoint(self) -> None:
         """Write down up to where all is durable, when that has moved; an error makes the store read-only."""
-        checkpoint, position = self.checkpoint_now(), min(self._log.flushed, self._queues_flushed)
-        if checkpoint == self._checkpoint or self.failure:
-            return
-        try:
-            disk, path = self._runtime.disk, self._layout.checkpoint
-            await self._runtime.offload(lambda: write_checkpoint(disk, path, checkpoint))
-        except OSError as error:
-            self._fail(error)
-            return
-        self._checkpoint = checkpoint
-        if self._events is not None:
-            self._events.emit(Kind.FLUSH, commit_offset=position, attrs={"file": "checkpoint"})
-
-    def checkpoint_now(self) -> Checkpoint:
-        """Store times of what is known to be durable: never of what was merely written."""
-        return Checkpoint(
-            self._log.flushed_timestamp_ms,
-            self._queues_flushed_timestamp_ms,
-            self._checkpoint.index_timestamp_ms,
-        )
+        if not self.failure:
+            await self._checkpoint_writer.write()
 
     # -- inside
 
@@ -311,11 +273,10 @@ class MessageStore:
         disk = self._runtime.disk
         self._log.segments.load()
         self._queues.load()
-        self._checkpoint = read_checkpoint(disk, self._layout.checkpoint)
-        parts = Parts(self._log, self._queues, self._dispatcher, self._checkpoint, self._events)
-        recovery = recover(parts, abnormal=disk.exists(self._layout.abort))
-        self._queues_flushed_timestamp_ms = self._checkpoint.queues_timestamp_ms
-        return recovery
+        checkpoint = read_checkpoint(disk, self._layout.checkpoint)
+        self._checkpoint_writer.recovered(checkpoint)
+        parts = Parts(self._log, self._queues, self._dispatcher, checkpoint, self._events)
+        return recover(parts, abnormal=disk.exists(self._layout.abort))
 
     def _encode(self, message: Message) -> bytearray:
         if len(message.body) > self.config.message_bytes_max:
@@ -363,40 +324,3 @@ class MessageStore:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
-
-    # -- services
-
-    async def _group_commit_service(self) -> None:
-        """SYNC_FLUSH: as soon as somebody waits, flush; all who come meanwhile share the next flush."""
-        while not self._stop.is_set():
-            await self._flusher.wanted.wait()
-            await self.flush_log()
-
-    async def _timed_flush_service(self) -> None:
-        """ASYNC_FLUSH: at intervals, when enough has gathered; what is left over, at longer intervals."""
-        thorough_every = max(
-            1, self.config.flush_log_thorough_interval_ms // self.config.flush_log_interval_ms
-        )
-        idle_rounds = 0
-        while not await self._stopped_within(self.config.flush_log_interval_ms):
-            idle_rounds += 1
-            enough = self._flusher.unflushed_bytes >= self.config.flush_log_least_bytes
-            if enough or idle_rounds >= thorough_every:
-                await self.flush_log()
-                idle_rounds = 0
-
-    async def _flush_queues_service(self) -> None:
-        while not await self._stopped_within(self.config.flush_queues_interval_ms):
-            await self.flush_queues()
-
-    async def _checkpoint_service(self) -> None:
-        while not await self._stopped_within(self.config.checkpoint_interval_ms):
-            await self.write_checkpoint()
-
-    async def _stopped_within(self, milliseconds: int) -> bool:
-        try:
-            async with asyncio.timeout(milliseconds / 1000):
-                await self._stop.wait()
-        except TimeoutError:
-            return False
-        return True

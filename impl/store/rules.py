@@ -26,7 +26,7 @@ RULES: Final = {
     "missing-entries-dispatched-again": "impl.store.recovery:dispatch_again",
     "offsets-continue": "impl.store.message_store:MessageStore.next_queue_offset",
     # what the next recovery rests on
-    "checkpoint-behind-the-durable": "impl.store.message_store:MessageStore.checkpoint_now",
+    "checkpoint-behind-the-durable": "impl.store.queue_flush:CheckpointWriter.checkpoint_now",
     "store-time-never-back": "impl.store.commit_log:CommitLog.next_store_timestamp",
     "abort-file-while-running": "impl.store.layout:mark_running",
     "abort-file-removed-last": "impl.store.layout:mark_clean",

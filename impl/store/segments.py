@@ -146,8 +146,12 @@ class SegmentedFile:
     def _create(self, start: int) -> File:
         assert not self._segments or start == self.capacity_end, f"segment {start} after {self.capacity_end}"
         file = self._disk.create(self._path(start), self.segment_bytes)
-        # The size before the name: a segment that a crash leaves behind is empty or whole, never short.
-        file.sync()
+        try:
+            # The size before the name: a segment that a crash leaves behind is empty or whole, never short.
+            file.sync()
+        except OSError:
+            file.close()
+            raise
         self._names_changed = True
         self._segments[start] = file
         return file

@@ -17,6 +17,7 @@ from impl.store.consume_queue import ConsumeQueue
 from impl.store.dispatch import Appended
 from impl.store.flush import FlushRound, LogFlusher
 from impl.store.message_store import MessageStore
+from impl.store.queue_flush import CheckpointWriter
 from impl.store.recovery import Parts
 from impl.store.results import PutStatus
 from impl.store.rules import RULES
@@ -98,8 +99,9 @@ def _starts_again_at_zero(store: MessageStore, topic: str, queue_id: int) -> int
     return store._queue_offsets.get((topic, queue_id), 0)
 
 
-def _vouches_for_what_is_only_written(store: MessageStore) -> Checkpoint:
-    return Checkpoint(store._log.store_timestamp_ms, store._dispatcher.store_timestamp_ms)
+def _vouches_for_what_is_only_written(writer: CheckpointWriter) -> Checkpoint:
+    dispatcher = writer._queue_flusher._dispatcher
+    return Checkpoint(writer._log.store_timestamp_ms, dispatcher.store_timestamp_ms)
 
 
 BROKEN: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {

@@ -1,0 +1,77 @@
+"""What a started store does by itself: flush when somebody waits, and flush at intervals."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from impl.store.config import FlushMode, StoreConfig
+from impl.store.flush import LogFlusher
+
+Step = Callable[[], Awaitable[None]]
+
+
+class Services:
+    """The tasks of one started store."""
+
+    def __init__(
+        self, config: StoreConfig, flusher: LogFlusher, flush_queues: Step, write_checkpoint: Step
+    ) -> None:
+        self._config = config
+        self._flusher = flusher
+        self._flush_queues = flush_queues
+        self._write_checkpoint = write_checkpoint
+        self._stopping = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Needs a running event loop."""
+        config = self._config
+        sync = config.flush_mode is FlushMode.SYNC_FLUSH
+        coroutines = (
+            self._group_commit() if sync else self._timed_flush(),
+            self._every(config.flush_queues_interval_ms, self._flush_queues),
+            self._every(config.checkpoint_interval_ms, self._write_checkpoint),
+        )
+        self._tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+
+    async def stop(self) -> None:
+        """Let each finish what it is doing."""
+        self._stopping.set()
+        self._flusher.wanted.set()
+        for task in self._tasks:
+            await task
+        self._tasks = []
+
+    def kill(self) -> None:
+        """End them where they are."""
+        for task in self._tasks:
+            task.cancel()
+        self._tasks = []
+
+    async def _group_commit(self) -> None:
+        """SYNC_FLUSH: as soon as somebody waits, flush; all who come meanwhile share the next flush."""
+        while not self._stopping.is_set():
+            await self._flusher.wanted.wait()
+            await self._flusher.flush()
+
+    async def _timed_flush(self) -> None:
+        """ASYNC_FLUSH: at intervals, when enough has gathered; what is left over, at longer intervals."""
+        config = self._config
+        rounds_to_thorough = max(1, config.flush_log_thorough_interval_ms // config.flush_log_interval_ms)
+        rounds = 0
+        while not await self._stopped_within(config.flush_log_interval_ms):
+            rounds += 1
+            if rounds >= rounds_to_thorough or self._flusher.unflushed_bytes >= config.flush_log_least_bytes:
+                await self._flusher.flush()
+                rounds = 0
+
+    async def _every(self, milliseconds: int, step: Step) -> None:
+        while not await self._stopped_within(milliseconds):
+            await step()
+
+    async def _stopped_within(self, milliseconds: int) -> bool:
+        try:
+            async with asyncio.timeout(milliseconds / 1000):
+                await self._stopping.wait()
+        except TimeoutError:
+            return False
+        return True
