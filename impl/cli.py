@@ -196,12 +196,18 @@ def _run(command: str, main: Any) -> Any:
     try:
         return run(main)
     except (ConfigError, StoreError, ClientError, EventError, OSError, ValueError) as error:
-        _fail(command, str(error))
+        _fail(command, _one_line(error))
 
 
 def _fail(command: str, message: str) -> NoReturn:
     typer.echo(f"mqproof {command}: {message}", err=True)
     raise typer.Exit(2)
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _runtime() -> Any:
@@ -260,7 +266,7 @@ def _broker_config(
         }
         return with_changes(config, changes)
     except (ConfigError, OSError) as error:
-        _fail(command, str(error))
+        _fail(command, _one_line(error))
 
 
 def _read_properties(path: Path | None, options: Any) -> dict[str, Any]:
@@ -273,7 +279,7 @@ def _read_properties(path: Path | None, options: Any) -> dict[str, Any]:
         _mention_unknown(path, tuple(key for key in properties if key not in options))
         return apply(properties, options)
     except (ConfigError, OSError) as error:
-        _fail("namesrv", str(error))
+        _fail("namesrv", _one_line(error))
 
 
 def _read_text(path: Path) -> str:

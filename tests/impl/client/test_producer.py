@@ -1,0 +1,273 @@
+"""The producer: where it sends, when it tries again, and that it never claims more than it knows."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from impl.client.model import MessageQueue, NoRouteError, Outcome, Refused, Sent, Unknown
+from impl.client.producer import Producer, ProducerConfig
+from impl.client.session import Session
+from impl.event_log import EventLog
+from impl.message import Message
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import BrokerData, QueueData, TopicRoute
+from impl.remoting.channel import Channel, Reply
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.dispatch import handler
+from impl.remoting.headers import SendResponse
+from impl.remoting.server import RemotingServer
+from impl.runtime.network import Address, SimulatedNetwork
+from impl.runtime.runtime import simulated
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from spec.events import Event, Kind
+from tests.impl.world import World, play
+
+MESSAGE = Message("T", b"body")
+
+
+class Script:
+    """Two brokers that answer sends as they are told, and a name server that knows both.
+
+    An answer is a response code, or None for silence, or "cut" for a broken connection.
+    """
+
+    def __init__(self, loop: SimulatedLoop, answers: list[int | str | None]) -> None:
+        self.network = SimulatedNetwork()
+        self.runtime = simulated(loop, self.network)
+        self.answers = answers
+        self.attempts: list[str] = []
+        self.servers: list[RemotingServer] = []
+        self.addresses: dict[str, Address] = {}
+
+    async def __aenter__(self) -> "Script":
+        for name in ("a", "b"):
+            await self._serve(name, {RequestCode.SEND_MESSAGE_V2: self._sender(name)})
+        brokers = [BrokerData({0: str(self.addresses[name])}, name, "C") for name in ("a", "b")]
+        self.route = TopicRoute(brokers, [QueueData(name, 6, 2, 0, 2) for name in ("a", "b")])
+        await self._serve("namesrv", {RequestCode.GET_ROUTEINFO_BY_TOPIC: self._routes})
+        self.session = Session([self.addresses["namesrv"]], self.runtime)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.session.stop()
+        for server in self.servers:
+            await server.stop()
+
+    async def _serve(self, name: str, processors: dict[int, object]) -> None:
+        server = RemotingServer(self.network, handler(processors))  # type: ignore[arg-type]  # of our own making
+        self.addresses[name] = await server.start("127.0.0.1", 0)
+        self.servers.append(server)
+
+    def _routes(self, request: Command, channel: Channel) -> Reply:  # noqa: ARG002  # a Handler's signature
+        return request.answer(0, body=java_json.write(self.route))
+
+    def _sender(self, name: str) -> object:
+        def answer(request: Command, channel: Channel) -> Reply:
+            self.attempts.append(name)
+            todo = self.answers.pop(0)
+            if isinstance(todo, str):
+                self.network.cut(self.addresses[name])
+                return None
+            response = headers.write(SendResponse("id", 0, 7))
+            return None if todo is None else request.answer(todo, response, remark="scripted")
+
+        return answer
+
+
+def send(
+    *answers: int | str | None, config: ProducerConfig | None = None
+) -> tuple[Outcome, list[str], list[Event]]:
+    """What one send ends in when the brokers answer like that, who was tried, and the events."""
+    loop = SimulatedLoop()
+
+    async def main() -> tuple[Outcome, list[str], list[Event]]:
+        async with Script(loop, list(answers)) as script:
+            told: list[Event] = []
+            events = EventLog(told.append, "p", script.runtime.clock)
+            outcome = await Producer(script.session, None, events).send(MESSAGE)
+            return outcome, script.attempts, told
+
+    return run_simulated(main(), loop)
+
+
+def test_a_stored_message_is_sent_with_its_status() -> None:
+    outcome, attempts, _ = send(0)
+    assert isinstance(outcome, Sent)
+    assert (outcome.status, outcome.queue_offset, outcome.attempts, len(attempts)) == ("SEND_OK", 7, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [(10, "FLUSH_DISK_TIMEOUT"), (11, "SLAVE_NOT_AVAILABLE"), (12, "FLUSH_SLAVE_TIMEOUT")]
+)
+def test_a_stored_message_with_a_warning_is_sent_and_not_tried_again(code: int, status: str) -> None:
+    outcome, attempts, _ = send(code)
+    assert isinstance(outcome, Sent)
+    assert (outcome.status, len(attempts)) == (status, 1)
+
+
+def test_a_retry_goes_to_the_other_broker() -> None:
+    outcome, attempts, _ = send(14, 14, 0)
+    assert isinstance(outcome, Sent)
+    assert outcome.attempts == 3
+    assert attempts in (["a", "b", "a"], ["b", "a", "b"])
+
+
+def test_retries_end_and_the_last_refusal_is_the_outcome() -> None:
+    outcome, attempts, _ = send(14, 17, 16)
+    assert outcome == Refused(outcome.message_id, "NO_PERMISSION", "scripted", 3)
+    assert len(attempts) == 3
+
+
+def test_a_final_refusal_is_not_tried_again() -> None:
+    outcome, attempts, _ = send(ResponseCode.MESSAGE_ILLEGAL)
+    assert isinstance(outcome, Refused)
+    assert (outcome.status, len(attempts)) == ("MESSAGE_ILLEGAL", 1)
+
+
+def test_silence_uses_up_the_time_and_leaves_the_outcome_unknown() -> None:
+    outcome, attempts, _ = send(None, 0)
+    assert isinstance(outcome, Unknown)
+    assert len(attempts) == 1
+
+
+def test_a_lost_connection_is_tried_again_and_a_success_after_it_is_sent() -> None:
+    outcome, attempts, _ = send("cut", 0)
+    assert isinstance(outcome, Sent)
+    assert len(attempts) == 2
+
+
+def test_a_refusal_after_a_lost_connection_leaves_the_outcome_unknown() -> None:
+    outcome, _, _ = send("cut", 13)
+    assert isinstance(outcome, Unknown)
+    assert outcome.attempts == 2
+
+
+def test_a_system_error_may_have_stored_the_message() -> None:
+    outcome, attempts, _ = send(1, 1, 1)
+    assert isinstance(outcome, Unknown)
+    assert len(attempts) == 3
+
+
+def test_every_attempt_is_told_with_its_end_under_one_message_id() -> None:
+    outcome, _, events = send(14, "cut", 0)
+    assert [(event.kind, event.attempt, event.status) for event in events] == [
+        (Kind.SEND, 1, None),
+        (Kind.SEND_FAIL, 1, "SERVICE_NOT_AVAILABLE"),
+        (Kind.SEND, 2, None),
+        (Kind.SEND_FAIL, 2, "unknown"),
+        (Kind.SEND, 3, None),
+        (Kind.SEND_ACK, 3, "SEND_OK"),
+    ]
+    assert {event.msg_id for event in events} == {outcome.message_id}
+
+
+def test_queues_take_turns() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> Counter[str]:
+        async with Script(loop, [0] * 40) as script:
+            producer = Producer(script.session)
+            for _ in range(40):
+                await producer.send(MESSAGE)
+            return Counter(script.attempts)
+
+    assert run_simulated(main(), loop) == {"a": 20, "b": 20}
+
+
+def test_a_send_to_a_given_queue_has_one_attempt() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> tuple[Outcome, list[str]]:
+        async with Script(loop, [14, 0]) as script:
+            outcome = await Producer(script.session).send(MESSAGE, MessageQueue("T", "b", 1))
+            return outcome, script.attempts
+
+    outcome, attempts = run_simulated(main(), loop)
+    assert isinstance(outcome, Refused)
+    assert attempts == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (Message("T", b""), "empty"),
+        (Message("T", b"x" * 11), "11 bytes, at most 10"),
+        (Message("T", b"x", {"a": "\x01"}), "0x01"),
+    ],
+)
+def test_a_message_that_cannot_be_sent_is_the_callers_fault(message: Message, reason: str) -> None:
+    async def scene(world: World) -> None:
+        producer = Producer(world.session, ProducerConfig(body_bytes_max=10))
+        with pytest.raises(ValueError, match=reason):
+            await producer.send(message)
+
+    play(scene)
+
+
+def test_without_a_name_server_nothing_was_sent() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> tuple[Outcome, str]:
+        runtime = simulated(loop, SimulatedNetwork())
+        session = Session([Address("127.0.0.1", 1), Address("127.0.0.1", 2)], runtime)
+        producer = Producer(session)
+        outcome = await producer.send(MESSAGE)
+        try:
+            await producer.send_oneway(MESSAGE)
+        except Exception as error:
+            return outcome, type(error).__name__
+        return outcome, "nothing raised"
+
+    outcome, error = run_simulated(main(), loop)
+    assert isinstance(outcome, Refused)
+    assert (outcome.status, outcome.attempts) == ("NO_ROUTE", 0)
+    assert "nobody listens" in outcome.remark
+    assert error == "ConnectError"
+
+
+def test_a_topic_nobody_can_create_has_no_route() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> Outcome:
+        async with Script(loop, []) as script:
+            script.route = TopicRoute(script.route.broker_datas, [])
+            with pytest.raises(NoRouteError, match="no writable queue"):
+                await Producer(script.session).send_oneway(MESSAGE)
+            return await Producer(script.session).send(MESSAGE)
+
+    outcome = run_simulated(main(), loop)
+    assert isinstance(outcome, Refused)
+    assert outcome.status == "NO_ROUTE"
+
+
+def test_a_oneway_message_arrives_without_an_answer() -> None:
+    async def scene(world: World) -> tuple[list[bytes], list[Kind]]:
+        await world.producer.send_oneway(MESSAGE)
+        await asyncio.sleep(1)
+        found = []
+        for queue in await world.consumer.queues("T"):
+            found += [stored.message.body for stored in (await world.consumer.pull(queue, 0)).messages]
+        return found, [event.kind for event in world.events if event.kind in (Kind.SEND, Kind.SEND_ACK)]
+
+    assert play(scene) == ([b"body"], [Kind.SEND])
+
+
+def test_a_broker_that_is_cut_off_in_the_middle_leaves_sends_unknown_or_sent_and_none_lost() -> None:
+    async def scene(world: World) -> None:
+        sends = [asyncio.create_task(world.producer.send(MESSAGE)) for _ in range(50)]
+        await asyncio.sleep(0.003)
+        world.network.cut(world.broker_address)
+        outcomes = await asyncio.gather(*sends)
+        stored: Counter[str] = Counter()
+        for queue in await world.consumer.queues("T"):
+            result = await world.consumer.pull(queue, 0)
+            stored.update(message.message_id for message in result.messages)
+        for outcome in outcomes:
+            if isinstance(outcome, Sent):
+                assert stored[outcome.message_id] >= 1
+            if isinstance(outcome, Refused):
+                assert stored[outcome.message_id] == 0
+
+    play(scene)

@@ -1,0 +1,204 @@
+"""Both networks keep the same promises: order, closing, pausing, refused connections."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+
+import pytest
+
+from impl.runtime.network import Address, AsyncioNetwork, Connection, Network, SimulatedNetwork
+from impl.runtime.simulated_loop import run_simulated
+
+
+class End:
+    """A receiver that notes what it is told."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.data = bytearray()
+        self.arrived = asyncio.Event()
+        self.gone = asyncio.Event()
+
+    def received(self, data: bytes) -> None:
+        self.data += data
+        self.arrived.set()
+
+    def write_paused(self) -> None: ...
+    def write_resumed(self) -> None: ...
+
+    def closed(self) -> None:
+        self.gone.set()
+
+
+Scene = Callable[[Network], Awaitable[None]]
+
+
+def on_both(scene: Scene) -> None:
+    """Run the scene over real sockets and over the simulated network."""
+
+    async def real() -> None:
+        async with asyncio.timeout(20):
+            await scene(AsyncioNetwork())
+
+    async def simulated() -> None:
+        await scene(SimulatedNetwork())
+
+    asyncio.run(real())
+    run_simulated(simulated())
+
+
+async def pair(network: Network) -> tuple[End, End]:
+    """Two ends of one connection: who opened it, who accepted it."""
+    accepted: asyncio.Future[End] = asyncio.get_running_loop().create_future()
+
+    def accept(connection: Connection) -> End:
+        end = End(connection)
+        accepted.set_result(end)
+        return end
+
+    opened: list[End] = []
+
+    def open_(connection: Connection) -> End:
+        opened.append(End(connection))
+        return opened[0]
+
+    listener = await network.listen("127.0.0.1", 0, accept)
+    await network.connect(listener.address, open_)
+    far = await accepted
+    listener.close()
+    return opened[0], far
+
+
+async def read(end: End, count: int) -> bytes:
+    while len(end.data) < count:
+        end.arrived.clear()
+        await end.arrived.wait()
+    return bytes(end.data)
+
+
+def test_bytes_arrive_in_order_both_ways() -> None:
+    async def scene(network: Network) -> None:
+        near, far = await pair(network)
+        for number in range(100):
+            near.connection.write(bytes([number]))
+        far.connection.write(b"back")
+        assert await read(far, 100) == bytes(range(100))
+        assert await read(near, 4) == b"back"
+        near.connection.close()
+        await far.gone.wait()
+
+    on_both(scene)
+
+
+def test_closing_sends_what_was_written_and_both_ends_hear_of_it() -> None:
+    async def scene(network: Network) -> None:
+        near, far = await pair(network)
+        near.connection.write(b"last words")
+        near.connection.close()
+        near.connection.write(b"too late")
+        await near.gone.wait()
+        await far.gone.wait()
+        assert bytes(far.data) == b"last words"
+        far.connection.write(b"nobody hears")
+
+    on_both(scene)
+
+
+def test_aborting_is_heard_at_both_ends() -> None:
+    async def scene(network: Network) -> None:
+        near, far = await pair(network)
+        far.connection.abort()
+        await near.gone.wait()
+        await far.gone.wait()
+
+    on_both(scene)
+
+
+def test_each_end_knows_both_addresses() -> None:
+    async def scene(network: Network) -> None:
+        near, far = await pair(network)
+        assert near.connection.local == far.connection.remote
+        assert near.connection.remote == far.connection.local
+        assert near.connection.local != near.connection.remote
+        near.connection.close()
+        await far.gone.wait()
+
+    on_both(scene)
+
+
+def test_a_connection_that_nobody_accepts_is_an_os_error() -> None:
+    async def scene(network: Network) -> None:
+        with closing(socket.socket()) as taken:
+            taken.bind(("127.0.0.1", 0))  # bound, not listening: nobody else gets the port meanwhile
+            address = Address(*taken.getsockname())
+            with pytest.raises(OSError, match=r".+"):
+                await network.connect(address, End)
+
+    on_both(scene)
+
+
+def test_a_port_that_is_taken_is_an_os_error() -> None:
+    async def scene(network: Network) -> None:
+        listener = await network.listen("127.0.0.1", 0, End)
+        with pytest.raises(OSError, match="in use"):
+            await network.listen("127.0.0.1", listener.address.port, End)
+        listener.close()
+
+    on_both(scene)
+
+
+def test_what_arrives_while_reading_is_paused_is_read_after() -> None:
+    async def scene() -> None:
+        near, far = await pair(SimulatedNetwork())
+        far.connection.pause_reading()
+        near.connection.write(b"a")
+        near.connection.write(b"b")
+        await asyncio.sleep(1)
+        assert bytes(far.data) == b""
+        far.connection.resume_reading()
+        await asyncio.sleep(1)
+        assert bytes(far.data) == b"ab"
+
+    run_simulated(scene())
+
+
+def test_a_delay_keeps_the_order_and_takes_its_time() -> None:
+    async def scene() -> float:
+        near, far = await pair(SimulatedNetwork(delay_s=0.5))
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        near.connection.write(b"a")
+        near.connection.write(b"b")
+        assert await read(far, 2) == b"ab"
+        return loop.time() - began
+
+    assert run_simulated(scene()) == 0.5
+
+
+def test_silence_swallows_bytes_without_a_word_until_healed() -> None:
+    async def scene() -> None:
+        network = SimulatedNetwork()
+        near, far = await pair(network)
+        network.silence(far.connection.local)
+        near.connection.write(b"lost")
+        far.connection.write(b"lost")
+        await asyncio.sleep(1)
+        network.heal(far.connection.local)
+        near.connection.write(b"heard")
+        await asyncio.sleep(1)
+        assert (bytes(near.data), bytes(far.data)) == (b"", b"heard")
+        assert not near.gone.is_set()
+
+    run_simulated(scene())
+
+
+@pytest.mark.parametrize("text", ["", "host", ":1", "host:", "host:x", "host:70000", "host:-1", "host:١"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="HOST:PORT expected"):
+        Address.parse(text)
+
+
+def test_an_address_is_read_and_written() -> None:
+    assert Address.parse(" 10.0.0.1:9876 ") == Address("10.0.0.1", 9876)
+    assert str(Address("10.0.0.1", 9876)) == "10.0.0.1:9876"

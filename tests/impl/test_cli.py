@@ -1,0 +1,183 @@
+"""The commands in processes of their own, over real sockets: what they print, how they end, what survives."""
+
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from impl.client.blocking import BlockingClient
+from impl.client.model import Sent
+from impl.message import Message
+from impl.runtime.network import Address
+from spec.events import Kind, read_log
+
+MQPROOF = [sys.executable, "-c", "import mqproof; mqproof.main()"]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*MQPROOF, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+@contextlib.contextmanager
+def server(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+    """A running server and the addresses in its ready line; killed at the end if it still runs."""
+    process = subprocess.Popen([*MQPROOF, *arguments], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        first, *rest = process.stdout.readline().split()
+        assert first == "ready"
+        yield process, dict(part.split("=") for part in rest)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(timeout=30)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def stop(process: subprocess.Popen[str]) -> int:
+    process.send_signal(signal.SIGTERM)
+    return process.wait(timeout=30)
+
+
+SERVE = ("serve", "--namesrv-port", "0", "--broker-port", "0", "--flush", "SYNC_FLUSH")
+
+
+def test_messages_sent_by_one_command_are_consumed_by_another(tmp_path: Path) -> None:
+    store, events = str(tmp_path / "store"), tmp_path / "events.ndjson"
+    with server(*SERVE, "--store", store, "--events", str(events)) as (process, at):
+        assert set(at) == {"namesrv", "broker"}
+        route = ("--namesrv", at["namesrv"], "--topic", "T")
+        sent = run("send", *route, "--body", "hello", "--count", "3", "--outstanding", "3")
+        assert (sent.returncode, sent.stderr) == (0, "")
+        assert sent.stdout.count("SEND_OK ") == 4  # three messages and the summary
+        got = run("consume", *route, "--group", "G", "--from-min")
+        assert (got.returncode, got.stderr) == (0, "")
+        assert [line.split()[-1] for line in got.stdout.splitlines()] == ["hello"] * 3
+        again = run("consume", *route, "--group", "G")
+        assert (again.returncode, again.stdout) == (0, "")
+        assert stop(process) == 0
+    told = list(read_log(events))
+    assert [event.seq for event in told if event.node == "broker-a"] == list(
+        range(sum(event.node == "broker-a" for event in told))
+    )
+    assert sum(event.kind is Kind.SEND_ACK for event in told) == 3
+
+
+def test_acknowledged_messages_survive_a_kill(tmp_path: Path) -> None:
+    store = str(tmp_path / "store")
+    with server(*SERVE, "--store", store) as (process, at):
+        route = ("--namesrv", at["namesrv"], "--topic", "T")
+        summary = tmp_path / "summary.json"
+        sent = run(
+            "send",
+            *route,
+            "--size",
+            "100",
+            "--count",
+            "200",
+            "--outstanding",
+            "20",
+            "--quiet",
+            "--json",
+            str(summary),
+        )
+        assert sent.returncode == 0
+        assert msgspec.json.decode(summary.read_bytes())["outcomes"] == {"SEND_OK": 200}
+        process.kill()
+    with server(*SERVE, "--store", store) as (process, at):
+        got = run("consume", "--namesrv", at["namesrv"], "--topic", "T", "--group", "G", "--from-min")
+        assert len(got.stdout.splitlines()) == 200
+        assert stop(process) == 0
+
+
+def test_name_server_and_broker_run_apart(tmp_path: Path) -> None:
+    config = tmp_path / "broker.conf"
+    with server("namesrv", "--port", "0") as (namesrv, at):
+        config.write_text(
+            f"brokerName=b-x\nlistenPort=0\nnamesrvAddr={at['namesrv']}\n"
+            f"storePathRootDir={tmp_path}/store\ndeleteWhen=04\n"
+        )
+        with server("broker", "-c", str(config)) as (broker, broker_at):
+            assert set(broker_at) == {"broker"}
+            route = ("--namesrv", at["namesrv"], "--topic", "T")
+            assert "T@b-x:" in run("send", *route, "--body", "x").stdout
+            assert stop(broker) == 0
+        assert stop(namesrv) == 0
+
+
+def test_the_blocking_client_sends_and_pulls_without_an_event_loop(tmp_path: Path) -> None:
+    with (
+        server(*SERVE, "--store", str(tmp_path / "store")) as (process, at),
+        BlockingClient([Address.parse(at["namesrv"])]) as client,
+    ):
+        outcome = client.send(Message("T", b"x"))
+        assert isinstance(outcome, Sent)
+        assert outcome.queue in client.queues("T")
+        (stored,) = client.pull(outcome.queue, 0).messages
+        assert stored.message_id == outcome.message_id
+        client.commit(outcome.queue, 1)
+        assert client.committed(outcome.queue) == 1
+        assert process.poll() is None
+
+
+def test_a_second_broker_on_the_same_store_is_refused_in_one_line(tmp_path: Path) -> None:
+    store = str(tmp_path / "store")
+    with server(*SERVE, "--store", store):
+        second = run(*SERVE, "--store", store)
+    assert (second.returncode, second.stdout) == (2, "")
+    assert second.stderr.count("\n") == 1
+    assert "is another broker running" in second.stderr
+
+
+def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
+    with server("namesrv", "--port", "0") as (_, at):
+        second = run("namesrv", "--port", at["namesrv"].rpartition(":")[2])
+    assert second.returncode == 2
+    assert second.stderr.count("\n") == 1
+    assert "in use" in second.stderr
+
+
+MISTAKES = [
+    ("serve --flush FAST", "serve: --flush is 'FAST', SYNC_FLUSH or ASYNC_FLUSH expected"),
+    ("broker -c /nowhere/x.conf", "broker: /nowhere/x.conf: No such file or directory"),
+    ("send --namesrv x --topic T --body b", "send: --namesrv: 'x' is not an address, HOST:PORT expected"),
+    ("send --namesrv h:1 --topic T", "send: give either --body TEXT or --size BYTES"),
+    ("consume --namesrv 127.0.0.1:1 --topic T --group G", "consume: queues of T: no connection to"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), MISTAKES)
+def test_a_mistake_is_one_line_and_exit_code_2(arguments: str, message: str) -> None:
+    done = run(*arguments.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"mqproof {message}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_mistake_in_a_properties_file_names_file_and_line(tmp_path: Path) -> None:
+    config = tmp_path / "broker.conf"
+    config.write_text("# fine\nflushDiskType=MAYBE\n")
+    done = run("broker", "-c", str(config))
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"mqproof broker: {config}:2: flushDiskType is 'MAYBE', SYNC_FLUSH or ASYNC_FLUSH expected\n",
+    )
+
+
+def test_a_send_that_finds_nobody_is_refused_with_exit_code_1() -> None:
+    done = run("send", "--namesrv", "127.0.0.1:1", "--topic", "T", "--body", "b")
+    assert done.returncode == 1
+    assert done.stdout.startswith("NO_ROUTE ")
+
+
+def test_every_command_shows_an_example() -> None:
+    for command in ("namesrv", "broker", "serve", "send", "consume"):
+        shown = run(command, "--help")
+        assert shown.returncode == 0
+        assert f"Example: mqproof {command}" in shown.stdout
