@@ -1,0 +1,102 @@
+"""The catalogue: every name in it resolves, and no check in it is vacuous."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from reference import mutants as reference_mutants
+from spec.catalogue import LAYERS, CatalogueError, Invariant, by_name, catalogue, parse
+from spec.model_file import Kind, load
+
+ROOT = Path(__file__).parents[2]
+TLA = ROOT / "spec" / "tla"
+PACKAGES = {"reference": "reference", "conformance": "conformance", "fuzz": "fuzz", "audit": "spark_audit"}
+
+CHECKED = [(i, layer) for i in catalogue().values() for layer in LAYERS if layer in i.checks]
+IDS = [f"{i.id}-{layer}" for i, layer in CHECKED]
+
+
+@pytest.mark.parametrize(("invariant", "layer"), CHECKED, ids=IDS)
+def test_what_the_catalogue_names_is_there(invariant: Invariant, layer: str) -> None:
+    target = invariant.checks[layer]
+    if layer == "tla":
+        module, _, operator = target.partition("!")
+        assert operator == invariant.name
+        assert f"\n{operator} ==" in (TLA / f"{module}.tla").read_text(encoding="utf-8")
+        return
+    module, _, attribute = target.rpartition(".")
+    assert callable(getattr(importlib.import_module(f"{PACKAGES[layer]}.{module}"), attribute))
+
+
+@pytest.mark.parametrize(("invariant", "layer"), CHECKED, ids=IDS)
+def test_no_check_is_vacuous(invariant: Invariant, layer: str) -> None:
+    assert invariant.mutants.get(layer), f"{invariant.id} in {layer} has no mutant"
+
+
+def test_every_tla_mutant_breaks_the_invariant_whose_mutant_it_is() -> None:
+    questions = {q.name: q for model in load().questions.values() for q in model if q.kind is Kind.MUTANT}
+    named = {name: i.name for i in catalogue().values() for name in i.mutants.get("tla", [])}
+    assert named == {name: question.violates for name, question in questions.items()}
+
+
+def test_every_reference_mutant_breaks_the_invariant_whose_mutant_it_is() -> None:
+    named = {
+        name: i.name
+        for i in catalogue().values()
+        if i.id != "SPEC-2"  # the comparison with TLC borrows a mutant of another
+        for name in i.mutants.get("reference", [])
+    }
+    assert named == {m.name: m.invariant for m in reference_mutants.MUTANTS.values()}
+
+
+def test_a_layer_is_not_both_checked_and_excused() -> None:
+    for invariant in catalogue().values():
+        assert not set(invariant.checks) & set(invariant.why), invariant.id
+
+
+def test_every_source_is_a_section_of_the_protocol_document() -> None:
+    document = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+    sections = {line.lstrip("#").strip() for line in document.splitlines() if line.startswith("#")}
+    missing = {i.source for i in catalogue().values()} - sections
+    assert not missing
+
+
+def test_an_invariant_is_found_by_its_name() -> None:
+    assert by_name("SyncAckedDurable").id == "FLUSH-1"
+    assert by_name("SyncAckedDurable").snake_name == "sync_acked_durable"
+    with pytest.raises(KeyError):
+        by_name("Nonsense")
+
+
+ENTRY = """
+[[invariant]]
+id = "X-1"
+name = "Sound"
+statement = "s"
+source = "s"
+kind = "safety"
+scope = "s"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[invariant]", "Expected"),
+        (ENTRY.replace('kind = "safety"', ""), "X-1: missing kind"),
+        (ENTRY.replace("safety", "hope"), "X-1: kind is 'hope', expected safety or liveness"),
+        (ENTRY + 'colour = "red"', "X-1: unknown colour"),
+        (ENTRY + 'checks.magic = "m"', "X-1: checks names ['magic']"),
+        (ENTRY + ENTRY, "X-1 Sound appears twice"),
+    ],
+)
+def test_a_bad_catalogue_is_refused_with_the_entry_and_the_field(text: str, message: str) -> None:
+    with pytest.raises(CatalogueError) as caught:
+        parse(text)
+    assert message in str(caught.value)
+
+
+def test_a_cell_is_checked_excused_or_open() -> None:
+    invariant = parse(ENTRY + 'checks.tla = "M!Sound"\nwhy.audit = "logs do not show it"')["X-1"]
+    assert [invariant.cell(layer) for layer in ("tla", "audit", "fuzz")] == ["checked", "n/a", "open"]

@@ -1,0 +1,66 @@
+"""The event vocabulary: what is written is read again, and what is no event is refused with its place."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spec.events import COLUMNS, Event, EventError, Kind, as_row, decode, encode, read_log
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+EVENTS = st.builds(
+    Event,
+    ts=INT64,
+    seq=st.integers(0, 2**40),
+    node=st.text(),
+    kind=st.sampled_from(Kind),
+    msg_id=st.none() | st.text(),
+    queue_id=st.none() | st.integers(0, 2**31 - 1),
+    queue_offset=st.none() | INT64,
+    status=st.none() | st.text(),
+    attrs=st.dictionaries(st.text().filter(lambda name: name != "schema"), st.text(), max_size=3),
+)
+
+
+@given(EVENTS)
+def test_an_event_survives_its_line(event: Event) -> None:
+    line = encode(event)
+    assert line.count(b"\n") == 1
+    assert decode(line, "here") == event
+
+
+def test_what_does_not_apply_is_left_out() -> None:
+    assert encode(Event(ts=1, seq=0, node="b", kind=Kind.FLUSH)) == (
+        b'{"ts":1,"seq":0,"node":"b","kind":"flush"}\n'
+    )
+
+
+def test_a_row_has_every_column() -> None:
+    assert list(as_row(Event(ts=1, seq=0, node="b", kind=Kind.FLUSH))) == list(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"garbage\n", "malformed"),
+        (b'{"ts":1,"seq":0,"node":"b"}\n', "missing required field `kind`"),
+        (b'{"ts":"now","seq":0,"node":"b","kind":"send"}\n', "Expected `int`, got `str` - at `$.ts`"),
+        (b'{"ts":1,"seq":0,"node":"b","kind":"explode"}\n', "Invalid enum value 'explode'"),
+        (b'{"ts":1,"seq":0,"node":"b","kind":"send","attrs":{"schema":"99"}}\n', "event schema '99'"),
+    ],
+)
+def test_a_line_that_is_no_event_is_refused_with_its_place(line: bytes, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.ndjson"
+    path.write_bytes(encode(Event(ts=1, seq=0, node="b", kind=Kind.SEND)) + line)
+    with pytest.raises(EventError) as caught:
+        list(read_log(path))
+    assert str(caught.value).startswith(f"{path}:2: ")
+    assert problem in str(caught.value)
+
+
+def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "log.ndjson"
+    event = Event(ts=1, seq=0, node="b", kind=Kind.SEND)
+    path.write_bytes(encode(event) + encode(event)[:-5])
+    assert list(read_log(path)) == [event]
