@@ -1,0 +1,59 @@
+"""Nothing in impl but its runtime and its outermost shells touches time, chance, files, sockets or threads."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import impl
+
+ROOT = Path(impl.__file__).parent
+FORBIDDEN = {"os", "pathlib", "shutil", "tempfile", "io", "fcntl", "time", "datetime", "secrets", "uuid"}
+FORBIDDEN |= {"socket", "selectors", "ssl", "threading", "multiprocessing", "subprocess", "concurrent"}
+CALLS = {"open", "run_in_executor", "to_thread", "create_server", "create_connection", "open_connection"}
+SHELLS = {"cli.py", "bench_send.py", "client/blocking.py"}  # each runs an event loop of its own
+OUTSIDE = [
+    path
+    for path in sorted(ROOT.rglob("*.py"))
+    if (name := path.relative_to(ROOT).as_posix()) not in SHELLS and not name.startswith("runtime/")
+]
+
+
+def _trespasses(source: str) -> list[str]:
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if alias.name.partition(".")[0] in FORBIDDEN]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [node.module] * (node.module.partition(".")[0] in FORBIDDEN)
+        elif isinstance(node, ast.Call):
+            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            on_seam = isinstance(node.func, ast.Attribute) and "disk" in ast.unparse(node.func.value)
+            found += [f"{name}()"] * (name in CALLS and not on_seam)
+            found += [ast.unparse(node.func)] * (
+                ast.unparse(node.func).startswith("random.") and name != "Random"
+            )
+    return found
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_world_is_reached_through_the_runtime_only(path: Path) -> None:
+    assert _trespasses(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os.path",
+        "from time import monotonic",
+        "open('x')",
+        "random.random()",
+        "loop.run_in_executor(f)",
+    ],
+)
+def test_a_trespass_is_seen(source: str) -> None:
+    assert len(_trespasses(source)) == 1
+
+
+def test_the_seam_itself_is_no_trespass() -> None:
+    assert _trespasses("self._disk.open('x'); random.Random(1); disk.create('x', 1)") == []
