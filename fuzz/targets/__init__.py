@@ -9,7 +9,7 @@ from typing import Final
 
 from fuzz.target import Target
 
-NAMES: Final = ("canary", "remoting_decode")
+NAMES: Final = ("canary", "remoting_decode", "store_recovery")
 """Every target, in the order of `mqproof fuzz list`."""
 
 
