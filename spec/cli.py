@@ -1,6 +1,7 @@
 """`mqproof check` and `mqproof coverage`."""
 
 import json
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
-_PIPED_COLUMNS: Final = 200
+_PIPED_COLUMNS: Final = 1000
+_TERMINATED: Final = 128 + signal.SIGTERM
 _JSON = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")]
 
 
@@ -57,7 +59,7 @@ def check(
         models = load() if models_file is None else load(models_file)
         questions = _chosen(models, names or [], profile, only)
         toolbox = find_toolbox()
-        with _progress(len(questions)) as progress:
+        with _progress(len(questions)) as progress, _terminable():
             answers = ask_all(models, questions, progress, toolbox)
     except ModelFileError as error:
         _stop(str(error), Exit.USAGE)
@@ -85,13 +87,14 @@ def coverage(json_file: _JSON = None) -> None:
     """The matrix of invariants and layers: what checks what, what cannot, what is still open."""
     from report.write import write_text
     from spec.catalogue import CatalogueError, catalogue
-    from spec.coverage import as_json, table, totals
+    from spec.coverage import as_json, reasons, table, totals
 
     try:
         invariants = tuple(catalogue().values())
     except (CatalogueError, OSError) as error:
         _stop(str(error), Exit.USAGE)
     _print_table(table(invariants))
+    print("\n".join(reasons(invariants)), end="\n\n")
     print(", ".join(f"{number} {what}" for what, number in totals(invariants).items()))
     if json_file is not None:
         try:
@@ -166,6 +169,16 @@ def _progress(total: int) -> "Iterator[Progress]":
         yield told
 
 
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM unwinds the stack, as an interrupt does: TLC, in its own process group, would live on."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _print_table(table: Table) -> None:
     from rich import box
     from rich.console import Console
@@ -173,10 +186,10 @@ def _print_table(table: Table) -> None:
 
     shown = RichTable(title=table.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in table.columns:
-        shown.add_column(column, overflow="fold")
+        shown.add_column(column, no_wrap=not sys.stdout.isatty(), overflow="fold")
     for row in table.rows:
         shown.add_row(*row)
-    # Piped, the width is nobody's: wide enough that names stay whole.
+    # Piped, the width is nobody's: so wide that a row is a line.
     width = None if sys.stdout.isatty() else _PIPED_COLUMNS
     console = Console(markup=False, highlight=False, width=width)
     with console.capture() as captured:

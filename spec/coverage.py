@@ -11,12 +11,22 @@ SCHEMA_VERSION: Final = 1
 
 
 def table(invariants: Iterable[Invariant]) -> Table:
-    """A row an invariant; a cell names the check and the mutants it catches, or says why there is none."""
+    """A row an invariant; a cell names the check and counts its mutants, or is n/a or open."""
     rows = tuple(
         (f"{invariant.id} {invariant.name}", *(_cell(invariant, layer) for layer in LAYERS))
         for invariant in invariants
     )
     return Table("What checks what", ("invariant", *LAYERS), rows)
+
+
+def reasons(invariants: Iterable[Invariant]) -> tuple[str, ...]:
+    """A line for each layer that cannot check an invariant, with the reason."""
+    return tuple(
+        f"n/a {invariant.id} {layer}: {why}"
+        for invariant in invariants
+        for layer, why in invariant.why.items()
+        if layer not in invariant.checks
+    )
 
 
 def totals(invariants: Iterable[Invariant]) -> dict[str, int]:
@@ -54,7 +64,7 @@ def _cell(invariant: Invariant, layer: str) -> str:
     if state == "checked":
         mutants = len(invariant.mutants.get(layer, ()))
         return f"{invariant.checks[layer]} ({mutants} mutant{'' if mutants == 1 else 's'})"
-    return f"n/a: {invariant.why[layer]}" if state == "n/a" else "open"
+    return state
 
 
 def _entry(invariant: Invariant, layer: str) -> dict[str, Any]:

@@ -9,8 +9,8 @@ The trace module is written by hand beside the specification. It must have
     TraceView == <<vars, t, l>>
 
 Traces is a definition and no constant, because TLC 2.15 evaluates what a constant is replaced by again each
-time that it is looked at. A step that explains no event (hidden in the trace) leaves l as it is. A trace is accepted when some behaviour
-explains all of its events.
+time that it is looked at. A step that explains no event (hidden in the trace) leaves l as it is. A trace is
+accepted when some behaviour explains all of its events.
 """
 
 import tempfile

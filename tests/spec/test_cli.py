@@ -1,6 +1,11 @@
 """Goal: the contract of `mqproof check` and `mqproof coverage`: exit codes, one-line errors, JSON keys."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -103,11 +108,40 @@ def test_too_little_time_exits_3(tmp_path: Path) -> None:
     assert "no verdict within 0 seconds" in result.stdout
 
 
+def test_a_terminated_check_ends_tlc_too(tmp_path: Path) -> None:
+    (tmp_path / "tla").mkdir()
+    (tmp_path / "work").mkdir()
+    source = "---- MODULE Long ----\nEXTENDS Naturals\nVARIABLE x\nInit == x = 0\nNext == x' = x + 1\n====\n"
+    (tmp_path / "tla" / "Long.tla").write_text(source, encoding="utf-8")
+    (tmp_path / "tla" / "Long.cfg").write_text("INIT Init\nNEXT Next\n", encoding="utf-8")
+    runs = '[[Long.runs]]\ncfg = "Long.cfg"\nprofiles = ["smoke"]\nviolates = "X"\nseconds_max = 60\n'
+    text = '[Long]\nabout = ""\nmodule = "Long"\ncfg = "Long.cfg"\n' + runs
+    (tmp_path / "models.toml").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-c", "from spec.cli import app; app()", "check"]
+    command += ["--models", str(tmp_path / "models.toml")]
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "work")}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        # TLC writes its queue and fingerprints there once it explores.
+        deadline = time.monotonic() + 60
+        while not list((tmp_path / "work").glob("mqproof-tlc-*/meta/*/*")):
+            assert time.monotonic() < deadline, "TLC did not start within 60 seconds"
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(timeout=30) == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+        process.wait()
+    assert list((tmp_path / "work").iterdir()) == []
+
+
 def test_coverage_has_a_row_an_invariant_and_stable_json_keys(tmp_path: Path) -> None:
     result = invoke("coverage", "--json", str(tmp_path / "coverage.json"))
     assert result.exit_code == 0
     assert "FLUSH-1 SyncAckedDurable" in result.stdout
     assert "Flush!SyncAckedDurable (2 mutants)" in result.stdout
+    assert "n/a SPEC-1 tla: " in result.stdout
     document = json.loads((tmp_path / "coverage.json").read_text(encoding="utf-8"))
     assert set(document) == {"schema", "layers", "totals", "invariants"}
     rows = {row["id"]: row["cells"]["tla"] for row in document["invariants"]}
