@@ -8,9 +8,13 @@ import typer
 
 from report.console import stages, stop
 from report.model import Exit, Report, Result, Verdict, Witness, exit_code
+from spec.catalogue import by_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from reference.equiv import Equivalence
+    from reference.explorer import Step
     from spec.model_file import Question
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -49,9 +53,7 @@ def equiv(
     if unknown := [name for name in names or [] if name not in MODELS]:
         stop(f"no reference model {unknown[0]!r}; there are {', '.join(MODELS)}", Exit.USAGE)
     try:
-        results = tuple(
-            _compare(name, question) for name in names or MODELS for question in _questions(name, profile)
-        )
+        results = tuple(result for name in names or MODELS for result in _results(name, profile))
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
     except TlcError as error:
@@ -74,25 +76,31 @@ def _questions(model: str, profile: str) -> "list[Question]":
     return list(distinct.values())
 
 
-def _compare(name: str, question: "Question") -> Result:
+def _results(model: str, profile: str) -> "Iterator[Result]":
+    """A result a bounded model for the comparison, and one an invariant over all of them."""
     from reference.equiv import compare
     from reference.models import MODELS
     from spec.model_file import load
 
-    started = time.perf_counter()
-    with stages(f"equiv {name} {question.name}") as on_stage:
-        equivalence = compare(
-            MODELS[name],
-            question.module,
-            question.config.text(),
-            load().libraries,
-            next_name="MCNext",
-            on_stage=on_stage,
-        )
-    return _result(question, equivalence, time.perf_counter() - started)
+    compared: list[Equivalence[Any]] = []
+    for question in _questions(model, profile):
+        started = time.perf_counter()
+        with stages(f"equiv {model} {question.name}") as on_stage:
+            equivalence = compare(
+                MODELS[model],
+                question.module,
+                question.config.text(),
+                load().libraries,
+                next_name="MCNext",
+                on_stage=on_stage,
+            )
+        compared.append(equivalence)
+        yield _equal(question, equivalence, time.perf_counter() - started)
+    for name in (*MODELS[model].invariants, *MODELS[model].step_invariants):
+        yield _invariant(model, name, compared)
 
 
-def _result(question: "Question", equivalence: "Equivalence[Any]", seconds: float) -> Result:
+def _equal(question: "Question", equivalence: "Equivalence[Any]", seconds: float) -> Result:
     counts = {
         "states": equivalence.states,
         "steps": equivalence.steps,
@@ -101,11 +109,9 @@ def _result(question: "Question", equivalence: "Equivalence[Any]", seconds: floa
     difference = equivalence.difference
     witnesses: tuple[Witness, ...] = ()
     if difference is not None:
-        path = " -> ".join(
-            step.action + (str(step.parameters) if step.parameters else "") for step in difference.path
-        )
-        there = {"only TLC": difference.only_tlc, "only the reference": difference.only_reference}
-        witnesses = (Witness(f"after {path}", {side: "; ".join(steps) for side, steps in there.items()}),)
+        sides = {"only TLC": difference.only_tlc, "only the reference": difference.only_reference}
+        values = {side: "; ".join(steps) for side, steps in sides.items()}
+        witnesses = (Witness(f"after {_path(difference.path)}", values),)
     return Result(
         id="SPEC-2",
         name=f"{equivalence.model} {question.name}",
@@ -117,3 +123,20 @@ def _result(question: "Question", equivalence: "Equivalence[Any]", seconds: floa
         replay=f"mqproof equiv {equivalence.model}",
         seconds=seconds,
     )
+
+
+def _invariant(model: str, name: str, compared: "list[Equivalence[Any]]") -> Result:
+    violations = [e.violation for e in compared if e.violation and e.violation.invariant == name]
+    return Result(
+        id=by_name(name).id,
+        name=name,
+        layer="reference",
+        verdict=Verdict.VIOLATED if violations else Verdict.HELD,
+        counts={"states": sum(equivalence.states for equivalence in compared)},
+        witnesses=tuple(Witness(_path(violation.path)) for violation in violations),
+        replay=f"mqproof equiv {model}",
+    )
+
+
+def _path(path: "tuple[Step[Any], ...]") -> str:
+    return " -> ".join(step.action + (str(step.parameters) if step.parameters else "") for step in path)

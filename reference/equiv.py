@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic
 
-from reference.explorer import Exploration, Step, explore
+from reference.explorer import Exploration, Step, Violation, explore
 from reference.model import ConfigT, Model, Parameters, StateT
 from spec.tlc import config as tlc_config
 from spec.tlc import values
@@ -42,6 +42,8 @@ class Equivalence(Generic[StateT]):
     disabled: int
     """(state, ground action) pairs in which the action is disabled on both sides."""
     difference: Difference[StateT] | None
+    violation: Violation[StateT] | None
+    """Of one of the reference's invariants, judged on the way."""
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -91,6 +93,7 @@ def compare(
         model,
         config,
         on_edge=lambda before, name, parameters, after: mine[before].add(((name, parameters), after)),
+        stop_at_violation=False,
     )
     seconds["reference"] = time.perf_counter() - started
 
@@ -112,6 +115,7 @@ def compare(
         steps=exploration.edges,
         disabled=states * len(labels) - enabled,
         difference=difference,
+        violation=exploration.violation,
         seconds=seconds,
     )
 
