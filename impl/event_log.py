@@ -15,12 +15,21 @@ from spec.events import SCHEMA_VERSION, Event, Kind, decode, encode
 class EventLog:
     """The events of one node, with dense sequence numbers.
 
-    `sink` takes each event; `seq_next` is where numbering continues.
+    `sink` takes each event; `seq_next` is where numbering continues; `last_append` is the commit offset of
+    the last append event of an earlier process, None when there was none.
     """
 
-    def __init__(self, sink: Callable[[Event], None], node: str, clock: Clock, seq_next: int = 0) -> None:
+    def __init__(
+        self,
+        sink: Callable[[Event], None],
+        node: str,
+        clock: Clock,
+        seq_next: int = 0,
+        last_append: int | None = None,
+    ) -> None:
         self.node = node
         self.seq_next = seq_next
+        self.last_append = last_append
         self._sink = sink
         self._clock = clock
 
@@ -34,13 +43,15 @@ class EventLog:
             OSError: the file cannot be opened. spec.events.EventError: a line of it is not an event.
         """
         file = AppendFile(path)
-        seq_next = 0
+        seq_next, last_append = 0, None
         for line in file.lines_backwards():
             event = decode(line, path)
             if event.node == node:
-                seq_next = event.seq + 1
-                break
-        return cls(lambda event: file.append(encode(event)), node, clock, seq_next)
+                seq_next = max(seq_next, event.seq + 1)
+                if event.kind is Kind.APPEND:
+                    last_append = event.commit_offset
+                    break
+        return cls(lambda event: file.append(encode(event)), node, clock, seq_next, last_append)
 
     def emit(
         self,

@@ -59,6 +59,19 @@ def appended_record(stored: StoredMessage) -> Appended:
     )
 
 
+def tell_append(events: EventLog, appended: Appended) -> None:
+    """Record that the message is in the page cache."""
+    events.emit(
+        Kind.APPEND,
+        msg_id=appended.message_id,
+        topic=appended.topic,
+        queue_id=appended.queue_id,
+        queue_offset=appended.queue_offset,
+        commit_offset=appended.commit_offset,
+        attrs={"size": str(appended.size)},
+    )
+
+
 class Dispatcher:
     """Carries appended records to their queues, in the order of the log, never past the limit it is given."""
 

@@ -17,7 +17,7 @@ from impl.store.checkpoint import read_checkpoint
 from impl.store.commit_log import CommitLog
 from impl.store.config import FlushMode, StoreConfig
 from impl.store.consume_queue import ConsumeQueues
-from impl.store.dispatch import Appended, Dispatcher, takes_queue_offset
+from impl.store.dispatch import Appended, Dispatcher, takes_queue_offset, tell_append
 from impl.store.errors import StoreError
 from impl.store.flush import LogFlusher
 from impl.store.layout import Layout
@@ -27,7 +27,6 @@ from impl.store.recovery import Parts, recover
 from impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery
 from impl.store.segments import SegmentedFile
 from impl.store.services import Services
-from spec.events import Kind
 
 Arrival = Callable[[str, int, int, int], None]
 """Told (topic, queue id, next queue offset, tags code) when a message became readable."""
@@ -184,15 +183,7 @@ class MessageStore:
         )
         self._dispatcher.add(appended)
         if self._events is not None:
-            self._events.emit(
-                Kind.APPEND,
-                msg_id=appended.message_id,
-                topic=appended.topic,
-                queue_id=appended.queue_id,
-                queue_offset=appended.queue_offset,
-                commit_offset=commit_offset,
-                attrs={"size": str(appended.size)},
-            )
+            tell_append(self._events, appended)
         return appended
 
     async def settle(self, appended: Appended, wait: bool) -> PutStatus:
@@ -275,7 +266,9 @@ class MessageStore:
         self._queues.load()
         checkpoint = read_checkpoint(disk, self._layout.checkpoint)
         self._checkpoint_writer.recovered(checkpoint)
-        parts = Parts(self._log, self._queues, self._dispatcher, checkpoint, self._events)
+        parts = Parts(
+            self._log, self._queues, self._dispatcher, checkpoint, self._events, self.config.flush_mode
+        )
         return recover(parts, abnormal=disk.exists(self._layout.abort))
 
     def _encode(self, message: Message) -> bytearray:

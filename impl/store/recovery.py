@@ -12,8 +12,9 @@ from impl.event_log import EventLog
 from impl.store import record
 from impl.store.checkpoint import Checkpoint
 from impl.store.commit_log import CommitLog
+from impl.store.config import FlushMode
 from impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
-from impl.store.dispatch import Dispatcher, appended_record
+from impl.store.dispatch import Dispatcher, appended_record, tell_append
 from impl.store.errors import StoreError
 from impl.store.results import Recovery
 from spec.events import Kind
@@ -28,6 +29,7 @@ class Parts:
     dispatcher: Dispatcher
     checkpoint: Checkpoint
     events: EventLog | None
+    flush_mode: FlushMode
 
 
 def recover(parts: Parts, abnormal: bool) -> Recovery:
@@ -37,10 +39,12 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
         StoreError: queue entries are missing that the log can no longer give. OSError: the disk failed.
     """
     log, queues = parts.log, parts.queues
-    if abnormal and parts.events:
-        parts.events.emit(Kind.CRASH, attrs={"kind": "unknown"})
     start = choose_start(log, queues, parts.checkpoint)
     end = find_end(log, start)
+    if parts.events:
+        tell_unlogged_appends(log, parts.events)
+    if abnormal and parts.events:
+        parts.events.emit(Kind.CRASH, attrs={"kind": "unknown"})
     truncated_bytes = cut_log(log, end)
     if truncated_bytes and parts.events:
         parts.events.emit(Kind.TRUNCATE, commit_offset=end, attrs={"bytes": str(truncated_bytes)})
@@ -49,7 +53,8 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     entries_cut = sum(cut_queue(queue, log) for queue in queues)
     redispatched = dispatch_again(parts, start)
     if parts.events:
-        parts.events.emit(Kind.RECOVER, commit_offset=end, attrs={"abnormal": str(abnormal).lower()})
+        attrs = {"abnormal": str(abnormal).lower(), "flush_disk_type": parts.flush_mode.value}
+        parts.events.emit(Kind.RECOVER, commit_offset=end, attrs=attrs)
     return Recovery(abnormal, start, end, truncated_bytes, redispatched, entries_cut)
 
 
@@ -76,6 +81,15 @@ def find_end(log: CommitLog, start: int) -> int:
         if stored is not None:
             log.store_timestamp_ms = stored.store_timestamp_ms
     return log.end
+
+
+def tell_unlogged_appends(log: CommitLog, events: EventLog) -> None:
+    """Tell of the records behind the last append event: a kill may fall between a record and its event."""
+    if events.last_append is None:
+        return
+    for _, stored in log.scan(events.last_append):
+        if stored is not None and stored.commit_offset > events.last_append:
+            tell_append(events, appended_record(stored))
 
 
 def cut_log(log: CommitLog, end: int) -> int:

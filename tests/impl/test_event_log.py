@@ -34,6 +34,18 @@ def test_numbering_continues_after_a_restart_and_a_torn_line(tmp_path: Path) -> 
     assert [event.seq for event in read_log(path)] == [0, 1, 2, 3]
 
 
+def test_the_last_append_of_an_earlier_process_is_known(tmp_path: Path) -> None:
+    path = str(tmp_path / "events.ndjson")
+    first = EventLog.to_file(path, "a", ManualClock())
+    assert first.last_append is None
+    for commit_offset in (0, 100):
+        first.emit(Kind.APPEND, commit_offset=commit_offset)
+    first.emit(Kind.FLUSH, commit_offset=200)
+    EventLog.to_file(path, "b", ManualClock()).emit(Kind.APPEND, commit_offset=7)
+    again = EventLog.to_file(path, "a", ManualClock())
+    assert (again.last_append, again.seq_next) == (100, 3)
+
+
 def test_nodes_that_share_a_file_number_their_own_events(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     logs = {node: EventLog.to_file(str(path), node, ManualClock()) for node in "ab"}

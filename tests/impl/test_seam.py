@@ -1,4 +1,4 @@
-"""Nothing in impl but its runtime and its outermost shells touches time, chance, files, sockets or threads."""
+"""Nothing in impl but its runtime and its outermost shells touches time, chance, files or sockets."""
 
 import ast
 from pathlib import Path

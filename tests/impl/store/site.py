@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 from impl.event_log import EventLog
@@ -53,6 +54,7 @@ class Site:
         self.disk = disk or SimulatedDisk()
         self.clock = ManualClock()
         self.events: list[Event] = []
+        self._events_file: Path | None = None
         self.recovery: Recovery
         self.store: MessageStore
         self.made()
@@ -62,9 +64,15 @@ class Site:
         assert isinstance(self.disk, SimulatedDisk)
         return self.disk
 
+    def to_file(self, path: Path) -> None:
+        """From the next life on, events go to that file."""
+        self._events_file = path
+
     def made(self) -> MessageStore:
         """A new store object, not loaded."""
         log = EventLog(self.events.append, "broker", self.clock, len(self.events))
+        if self._events_file is not None:
+            log = EventLog.to_file(str(self._events_file), "broker", self.clock)
         runtime = Runtime(self.clock, self.disk, SimulatedNetwork(), random.Random(0), inline)
         self.store = MessageStore(self.directory, self.config, runtime, log)
         return self.store

@@ -5,6 +5,7 @@ Method: bring about each damage by hand on a simulated disk, open the store agai
 """
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from impl.store import record
 from impl.store.checkpoint import Checkpoint
 from impl.store.config import FlushMode
 from impl.store.errors import StoreError
-from spec.events import Kind
+from spec.events import Kind, encode, read_log
 from tests.impl.store.site import SMALL, Site, bodies, message, now, stored_messages
 
 NAMES = [f"m{number}" for number in range(9)]
@@ -88,6 +89,26 @@ def test_events_of_a_recovery_come_in_its_order() -> None:
     assert (truncate.commit_offset, recover.commit_offset) == (appended.commit_offset, appended.commit_offset)
     assert truncate.attrs["bytes"] == str(site.recovery.truncated_bytes)
     assert 0 < site.recovery.truncated_bytes <= 50
+
+
+def test_a_record_whose_event_the_kill_prevented_is_told_before_the_crash(tmp_path: Path) -> None:
+    site = _opened("a", "b")
+    file = tmp_path / "events.ndjson"
+    with file.open("wb") as lines:
+        lines.writelines(encode(event) for event in site.events if event.msg_id != "b")
+    site.to_file(file)
+    site.reopen_after_process_crash()
+    events = list(read_log(file))
+    assert [event.kind for event in events[-3:]] == [Kind.APPEND, Kind.CRASH, Kind.RECOVER]
+    assert (events[-3].msg_id, events[-3].queue_offset) == ("b", 1)
+    site.reopen_after_process_crash()
+    assert [event.kind for event in read_log(file)][-2:] == [Kind.CRASH, Kind.RECOVER]
+
+
+def test_the_recover_event_says_how_the_broker_runs() -> None:
+    site = _opened("a")
+    site.reopen_after_process_crash()
+    assert site.events[-1].attrs == {"abnormal": "true", "flush_disk_type": "ASYNC_FLUSH"}
 
 
 def test_redispatched_entries_are_told() -> None:
