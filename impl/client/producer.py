@@ -184,7 +184,8 @@ class Producer:
             except HeaderError as error:
                 self._emit(Kind.SEND_FAIL, message, queue, attempt, "unknown")
                 return _Attempt(Unknown(key, f"{status}, but {error}", attempt), may_retry=False)
-            queue = replace(queue, queue_id=header.queue_id)
+            if header.queue_id != queue.queue_id:
+                queue = replace(queue, queue_id=header.queue_id)
             sent = Sent(status, key, queue, header.queue_offset, header.msg_id, attempt)
             self._emit(Kind.SEND_ACK, message, queue, attempt, status, header.queue_offset)
             return _Attempt(sent, may_retry=False)

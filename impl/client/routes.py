@@ -8,6 +8,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Sequence
+from functools import lru_cache
 
 from impl.client.model import MessageQueue, NoRouteError
 from impl.remoting import headers, java_json
@@ -77,7 +78,7 @@ class Routes:
             for broker in route.broker_datas
             for text in broker.broker_addrs.values()
         }
-        return [Address.parse(text) for text in sorted(found)]
+        return [_address(text) for text in sorted(found)]
 
     def address(self, topic: str, broker_name: str, *, master_only: bool = True) -> Address | None:
         """Where the broker is: its master, or where that is gone and will do, any replica."""
@@ -86,7 +87,7 @@ class Routes:
                 if broker.broker_name == broker_name and broker.broker_addrs:
                     least = min(broker.broker_addrs)
                     if least == MASTER_ID or not master_only:
-                        return Address.parse(broker.broker_addrs[least])
+                        return _address(broker.broker_addrs[least])
         return None
 
     async def _ask(self, topic: str) -> TopicRoute | None:
@@ -114,7 +115,7 @@ def _read_route(topic: str, body: bytes) -> TopicRoute:
         route = java_json.read(TopicRoute, body)
         for broker in route.broker_datas:
             for text in broker.broker_addrs.values():
-                Address.parse(text)
+                _address(text)
     except ValueError as error:
         raise RemotingError(f"the route of {topic} makes no sense: {error}") from None
     return route
@@ -147,6 +148,11 @@ def require(topic: str, route: TopicRoute | None) -> TopicRoute:
     if route is None:
         raise NoRouteError(f"no name server knows topic {topic}")
     return route
+
+
+@lru_cache(maxsize=1024)
+def _address(text: str) -> Address:
+    return Address.parse(text)
 
 
 def _sorted(queue_datas: list[QueueData]) -> list[QueueData]:

@@ -37,16 +37,16 @@ def read(kind: type[_Header], fields: dict[str, str]) -> _Header:
 
 def write(header: Header) -> dict[str, str]:
     """The header as flat strings; members that are None are left out."""
-    fields: dict[str, str] = {}
-    for name, wire_name in zip(header.__struct_fields__, header.__struct_encode_fields__, strict=True):
-        value: Any = getattr(header, name)
-        if isinstance(value, str):
-            fields[wire_name] = value
-        elif isinstance(value, bool):
-            fields[wire_name] = "true" if value else "false"
-        elif value is not None:
-            fields[wire_name] = str(value)
-    return fields
+    members: dict[str, Any] = msgspec.to_builtins(header)
+    return {name: _text(value) for name, value in members.items() if value is not None}
+
+
+def _text(value: str | bool | int) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
 
 
 # Sending.

@@ -1,0 +1,178 @@
+"""`mqproof bench`: what a broker does in a second, side by side, with the machine's own limit beside it.
+
+`send` measures whole sends as a client sees them: `mqproof serve` in a process of its own, `mqproof send` in
+another, messages of one size over one connection, so many outstanding at once, once under SYNC_FLUSH and once
+under ASYNC_FLUSH, on a new store each. Beside them stands the rate of bare writes with fdatasync on the same
+disk: what a broker that syncs each message alone could reach at most. Rounds alternate; the
+median counts.
+"""
+
+import json
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from report.model import Exit
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+bench = typer.Typer(help="Side-by-side benchmarks; each makes its own data.")
+app.add_typer(bench, name="bench")
+
+_MQPROOF: Final = (sys.executable, "-c", "import mqproof; mqproof.main()")
+_MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH")
+_READY_S: Final = 30
+
+
+class BenchError(Exception):
+    """A process of the benchmark did not do its part. The message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is sent in one round."""
+
+    count: int
+    size: int
+    outstanding: int
+
+
+@app.callback()
+def main() -> None:
+    """Keeps `bench` a name of its own."""
+
+
+@bench.command()
+def send(
+    count: Annotated[int, typer.Option(min=1, help="Messages a round.")] = 20_000,
+    size: Annotated[int, typer.Option(min=1, help="Bytes of a body.")] = 1024,
+    outstanding: Annotated[int, typer.Option(min=1, help="Sends at once.")] = 64,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each mode.")] = 3,
+    directory: Annotated[Path, typer.Option(help="Where the stores go: the disk that is measured.")] = Path(
+        "build/bench"
+    ),
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
+) -> None:
+    """Sends a second under SYNC_FLUSH and ASYNC_FLUSH, beside the disk's own fdatasync rate.
+
+    Example: mqproof bench send --count 5000 --rounds 1
+    """
+    load = Load(count, size, outstanding)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        result = measure(load, rounds, directory)
+    except (BenchError, OSError) as error:
+        typer.echo(f"mqproof bench: {error}", err=True)
+        raise typer.Exit(Exit.TOOL) from None
+    print(table(result))
+    if json_file is not None:
+        json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+def measure(load: Load, rounds: int, directory: Path) -> dict[str, Any]:
+    """Every round of every mode, and the medians.
+
+    Raises:
+        BenchError: a server did not start, or a send was not SEND_OK.
+    """
+    rates: dict[str, list[float]] = {mode: [] for mode in _MODES}
+    fdatasync: list[float] = []
+    for _ in range(rounds):
+        fdatasync.append(fdatasync_rate(directory, load.size))
+        for mode in _MODES:
+            with tempfile.TemporaryDirectory(dir=directory) as store:
+                rates[mode].append(send_rate(mode, load, Path(store)))
+    return {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "load": {"count": load.count, "size": load.size, "outstanding": load.outstanding},
+        "sends_per_second": {mode: round(statistics.median(rates[mode]), 1) for mode in _MODES},
+        "fdatasync_per_second": round(statistics.median(fdatasync), 1),
+        "rounds": {**rates, "fdatasync": fdatasync},
+    }
+
+
+def send_rate(mode: str, load: Load, store: Path) -> float:
+    """Sends a second against a fresh broker. The topic is made, and the code warm, before time is taken."""
+    with _server(mode, store) as namesrv:
+        _send(namesrv, Load(min(load.count, 500), load.size, load.outstanding))
+        return float(_send(namesrv, load)["sends_per_second"])
+
+
+def fdatasync_rate(directory: Path, size: int, seconds: float = 1.0) -> float:
+    """How often a second the disk takes `size` bytes and says that they are durable, one after the other."""
+    with tempfile.TemporaryFile(dir=directory) as file:
+        descriptor, data = file.fileno(), bytes(size)
+        os.ftruncate(descriptor, 64 << 20)
+        began = time.perf_counter()
+        count = 0
+        while time.perf_counter() - began < seconds:
+            os.pwrite(descriptor, data, count * size % (64 << 20))
+            os.fdatasync(descriptor)
+            count += 1
+        return count / (time.perf_counter() - began)
+
+
+def table(result: dict[str, Any]) -> str:
+    """The result for people."""
+    load, rates, raw = result["load"], result["sends_per_second"], result["fdatasync_per_second"]
+    spread = {name: f"{min(all_):.0f} to {max(all_):.0f}" for name, all_ in result["rounds"].items()}
+    lines = [
+        result["machine"],
+        f"{load['count']} sends of {load['size']} bytes, {load['outstanding']} outstanding, one connection",
+        "",
+        f"{'':24}{'per second':>12}  {'ratio':>7}  {'rounds':>16}",
+    ]
+    rows = [("ASYNC_FLUSH", "ASYNC_FLUSH"), ("SYNC_FLUSH", "SYNC_FLUSH")]
+    for label, mode in rows:
+        ratio = rates[mode] / rates["ASYNC_FLUSH"]
+        lines.append(f"{label:24}{rates[mode]:>12.0f}  {ratio:>7.2f}  {spread[mode]:>16}")
+    ratio = raw / rates["ASYNC_FLUSH"]
+    lines.append(f"{'write and fdatasync':24}{raw:>12.0f}  {ratio:>7.2f}  {spread['fdatasync']:>16}")
+    lines.append("")
+    lines.append(
+        f"SYNC_FLUSH makes {rates['SYNC_FLUSH'] / raw:.1f} sends durable where one at a time makes 1."
+    )
+    return "\n".join(lines)
+
+
+@contextmanager
+def _server(mode: str, store: Path) -> Iterator[str]:
+    """A name server and broker on a fresh store; the value is the name server's address."""
+    ports = ("--namesrv-port", "0", "--broker-port", "0")
+    command = (*_MQPROOF, "serve", *ports, "--store", str(store / "store"), "--flush", mode)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        words = process.stdout.readline().split()
+        if not words or words[0] != "ready":
+            raise BenchError(f"mqproof serve did not become ready, exit code {process.wait(_READY_S)}")
+        yield dict(word.split("=") for word in words[1:])["namesrv"]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(_READY_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+def _send(namesrv: str, load: Load) -> dict[str, Any]:
+    options = ("--size", load.size, "--count", load.count, "--outstanding", load.outstanding)
+    command = (*_MQPROOF, "send", "--namesrv", namesrv, "--topic", "bench", "--json", "-", *map(str, options))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BenchError(f"mqproof send: {done.stderr.strip() or done.stdout.strip()}")
+    summary: dict[str, Any] = json.loads(done.stdout)
+    return summary
