@@ -8,7 +8,7 @@ from typing import Final
 
 from conformance.trace import RECORDS_MAX, SETTLED, Window, windows
 from report.model import Result, Verdict, Witness
-from spec.events import read_log
+from spec.events import Event, Kind, read_log
 from spec.tlc.trace_check import TraceVerdict, check_traces
 
 TLA: Final = Path(__file__).parents[1] / "spec" / "tla"
@@ -25,9 +25,10 @@ _NEAR: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class LogVerdict:
-    """What TLC says of one event log."""
+    """What TLC says of one broker's part of an event log."""
 
     path: Path
+    node: str
     windows: tuple[Window, ...]
     verdicts: tuple[TraceVerdict, ...]
 
@@ -52,10 +53,11 @@ def check_logs(
     Raises:
         EventError: a log is not one of a broker, or events are missing. OSError. TlcError.
     """
-    cut = [tuple(windows(read_log(path), str(path), records_max)) for path in paths]
+    brokers = [(path, node, events) for path in paths for node, events in _brokers(path)]
+    cut = [tuple(windows(events, f"{path} {node}", records_max)) for path, node, events in brokers]
     flat = [window for log in cut for window in log]
     if not flat:
-        return tuple(LogVerdict(path, (), ()) for path in paths)
+        return tuple(LogVerdict(path, "", (), ()) for path in paths)
     on_stage(f"TLC checks {sum(len(w.events) for w in flat)} events in {len(flat)} traces")
     outcome = check_traces(
         "TraceFlush",
@@ -67,9 +69,17 @@ def check_logs(
     )
     verdicts = iter(outcome.verdicts)
     return tuple(
-        LogVerdict(path, log, tuple(next(verdicts) for _ in log))
-        for path, log in zip(paths, cut, strict=True)
+        LogVerdict(path, node, log, tuple(next(verdicts) for _ in log))
+        for (path, node, _), log in zip(brokers, cut, strict=True)
     )
+
+
+def _brokers(path: Path) -> list[tuple[str, list[Event]]]:
+    """The events of each node of the log that recovered a store."""
+    nodes: dict[str, list[Event]] = {}
+    for event in read_log(path):
+        nodes.setdefault(event.node, []).append(event)
+    return [(node, events) for node, events in nodes.items() if any(e.kind is Kind.RECOVER for e in events)]
 
 
 def results(logs: Sequence[LogVerdict], seconds: float = 0.0) -> tuple[Result, ...]:
@@ -97,7 +107,7 @@ def _result(log: LogVerdict, seconds: float) -> Result:
         verdict, detail = Verdict.UNKNOWN, "the log holds no event of a store"
     return Result(
         id="SPEC-1",
-        name=f"ObservationExplained {log.path.name}",
+        name=f"ObservationExplained {log.path.name} {log.node}".rstrip(),
         layer="trace",
         verdict=verdict,
         counts=counts,
