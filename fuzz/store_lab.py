@@ -5,7 +5,6 @@ the log, so that after a crash it can say what must be there, what may be, and w
 """
 
 import random
-from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -24,7 +23,7 @@ T = TypeVar("T")
 
 DIRECTORY: Final = "store"
 QUEUES: Final = (("A", 0), ("A", 1), ("B", 0))
-_LOG_SEGMENT_BYTES: Final = 512  # four or five records
+LOG_SEGMENT_BYTES: Final = 512  # four or five records
 _QUEUE_SEGMENT_BYTES: Final = 60  # three entries
 
 
@@ -49,7 +48,7 @@ class Lab:
     def __init__(self, flush_mode: FlushMode) -> None:
         self.config = StoreConfig(
             flush_mode=flush_mode,
-            commit_log_segment_bytes=_LOG_SEGMENT_BYTES,
+            commit_log_segment_bytes=LOG_SEGMENT_BYTES,
             consume_queue_segment_bytes=_QUEUE_SEGMENT_BYTES,
         )
         self.disk = SimulatedDisk()
@@ -191,71 +190,6 @@ class Lab:
         return MessageStore(DIRECTORY, self.config, runtime)
 
 
-class Judge:
-    """Holds a recovered store to the truth, and counts what was put to the test."""
-
-    def __init__(self, lab: Lab, checked: Counter[str]) -> None:
-        self._lab = lab
-        self._checked = checked
-
-    def whole(self, recovery: Recovery, must_end: int, must_be: str) -> None:
-        """After crashes, which only take what was not durable: every invariant holds in full.
-
-        Args:
-            must_end: commit offset up to which nothing may be missing.
-            must_be: the invariant that says so.
-        """
-        kept = self.prefix(recovery, must_end, must_be)
-        self._queues(kept, must_end, must_be)
-
-    def prefix(self, recovery: Recovery, must_end: int, must_be: str) -> list[Appended]:
-        """The log holds a prefix of what was appended, at least up to `must_end`, byte for byte."""
-        truth, end = self._lab.truth, recovery.recovered_end
-        kept = [each for each in truth if each.end <= end]
-        self._checked["RecoveredPrefix"] += len(kept) < len(truth) or recovery.truncated_bytes > 0
-        required = [each for each in truth if each.end <= must_end]
-        self._checked[must_be] += bool(required)
-        if len(kept) < len(required):
-            missing = required[len(kept)]
-            raise Finding(must_be, f"the log ends at {end}; gone is {_words(missing)}, safe up to {must_end}")
-        for each in kept:
-            if self._lab.store.record_at(each.commit_offset) != each.data:
-                raise Finding("RecoveredPrefix", f"altered: {_words(each)}")
-        # Behind the last record there may be the filler of its segment.
-        last = kept[-1].end if kept else 0
-        if end != last and end != -(-last // _LOG_SEGMENT_BYTES) * _LOG_SEGMENT_BYTES:
-            raise Finding("RecoveredPrefix", f"the log ends at {end}, its last record at {last}: invented")
-        return kept
-
-    def synced_records(self, must_end: int) -> None:
-        """After garbage behind the durable part: everything durable is in the log as it was."""
-        for each in self._lab.truth:
-            if each.end <= must_end:
-                self._checked["SyncAckedDurable"] += 1
-                if self._lab.store.record_at(each.commit_offset) != each.data:
-                    raise Finding("SyncAckedDurable", f"damage behind {must_end} took {_words(each)}")
-
-    def _queues(self, kept: list[Appended], must_end: int, must_be: str) -> None:
-        store = self._lab.store
-        for queue in QUEUES:
-            expected = [each for each in kept if each.queue == queue]
-            begin, end = store.min_offset(*queue), store.max_offset(*queue)
-            self._checked["QueueOffsetsDense"] += bool(expected)
-            if end > len(expected):
-                raise Finding("QueuePointsIntoLog", f"{queue} ends at {end}, the log has {len(expected)}")
-            for each in expected:
-                self._checked["QueuePointsIntoLog"] += 1
-                got = store.get(*queue, each.queue_offset, 1)
-                if got.records == (each.data,):
-                    continue
-                if got.records:
-                    raise Finding("QueuePointsIntoLog", f"{queue} {each.queue_offset} is not {_words(each)}")
-                invariant = must_be if each.end <= must_end else "IndexRebuildable"
-                text = f"{queue} goes from {begin} to {end}, {got.status}; cannot be read: {_words(each)}"
-                raise Finding(invariant, text)
-            self._checked["IndexRebuildable"] += bool(expected)
-
-
 def now(coroutine: Coroutine[Any, Any, T]) -> T:
     """The result of a coroutine that has nothing to wait for."""
     try:
@@ -265,8 +199,3 @@ def now(coroutine: Coroutine[Any, Any, T]) -> T:
         return result
     coroutine.close()
     raise AssertionError("the coroutine waits for something")
-
-
-def _words(each: Appended) -> str:
-    name = each.body.rstrip(b".").decode()
-    return f"{name} of {each.queue} {each.queue_offset} at {each.commit_offset} to {each.end}"

@@ -71,8 +71,8 @@ class RemotingDecode:
         finally:
             tracemalloc.stop()
         self._judge_allocation(len(data), peak_bytes)
-        self._judge_frames(data)
         self._judge_chunking(data, whole)
+        self._judge_frames(data)
         for each in whole.commands:
             self._judge_round_trip(each)
 

@@ -2,25 +2,18 @@
 IndexRebuildable: whatever a crash left of the files, recovery gives a store in which they hold; and whatever
 else happened to the files, it gives a store or refuses with an error that names the file.
 
-An input is a program for a store on a simulated disk: one byte an operation, some followed by parameters
-(zeros where the input ends). Operations write, flush, crash, and damage. After damage that no crash can do
-less is promised, and the program ends with the next recovery.
+An input is a program for a store on a simulated disk (fuzz/store_program.py).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import ClassVar, Final
 
-from fuzz.store_lab import DIRECTORY, QUEUES, Judge, Lab
-from fuzz.target import Finding
-from impl.runtime.simulated_disk import Image
-from impl.store.config import FlushMode
-from impl.store.errors import StoreError
+from fuzz.store_program import ASYNC, ENDING, HARMING, SYNC, Run, program
 
-_OPERATIONS_MAX: Final = 48
-_LIVES_MAX: Final = 4
-"""Recoveries of one program: each is judged in full, which takes its time."""
-_BODY_BYTES: Final = (2, 10, 100, 330)
+# Pieces of programs to begin with. Parameter of "append": queue + 3 * size.
+_WRITTEN: Final = ("append", 0, "append", 5, "flush_log", "dispatch", "flush_queues", "write_checkpoint")
+_UNSYNCED: Final = ("append", 0, "append", 6)
 
 
 class StoreRecovery:
@@ -42,324 +35,34 @@ class StoreRecovery:
         self.checked: Counter[str] = Counter()
 
     def seeds(self) -> Iterable[bytes]:
-        mode = (b"\x00", b"\x01")
-        write = bytes(_NUMBER[name] for name in ("append", "append", "flush_log", "dispatch"))
-        write = write[:1] + b"\x00" + write[1:2] + b"\x05" + write[2:]
-        more = bytes([_NUMBER["append"], 2, _NUMBER["append"], 6])
-        save = bytes(_NUMBER[name] for name in ("flush_queues", "write_checkpoint"))
-        for crash in _CRASHES:
-            yield mode[0] + write + more + bytes([_NUMBER[crash], 60, 61, 62, 63])
-            later = bytes([_NUMBER["wait"], 9])
-            yield mode[1] + (write + later) * 3 + save + write + more + bytes([_NUMBER[crash], 130, 0, 200])
-        for damage in _DAMAGES:
-            program = mode[0] + (write + save) * 2 + more + bytes([_NUMBER["crash_process"]])
-            yield program + write + bytes([_NUMBER[damage], 3, 40, 8, 1, 2, 3, 4, _NUMBER["lose_power"]])
+        for mode in SYNC, ASYNC:
+            for ending in ENDING:
+                yield program(mode, *_WRITTEN, *_UNSYNCED, ending, b"\x81" * 8)
+                yield program(mode, *_WRITTEN, ending, *_UNSYNCED, "crash_process", *_UNSYNCED, "lose_power")
+                yield program(mode, *_UNSYNCED, "crash_next_recovery", 5, ending, b"\x83" * 8)
+            for harm in HARMING:
+                yield program(mode, *_WRITTEN, "wait", 10, *_WRITTEN, *_UNSYNCED, harm, 3, 140, 8, 1, 2, 3)
+        yield program(SYNC, *_WRITTEN, *_UNSYNCED, "flush_log_fails", "lose_power")
+        yield program(ASYNC, *_UNSYNCED, "dispatch", "flush_queues", "lose_power")
+        yield program(ASYNC, "append", 9, "garbage_tail", 100, 4, b"oops")
+        # The last record of a queue is durable, its entry is not, and what follows is in another segment and
+        # newer by seconds: a checkpoint that forgets the entry hides the record for good.
+        early = ("append", 0, "append", 2, "flush_log", "dispatch", "flush_queues", "append", 8, "append", 1)
+        later = (
+            "flush_log",
+            "dispatch",
+            "wait",
+            10,
+            "append",
+            1,
+            "flush_log",
+            "dispatch",
+            "write_checkpoint",
+        )
+        yield program(ASYNC, *early, *later, "lose_power")
 
     def run(self, data: bytes) -> None:
         Run(data, self.checked).run()
 
-
-class Run:
-    """One program."""
-
-    def __init__(self, data: bytes, checked: Counter[str]) -> None:
-        self._data = data
-        self._at = 0
-        self._checked = checked
-        mode = FlushMode.SYNC_FLUSH if self.take() % 2 == 0 else FlushMode.ASYNC_FLUSH
-        self.lab = Lab(mode)
-        self.judge = Judge(self.lab, checked)
-        self.crash_recovery_at: int | None = None
-        self.may_refuse = False
-        """Files are gone: to refuse the rest is fine."""
-        self.garbage = False
-        """There is garbage where nothing was durable yet."""
-        self.damaged = False
-        """Anything may have happened to the files."""
-        self.over = False
-        """Nothing more is promised about this store, or enough was seen."""
-        self._lives = 0
-
-    def take(self) -> int:
-        """The next byte of the program; 0 behind its end."""
-        value = self._data[self._at] if self._at < len(self._data) else 0
-        self._at += 1
-        return value
-
-    def run(self) -> None:
-        for _ in range(_OPERATIONS_MAX):
-            if self._at >= len(self._data) or self.over:
-                break
-            _OPERATIONS[self.take() % len(_OPERATIONS)](self)
-        if not self.over:
-            _crash_process(self)
-            self._recover_again()
-
-    def recover(self, *, process_only: bool) -> None:
-        """Recover after a crash and hold the store to what is promised."""
-        lab = self.lab
-        must_end, must_be = lab.durable_end, "SyncAckedDurable"
-        if process_only and lab.truth:
-            must_end, must_be = lab.truth[-1].end, "AsyncAckedSurvivesProcessCrash"
-        try:
-            recovery = lab.load(self.crash_recovery_at)
-            if recovery is None:
-                # It died while recovering; what was not durable may go now.
-                lab.crash_machine(self.draw_image())
-                must_end, must_be = lab.durable_end, "SyncAckedDurable"
-                recovery = lab.load()
-        except StoreError as error:
-            self._refused(error)
-            return
-        assert recovery is not None, "nobody stops the second recovery"
-        self.crash_recovery_at = None
-        if self.damaged:
-            self._checked["DamageRefusedByName"] += 1
-            self._recover_again()
-            self.over = True
-        elif self.garbage:
-            self.judge.synced_records(lab.durable_end)
-            self.over = True
-        else:
-            self.judge.whole(recovery, must_end, must_be)
-            lab.settle(recovery)
-            self._lives += 1
-            self.over = self._lives == _LIVES_MAX
-
-    def draw_image(self) -> Image:
-        """What a crash of the machine keeps, drawn from the program: any number of bytes and names."""
-        most = self.lab.disk.unsynced()
-        names = {folder: self.take() % (count + 1) for folder, count in sorted(most.names.items())}
-        contents = {label: _portion(self.take(), count) for label, count in sorted(most.contents.items())}
-        return Image(names, contents)
-
-    def _refused(self, error: StoreError) -> None:
-        self.over = True
-        if not (self.damaged or self.garbage or self.may_refuse):
-            raise Finding("RecoveredPrefix", f"a crash left files that are refused: {error}")
-        self._checked["DamageRefusedByName"] += 1
-        if f"{DIRECTORY}/" not in str(error):
-            raise Finding("DamageRefusedByName", f"the error names no file: {error}")
-
-    def _recover_again(self) -> None:
-        """Another recovery of the same files changes nothing."""
-        lab = self.lab
-        first = lab.store.log_end
-        lab.crash_process()
-        again = lab.load()
-        assert again is not None, "nobody stops this recovery"
-        self._checked["RecoveryIdempotent"] += 1
-        if (again.recovered_end, again.truncated_bytes, again.redispatched) != (first, 0, 0):
-            raise Finding("RecoveryIdempotent", f"recovered to {first} before, then {again}")
-        for queue in QUEUES:
-            end = lab.store.max_offset(*queue)
-            for offset in range(lab.store.min_offset(*queue), min(end, 100)):
-                lab.store.get(*queue, offset, 1)
-
-
-# What a running store does.
-
-
-def _append(run: Run) -> None:
-    choice = run.take()
-    if not run.lab.store.failure:
-        run.lab.append(QUEUES[choice % 3], _BODY_BYTES[choice // 3 % 4])
-
-
-def _flush_log(run: Run) -> None:
-    run.lab.flush_log()
-
-
-def _dispatch(run: Run) -> None:
-    run.lab.store.dispatch()
-
-
-def _flush_queues(run: Run) -> None:
-    run.lab.flush_queues()
-
-
-def _write_checkpoint(run: Run) -> None:
-    run.lab.write_checkpoint()
-
-
-def _wait(run: Run) -> None:
-    run.lab.clock.advance_ms(500 * run.take())
-
-
-def _flush_log_fails(run: Run) -> None:
-    run.lab.flush_log_fails()
-
-
-# Crashes: they take what was not durable, and nothing else.
-
-
-def _crash_process(run: Run) -> None:
-    run.lab.crash_process()
-    run.recover(process_only=True)
-
-
-def _crash_machine(run: Run) -> None:
-    run.lab.crash_machine(run.draw_image())
-    run.recover(process_only=False)
-
-
-def _lose_power(run: Run) -> None:
-    run.lab.crash_machine(Image())
-    run.recover(process_only=False)
-
-
-def _exit_cleanly(run: Run) -> None:
-    run.lab.stop()
-    run.lab.crash_machine(Image())
-    run.recover(process_only=False)
-
-
-def _crash_next_recovery(run: Run) -> None:
-    run.crash_recovery_at = 1 + run.take() % 32
-
-
-# Losses and damage; they take effect with the next recovery. Handles of the running store die here.
-
-
-def _old_checkpoint(run: Run) -> None:
-    """An older checkpoint knows less, and that is fine."""
-    if run.lab.checkpoints:
-        content = run.lab.checkpoints[run.take() % len(run.lab.checkpoints)]
-        _stopped(run)
-        run.lab.write(f"{DIRECTORY}/checkpoint", content)
-        run.recover(process_only=False)
-
-
-def _no_checkpoint(run: Run) -> None:
-    if run.lab.read("checkpoint") is not None:
-        _stopped(run)
-        run.lab.remove(f"{DIRECTORY}/checkpoint")
-        run.recover(process_only=False)
-
-
-def _no_queue(run: Run) -> None:
-    """All files of one queue are gone: they hold nothing that the log does not."""
-    topic, queue_id = QUEUES[run.take() % 3]
-    _stopped(run)
-    folder = f"{DIRECTORY}/consumequeue/{topic}/{queue_id}/"
-    for path in [path for path in run.lab.files() if path.startswith(folder)]:
-        run.lab.remove(path)
-    run.may_refuse = True
-    run.recover(process_only=False)
-    run.may_refuse = False
-
-
-def _garbage_tail(run: Run) -> None:
-    """Behind the durable part of the log the disk has whatever it has."""
-    lab = run.lab
-    start, size = lab.durable_end + run.take(), run.take() % 64
-    garbage = bytes(run.take() for _ in range(size))
-    _stopped(run)
-    segment_bytes = lab.config.commit_log_segment_bytes
-    name = f"commitlog/{start - start % segment_bytes:020d}"
-    content = lab.read(name)
-    if content is not None:
-        offset = start % segment_bytes
-        lab.write(
-            f"{DIRECTORY}/{name}", (content[:offset] + garbage + content[offset + size :])[:segment_bytes]
-        )
-        run.garbage = True
-    run.recover(process_only=False)
-
-
-def _overwrite(run: Run) -> None:
-    """Bytes from the program anywhere in any file."""
-    path, content = _some_file(run)
-    offset = run.take() << 8 | run.take()
-    patch = bytes(run.take() for _ in range(run.take() % 32))
-    offset %= len(content) + 1
-    _damage(run, path, (content[:offset] + patch + content[offset + len(patch) :])[: len(content)])
-
-
-def _copy_bytes(run: Run) -> None:
-    """A piece of a file once more, elsewhere in it: stale and misplaced records."""
-    path, content = _some_file(run)
-    start, to, size = run.take() * 4, run.take() * 4, run.take() * 2
-    piece = content[start : start + size]
-    _damage(run, path, (content[:to] + piece + content[to + len(piece) :])[: len(content)])
-
-
-def _truncate(run: Run) -> None:
-    path, content = _some_file(run)
-    _damage(run, path, content[: _portion(run.take(), len(content))])
-
-
-def _lose_file(run: Run) -> None:
-    path, _ = _some_file(run)
-    run.lab.remove(path)
-    run.damaged = True
-    run.recover(process_only=False)
-
-
-def _foreign_file(run: Run) -> None:
-    """A file that does not belong there."""
-    path, content = _some_file(run)
-    name = (".DS_Store", "lost+found", "7", "00000000000000000100", "99999999999999999999")[run.take() % 5]
-    _damage(run, f"{path.rpartition('/')[0]}/{name}", content[:64])
-
-
-def _damage(run: Run, path: str, content: bytes) -> None:
-    run.lab.write(path, content)
-    run.damaged = True
-    run.recover(process_only=False)
-
-
-def _some_file(run: Run) -> tuple[str, bytes]:
-    """A file of the stopped store, and its content."""
-    choice = run.take()
-    _stopped(run)
-    files = run.lab.files()
-    path = files[choice % len(files)]
-    return path, run.lab.read(path.removeprefix(f"{DIRECTORY}/")) or b""
-
-
-def _stopped(run: Run) -> None:
-    """The machine went down and kept all that it could: the program chooses losses of its own."""
-    run.lab.crash_machine(run.lab.disk.unsynced())
-
-
-def _portion(choice: int, most: int) -> int:
-    """A number from 0 to `most`: low choices divide the range, high ones count back from its end."""
-    return most * choice // 127 if choice < 128 else max(0, most - (choice - 128))
-
-
-_RUNNING: Final = (
-    ("append", _append),
-    ("flush_log", _flush_log),
-    ("dispatch", _dispatch),
-    ("flush_queues", _flush_queues),
-    ("write_checkpoint", _write_checkpoint),
-    ("wait", _wait),
-    ("flush_log_fails", _flush_log_fails),
-    ("crash_next_recovery", _crash_next_recovery),
-)
-_ENDING: Final = (
-    ("crash_process", _crash_process),
-    ("crash_machine", _crash_machine),
-    ("lose_power", _lose_power),
-    ("exit_cleanly", _exit_cleanly),
-)
-_HARMING: Final = (
-    ("old_checkpoint", _old_checkpoint),
-    ("no_checkpoint", _no_checkpoint),
-    ("no_queue", _no_queue),
-    ("garbage_tail", _garbage_tail),
-    ("overwrite", _overwrite),
-    ("copy_bytes", _copy_bytes),
-    ("truncate", _truncate),
-    ("lose_file", _lose_file),
-    ("foreign_file", _foreign_file),
-)
-_NAMED: Final = (*_RUNNING, *_ENDING, *_HARMING)
-_OPERATIONS: Final[tuple[Callable[[Run], None], ...]] = tuple(function for _, function in _NAMED)
-"""By the byte of the program. Append only: saved findings and corpora speak these numbers."""
-_NUMBER: Final = {name: number for number, (name, _) in enumerate(_NAMED)}
-_CRASHES: Final = tuple(name for name, _ in _ENDING)
-_DAMAGES: Final = tuple(name for name, _ in _HARMING)
 
 TARGET = StoreRecovery

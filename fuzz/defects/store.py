@@ -1,0 +1,164 @@
+"""What a store may get wrong: rules of which each keeps a crash from taking or changing messages."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from fuzz.defects.defect import Mutant
+from impl.store.checkpoint import Checkpoint
+from impl.store.commit_log import CommitLog
+from impl.store.consume_queue import ConsumeQueue, Unit
+from impl.store.errors import StoreError
+from impl.store.flush import LogFlusher
+from impl.store.message_store import MessageStore
+from impl.store.queue_flush import CheckpointWriter
+from impl.store.segments import SegmentedFile
+
+_load_segments = SegmentedFile.load
+_put_unit = ConsumeQueue.put
+
+
+def _always(*_: object) -> bool:
+    return True
+
+
+def _nothing(*_: object) -> int:
+    return 0
+
+
+def _count_failed_round(flusher: LogFlusher, _error: OSError) -> None:
+    flusher._log.flushed = flusher._log.end
+
+
+def _newest_segment(log: CommitLog, *_: object) -> int:
+    return log.segments.starts[-1] if log.segments.starts else 0
+
+
+def _forget_last_record(log: CommitLog, start: int) -> int:
+    ends = [end for end, stored in log.scan(start) if stored is not None]
+    log.end = ends[-2] if len(ends) > 1 else start
+    return log.end
+
+
+def _keep_queue(queue: ConsumeQueue, _log: CommitLog) -> int:
+    queue.find_end(lambda unit: unit.size > 0)
+    return 0
+
+
+def _offsets_from_zero(store: MessageStore, topic: str, queue_id: int) -> int:
+    return store._queue_offsets.get((topic, queue_id), 0)
+
+
+def _checkpoint_ahead(writer: CheckpointWriter) -> Checkpoint:
+    written = writer._log.store_timestamp_ms
+    return Checkpoint(written, written, 0)
+
+
+def _refuse_without_place(segments: SegmentedFile) -> None:
+    try:
+        _load_segments(segments)
+    except StoreError:
+        raise StoreError("the files are damaged") from None
+
+
+def _always_write_unit(queue: ConsumeQueue, queue_offset: int, unit: Unit) -> bool:
+    _put_unit(queue, queue_offset, unit)
+    return True
+
+
+def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
+    return Mutant(name, defect, "store_recovery", breaks, f"impl.store.{where}", wrong)
+
+
+MUTANTS: Final = (
+    _mutant(
+        "FailedFsyncCounts",
+        "a failed fsync counts as a flush",
+        "SyncAckedDurable",
+        "flush:LogFlusher.round_failed",
+        _count_failed_round,
+    ),
+    _mutant(
+        "RecoveredLogNotSynced",
+        "recovery takes what a killed process left in the page cache for durable",
+        "SyncAckedDurable",
+        "recovery:sync_recovered_log",
+        _nothing,
+    ),
+    _mutant(
+        "LastRecordForgotten",
+        "recovery stops one record too early",
+        "AsyncAckedSurvivesProcessCrash",
+        "recovery:find_end",
+        _forget_last_record,
+    ),
+    _mutant(
+        "ChecksumIgnored",
+        "recovery does not check the body's checksum",
+        "RecoveredPrefix",
+        "record:body_is_whole",
+        _always,
+    ),
+    _mutant(
+        "TornTextKept",
+        "recovery keeps a record whose properties were torn",
+        "RecoveredPrefix",
+        "record:text_is_whole",
+        _always,
+    ),
+    _mutant(
+        "PositionIgnored",
+        "recovery takes a record that was written for another place",
+        "RecoveredPrefix",
+        "record:stands_where_it_says",
+        _always,
+    ),
+    _mutant(
+        "QueueNotCut",
+        "recovery leaves queue entries that point beyond the log",
+        "QueuePointsIntoLog",
+        "recovery:cut_queue",
+        _keep_queue,
+    ),
+    _mutant(
+        "OffsetsFromZero",
+        "after recovery the offsets of a queue begin at zero again",
+        "QueueOffsetsDense",
+        "message_store:MessageStore.next_queue_offset",
+        _offsets_from_zero,
+    ),
+    _mutant(
+        "NotDispatchedAgain",
+        "recovery does not dispatch what the queues lack",
+        "IndexRebuildable",
+        "recovery:dispatch_again",
+        _nothing,
+    ),
+    _mutant(
+        "StartTooLate",
+        "recovery always begins at the newest segment",
+        "IndexRebuildable",
+        "recovery:choose_start",
+        _newest_segment,
+    ),
+    _mutant(
+        "CheckpointAhead",
+        "the checkpoint tells of what was written, not of what is durable",
+        "IndexRebuildable",
+        "queue_flush:CheckpointWriter.checkpoint_now",
+        _checkpoint_ahead,
+    ),
+    _mutant(
+        "RefusalWithoutPlace",
+        "damaged files are refused without saying which",
+        "DamageRefusedByName",
+        "segments:SegmentedFile.load",
+        _refuse_without_place,
+    ),
+    _mutant(
+        "EntriesAlwaysWritten",
+        "recovery writes queue entries that are there already",
+        "RecoveryIdempotent",
+        "consume_queue:ConsumeQueue.put",
+        _always_write_unit,
+    ),
+)

@@ -1,0 +1,55 @@
+"""Judges the fuzz targets by what they find: each planted defect must be noticed by the invariant it breaks.
+
+A result is HELD when the target found the defect, VIOLATED when the mutant survived.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from fuzz import targets
+from fuzz.defects import remoting, store
+from fuzz.defects.defect import Mutant, planted
+from fuzz.engine import Engine
+from fuzz.verdict import catalogue_id
+from report.model import Result, Verdict, Witness
+
+LAYER: Final = "fuzz"
+EXECUTIONS_MAX: Final = 2000
+
+MUTANTS: Final = {mutant.name: mutant for mutant in (*remoting.MUTANTS, *store.MUTANTS)}
+"""By name."""
+
+
+def run(*, seed: int = 0, executions_max: int = EXECUTIONS_MAX) -> Iterator[Result]:
+    """A result for each mutant as soon as it is judged."""
+    for mutant in MUTANTS.values():
+        yield judge(mutant, seed=seed, executions_max=executions_max)
+
+
+def judge(mutant: Mutant, *, seed: int = 0, executions_max: int = EXECUTIONS_MAX) -> Result:
+    """Fuzz with the defect in place until its invariant notices it."""
+    begin = time.monotonic()
+    with planted(mutant):
+        executions, message = _search(mutant, seed, executions_max)
+    return Result(
+        id=catalogue_id(mutant.breaks, mutant.target),
+        name=mutant.name,
+        layer=LAYER,
+        verdict=Verdict.HELD if message else Verdict.VIOLATED,
+        counts={"executions": executions, "executions_max": executions_max},
+        witnesses=(Witness(message or f"not found: {mutant.defect}"),),
+        detail=mutant.defect,
+        replay=f"mqproof mutants --layer {LAYER} --seed {seed}",
+        seconds=time.monotonic() - begin,
+    )
+
+
+def _search(mutant: Mutant, seed: int, executions_max: int) -> tuple[int, str]:
+    """How many executions it took, and what was found; nothing when it was not."""
+    engine = Engine(targets.load(mutant.target), str(seed))
+    while engine.executions < executions_max:
+        _, failure = engine.step()
+        if failure is not None and failure.invariant == mutant.breaks:
+            return engine.executions, failure.message
+    return engine.executions, ""
