@@ -110,6 +110,9 @@ def send(
     tags: Annotated[str | None, typer.Option(help="The message's tag.")] = None,
     keys: Annotated[str | None, typer.Option(help="Keys, separated by spaces.")] = None,
     timeout_ms: Annotated[int, typer.Option(min=1, help="For each send, retries included.")] = 3000,
+    until_stored: Annotated[
+        bool, typer.Option(help="Send each message again, with the same id, until it is answered SEND_OK.")
+    ] = False,
     quiet: Annotated[bool, typer.Option(help="Only the summary.")] = False,
     events: Events = None,
     json: Annotated[Path | None, typer.Option(help="Write the summary here, - is standard output.")] = None,
@@ -134,6 +137,7 @@ def send(
         count=count,
         outstanding=outstanding,
         timeout_ms=timeout_ms,
+        until_stored=until_stored,
         show=None if quiet or str(json) == "-" else print,
     )
     summary = _run("send", tools.send(job, _runtime(), _event_log(events, "producer")))
@@ -151,7 +155,13 @@ def consume(
     group: Annotated[str, typer.Option(help="The consumer group whose offsets are used.")],
     max: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")] = None,  # noqa: A002  # the option's name
     from_min: Annotated[bool, typer.Option(help="Begin at each queue's first message.")] = False,
-    follow: Annotated[bool, typer.Option(help="Wait for more instead of stopping at the end.")] = False,
+    follow: Annotated[
+        bool,
+        typer.Option(help="At the end wait for more; wait for a broker that is away."),
+    ] = False,
+    idle_ms: Annotated[
+        int | None, typer.Option(min=1, help="With --follow: stop after so long without a message.")
+    ] = None,
     tags: Annotated[str, typer.Option(help="`TagA || TagB`, * is all.")] = "*",
     events: Events = None,
 ) -> None:
@@ -170,6 +180,7 @@ def consume(
         count_max=max,
         from_min=from_min,
         follow=follow,
+        idle_ms_max=idle_ms,
         tags=tags,
         show=print,
     )

@@ -2,22 +2,28 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, TypeVar
 
 import msgspec
 
-from impl.client.model import MessageQueue, Outcome, PullResult, Refused, Sent
+from impl.client.model import ClientError, MessageQueue, Outcome, PullResult, Refused, Sent
 from impl.client.producer import Producer, ProducerConfig
 from impl.client.pull_consumer import PullConsumer
 from impl.client.session import Session
 from impl.event_log import EventLog
-from impl.message import Message, StoredMessage
+from impl.message import UNIQUE_KEY, Message, StoredMessage, UniqueKeys
 from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
 
-_HOLD_MS = 5000
+T = TypeVar("T")
+
+_HOLD_MS: Final = 1000
 """How long a following consumer's pull is held."""
+_PAUSE_S: Final = 0.2
+"""Between two tries of who does not give up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,8 @@ class SendJob:
     count: int
     outstanding: int
     timeout_ms: int
+    until_stored: bool
+    """Send each message again, under the same unique key, until it is answered SEND_OK."""
     show: Callable[[str], None] | None
     """Gets a line for each message."""
 
@@ -75,11 +83,12 @@ async def send(job: SendJob, runtime: Runtime, events: EventLog | None) -> SendS
     loop = asyncio.get_running_loop()
     summary = SendSummary()
     left = iter(range(job.count))
-    message = Message(topic=job.topic, body=job.body, properties=job.properties)
+    keys = UniqueKeys(runtime.random)
 
     async def sender() -> None:
         for _ in left:
-            _note(summary, job, await producer.send(message))
+            properties = {**job.properties, UNIQUE_KEY: keys.take()}
+            _note(summary, job, await _send_one(producer, job, properties))
 
     try:
         began_s = loop.time()
@@ -88,6 +97,15 @@ async def send(job: SendJob, runtime: Runtime, events: EventLog | None) -> SendS
     finally:
         await session.stop()
     return summary
+
+
+async def _send_one(producer: Producer, job: SendJob, properties: Mapping[str, str]) -> Outcome:
+    message = Message(topic=job.topic, body=job.body, properties=properties)
+    outcome = await producer.send(message)
+    while job.until_stored and not (isinstance(outcome, Sent) and outcome.status == "SEND_OK"):
+        await asyncio.sleep(_PAUSE_S)
+        outcome = await producer.send(message)
+    return outcome
 
 
 def _note(summary: SendSummary, job: SendJob, outcome: Outcome) -> None:
@@ -113,6 +131,9 @@ class ConsumeJob:
     count_max: int | None
     from_min: bool
     follow: bool
+    """At the end wait for more, and when a broker is away wait for it."""
+    idle_ms_max: int | None
+    """A follower stops when nothing came for so long; None is never."""
     tags: str
     show: Callable[[str], None]
     """Gets a line for each message."""
@@ -122,14 +143,14 @@ async def consume(job: ConsumeJob, runtime: Runtime, events: EventLog | None) ->
     """Consume the topic's queues and commit; returns how many messages were shown.
 
     Raises:
-        ClientError: the topic is not known, or a broker refuses or does not answer.
+        ClientError: the topic is not known, or a broker refuses or does not answer; never of a follower.
     """
     session = Session(job.name_servers, runtime)
     consumer = PullConsumer(session, job.group, events)
     await session.start()
     progress = _Progress(job)
     try:
-        queues = await consumer.queues(job.topic)
+        queues = await _patiently(job, progress, lambda: consumer.queues(job.topic)) or []
         await session.heartbeat()
         await asyncio.gather(*(_consume_queue(consumer, queue, progress) for queue in queues))
     finally:
@@ -138,33 +159,60 @@ async def consume(job: ConsumeJob, runtime: Runtime, events: EventLog | None) ->
 
 
 class _Progress:
-    """How many messages all queues together may still show."""
+    """How much all queues together have shown, and when last."""
 
     def __init__(self, job: ConsumeJob) -> None:
         self.job = job
         self.shown = 0
+        self._shown_last_s = asyncio.get_running_loop().time()
 
     @property
     def is_enough(self) -> bool:
-        return self.job.count_max is not None and self.shown >= self.job.count_max
+        if self.job.count_max is not None and self.shown >= self.job.count_max:
+            return True
+        idle_s = asyncio.get_running_loop().time() - self._shown_last_s
+        return self.job.idle_ms_max is not None and idle_s * 1000 >= self.job.idle_ms_max
 
     def show(self, stored: StoredMessage) -> None:
         self.shown += 1
+        self._shown_last_s = asyncio.get_running_loop().time()
         message = stored.message
         text = message.body.decode(errors="backslashreplace")
         self.job.show(f"{message.queue_id} {stored.queue_offset} {stored.message_id} {text}")
 
 
+async def _patiently(job: ConsumeJob, progress: _Progress, call: Callable[[], Awaitable[T]]) -> T | None:
+    """The call's result; a follower tries again until it has one, or has waited long enough (None)."""
+    while True:
+        try:
+            return await call()
+        except ClientError:
+            if not job.follow:
+                raise
+        if progress.is_enough:
+            return None
+        await asyncio.sleep(_PAUSE_S)
+
+
 async def _consume_queue(consumer: PullConsumer, queue: MessageQueue, progress: _Progress) -> None:
     job = progress.job
-    committed = None if job.from_min else await consumer.committed(queue)
-    offset = await consumer.min_offset(queue) if committed is None else committed
-    while not progress.is_enough:
-        result = await consumer.pull(queue, offset, tags=job.tags, hold_ms=_HOLD_MS if job.follow else 0)
+    offset = await _patiently(job, progress, lambda: _first_offset(consumer, queue, job))
+    hold_ms = _HOLD_MS if job.follow else 0
+    while offset is not None and not progress.is_enough:
+        result = await _patiently(
+            job, progress, partial(consumer.pull, queue, offset, tags=job.tags, hold_ms=hold_ms)
+        )
+        if result is None:
+            return
         offset = _show(result, progress)
-        await consumer.commit(queue, offset)
+        await _patiently(job, progress, partial(consumer.commit, queue, offset))
         if result.status == "NO_NEW_MESSAGE" and not job.follow:
             return
+
+
+async def _first_offset(consumer: PullConsumer, queue: MessageQueue, job: ConsumeJob) -> int:
+    committed = None if job.from_min else await consumer.committed(queue)
+    return await consumer.min_offset(queue) if committed is None else committed
 
 
 def _show(result: PullResult, progress: _Progress) -> int:
