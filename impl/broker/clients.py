@@ -73,16 +73,17 @@ class ClientTable:
         self._drop_producers(channel, list(self._producers))
         return self._drop_consumers(channel, list(self._consumers))
 
-    def silent_since(self, before_ms: int) -> set[Channel]:
+    def silent_since(self, before_ms: int) -> list[Channel]:
         """Channels with a group membership that was not confirmed since then."""
         tables: list[dict[Channel, _Member]] = list(self._producers.values())
         tables += [group.members for group in self._consumers.values()]
-        return {
+        silent = (
             channel
             for members in tables
             for channel, member in members.items()
             if member.last_update_ms < before_ms
-        }
+        )
+        return list(dict.fromkeys(silent))
 
     def consumer_group(self, group: str) -> ConsumerGroup | None:
         return self._consumers.get(group)

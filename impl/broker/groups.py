@@ -6,8 +6,8 @@ See docs/protocol.md, "Client registration".
 import asyncio
 from collections.abc import Iterable
 
+from impl.broker.checks import require_group
 from impl.broker.services import Services
-from impl.broker.topics import RETRY_PREFIX, name_problem
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import ConsumerIds, Heartbeat
 from impl.remoting.channel import Channel, Reply
@@ -15,14 +15,6 @@ from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command, new_request
 from impl.remoting.dispatch import RefusedError
 from impl.remoting.headers import ConsumerGroupRequest, UnregisterClientRequest
-
-
-def require_group(services: Services, group: str) -> None:
-    """Refuse a group that does not exist, where groups do not come into being by being named."""
-    if name_problem(RETRY_PREFIX + group):
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{group!r} cannot be a consumer group's name")
-    if not services.config.auto_create_groups and services.clients.consumer_group(group) is None:
-        raise RefusedError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {group} does not exist")
 
 
 async def heartbeat(services: Services, request: Command, channel: Channel) -> Reply:

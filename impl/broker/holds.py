@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Hold:
     offset: int
     tag_codes: Collection[int]
@@ -19,7 +19,7 @@ class PullHolds:
     def __init__(self, holds_max: int = 100_000) -> None:
         self._holds_max = holds_max
         self._count = 0
-        self._by_queue: dict[tuple[str, int], list[_Hold]] = {}
+        self._by_queue: dict[tuple[str, int], dict[_Hold, None]] = {}
         self._is_closed = False
 
     @property
@@ -34,8 +34,9 @@ class PullHolds:
             return
         loop = asyncio.get_running_loop()
         hold = _Hold(offset, tag_codes, loop.create_future())
-        holds = self._by_queue.setdefault((topic, queue_id), [])
-        holds.append(hold)
+        # A dict for its order: a set of objects would wake them in another order in each run.
+        holds = self._by_queue.setdefault((topic, queue_id), {})
+        holds[hold] = None
         self._count += 1
         timer = loop.call_later(timeout_s, _wake, hold)
         try:
@@ -43,8 +44,8 @@ class PullHolds:
         finally:
             timer.cancel()
             self._count -= 1
-            holds.remove(hold)
-            if not holds and self._by_queue.get((topic, queue_id)) is holds:
+            del holds[hold]
+            if not holds:
                 del self._by_queue[topic, queue_id]
 
     def arrived(self, topic: str, queue_id: int, offset_next: int, tags_code: int) -> None:

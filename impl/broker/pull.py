@@ -6,12 +6,12 @@ See docs/protocol.md, "Pulling" and "Get statuses".
 from collections.abc import Awaitable, Collection
 from typing import Final
 
-from impl.broker.groups import require_group
+from impl.broker.checks import require_group, require_readable_queue
 from impl.broker.queries import commit_offset
 from impl.broker.services import Services
 from impl.message import tags_code
 from impl.remoting import headers
-from impl.remoting.bodies import PERM_READ, Subscription
+from impl.remoting.bodies import Subscription
 from impl.remoting.channel import Channel, Reply
 from impl.remoting.codes import ResponseCode
 from impl.remoting.command import Command
@@ -87,17 +87,7 @@ def _answer(request: Command, result: GetResult, code: ResponseCode) -> Command:
 def _checked(services: Services, header: PullRequest) -> Collection[int]:
     """The tag codes that are wanted, none meaning all; the checks are in the protocol's order."""
     require_group(services, header.consumer_group)
-    topic = services.topics.get(header.topic)
-    if topic is None:
-        raise RefusedError(ResponseCode.TOPIC_NOT_EXIST, f"topic {header.topic} does not exist")
-    if not topic.perm & PERM_READ:
-        raise RefusedError(ResponseCode.NO_PERMISSION, f"topic {header.topic} may not be read")
-    if not 0 <= header.queue_id < topic.read_queue_nums:
-        reads = topic.read_queue_nums
-        raise RefusedError(
-            ResponseCode.SYSTEM_ERROR,
-            f"queue {header.queue_id} of topic {header.topic}, which has {reads} queues",
-        )
+    require_readable_queue(services, header.topic, header.queue_id)
     if header.sys_flag & PULL_HAS_SUBSCRIPTION:
         return _tag_codes(header.expression_type, header.subscription)
     subscription = _subscription(services, header)

@@ -3,6 +3,7 @@
 See docs/protocol.md, "Offset requests".
 """
 
+from impl.broker.checks import require_group, require_readable_queue
 from impl.broker.services import Services
 from impl.remoting import headers
 from impl.remoting.channel import Channel, Reply
@@ -48,6 +49,10 @@ def query_offset(services: Services, request: Command, channel: Channel) -> Repl
 def update_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """Note how far a group is; the last word counts, greater or smaller."""
     header = headers.read(UpdateOffsetRequest, request.fields)
+    require_group(services, header.consumer_group)
+    require_readable_queue(services, header.topic, header.queue_id)
+    if header.commit_offset < 0:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"offset {header.commit_offset}, 0 or more expected")
     commit_offset(services, header)
     return request.answer(ResponseCode.SUCCESS)
 

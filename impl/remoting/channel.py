@@ -66,7 +66,7 @@ class Channel:
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray()
         self._pending: dict[int, asyncio.Future[Command]] = {}
-        self._working: set[asyncio.Task[None]] = set()
+        self._working: dict[asyncio.Task[None], None] = {}  # in the order of their requests
         self._unanswered = 0
         self._unanswered_bytes = 0
         self._peer_takes = True
@@ -118,8 +118,8 @@ class Channel:
         self._draining = True
         self._pause_reading()
         if self._working:
-            _, late = await asyncio.wait(self._working, timeout=timeout_s)
-            for task in late:
+            await asyncio.wait(self._working, timeout=timeout_s)
+            for task in list(self._working):
                 task.cancel()
 
     # The receiver's side.
@@ -174,8 +174,8 @@ class Channel:
         if self._is_full():
             self._pause_reading()
         task = self._loop.create_task(self._answer_later(command, reply, size))
-        self._working.add(task)
-        task.add_done_callback(self._working.discard)
+        self._working[task] = None
+        task.add_done_callback(self._working.pop)
 
     async def _answer_later(self, request: Command, reply: Awaitable[Reply], size: int) -> None:
         try:

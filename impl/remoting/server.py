@@ -35,7 +35,7 @@ class RemotingServer:
         self._limits = limits or Limits()
         self._connections_max = connections_max
         self._on_closed = on_closed
-        self._channels: set[Channel] = set()
+        self._channels: dict[Channel, None] = {}  # in the order of their arrival
         self._listener: Listener | None = None
         self._idle_scan: asyncio.Task[None] | None = None
 
@@ -64,11 +64,11 @@ class RemotingServer:
             connection.abort()
             return Channel(connection, _ignore, self._limits)
         channel = Channel(connection, self._handle, self._limits, self._forget)
-        self._channels.add(channel)
+        self._channels[channel] = None
         return channel
 
     def _forget(self, channel: Channel) -> None:
-        self._channels.discard(channel)
+        self._channels.pop(channel, None)
         self._on_closed(channel)
 
     async def _close_idle(self) -> None:

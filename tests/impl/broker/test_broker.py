@@ -403,6 +403,27 @@ def test_a_pull_may_bring_the_offset_to_commit() -> None:
     assert play(scene) == 1
 
 
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"topic": "nowhere"}, ResponseCode.TOPIC_NOT_EXIST),
+        ({"queueId": 4}, ResponseCode.SYSTEM_ERROR),
+        ({"commitOffset": -1}, ResponseCode.SYSTEM_ERROR),
+        ({"consumerGroup": "a@b"}, ResponseCode.SYSTEM_ERROR),
+    ],
+)
+def test_an_offset_of_something_that_cannot_be_is_not_kept(
+    changes: dict[str, object], code: ResponseCode
+) -> None:
+    async def scene(world: World) -> tuple[int, int | None]:
+        await world.producer.send(message("x"), QUEUE)
+        fields = altered(UpdateOffsetRequest("G", "T", 0, 1), **changes)
+        answer = await world.ask_raw(new_request(RequestCode.UPDATE_CONSUMER_OFFSET, fields))
+        return answer.code, await world.consumer.committed(QUEUE)
+
+    assert play(scene) == (code, 0)
+
+
 # Clients.
 
 
