@@ -4,9 +4,12 @@ Sources: docs/protocol.md, "Sending", "Pulling", "Offset requests", "Client regi
 """
 
 import asyncio
+import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from impl.broker.broker import PROCESSORS
 from impl.broker.config import BrokerConfig
@@ -524,3 +527,29 @@ def test_an_offset_commit_of_a_oneway_request_is_noted() -> None:
         return await world.consumer.committed(QUEUE)
 
     assert play(scene) == 1
+
+
+_OTHERS = ("commitOffset", "timestamp", "clientID")
+_names = st.sampled_from(sorted({*headers.write(SEND), *headers.write(PULL), *"abcdefghijklm", *_OTHERS}))
+_values = st.sampled_from(["", "0", "1", "-1", "T", "G", "9" * 30, str(-(2**63)), "\x00", "%", "a" * 300])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    code=st.sampled_from(sorted(PROCESSORS)),
+    fields=st.dictionaries(_names, _values),
+    body=st.binary(max_size=20),
+)
+def test_whatever_is_asked_is_answered_and_the_broker_lives_on(
+    code: int, fields: dict[str, str], body: bytes
+) -> None:
+    async def scene(world: World) -> None:
+        complete = {**headers.write_send_v2(SEND), **headers.write(SEND), **headers.write(PULL), **fields}
+        for asked in (fields, complete):
+            answer = await world.ask_raw(new_request(code, asked, body))
+            assert answer.is_response
+            # An exception that nobody foresaw is answered by its type's name.
+            assert not re.match(r"[A-Za-z]+Error: ", answer.remark or ""), answer
+        sent(await world.producer.send(Message("Other", b"alive")))
+
+    play(scene)
