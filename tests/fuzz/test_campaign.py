@@ -53,7 +53,6 @@ def test_two_workers_find_the_canary_and_save_it_once(tmp_path: Path) -> None:
     (path,) = (tmp_path / "findings").iterdir()
     assert load(path).input == b"\x07\x00\x00\x00\x04gas!"
     assert len(list((tmp_path / "corpus" / "canary").iterdir())) > 5
-    assert outcome.executions > 1000
     results = {result.name: result for result in verdict.results(campaign, outcome)}
     assert results["CanaryAlive"].verdict is Verdict.VIOLATED
     assert results["CanaryAlive"].replay == f"mqproof fuzz replay {path}"

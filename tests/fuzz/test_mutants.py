@@ -1,0 +1,62 @@
+"""Every planted defect is found, by the invariant that it breaks; and planting leaves no trace."""
+
+import importlib
+
+import pytest
+
+from fuzz import mutants, targets
+from fuzz.defects.defect import Mutant, planted
+from fuzz.mutants import MUTANTS
+from fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
+from impl.store import record
+from report.model import Verdict
+
+
+@pytest.mark.parametrize("name", list(MUTANTS))
+def test_the_mutant_is_caught(name: str) -> None:
+    result = mutants.judge(MUTANTS[name])
+    assert result.verdict is Verdict.HELD, f"{name} survived {result.counts}"
+    assert result.layer == "fuzz"
+
+
+def test_every_invariant_of_a_target_has_a_mutant() -> None:
+    caught = {(mutant.target, mutant.breaks) for mutant in MUTANTS.values()}
+    for name in targets.NAMES:
+        if name == "canary":
+            continue  # it is a mutant itself
+        for invariant in targets.load(name).invariants:
+            assert (name, invariant) in caught
+    assert ("remoting_decode", ONLY_DOCUMENTED_ERRORS) in caught
+
+
+def test_mutants_name_targets_and_invariants_that_exist() -> None:
+    for mutant in MUTANTS.values():
+        known = {*targets.load(mutant.target).invariants, ONLY_DOCUMENTED_ERRORS, ENDS_IN_TIME}
+        assert mutant.breaks in known
+        assert importlib.import_module(mutant.where.partition(":")[0])
+
+
+def test_planting_is_undone_even_after_an_error() -> None:
+    right = record.body_is_whole
+
+    def fail() -> None:
+        assert record.body_is_whole is not right
+        raise RuntimeError("on purpose")
+
+    with pytest.raises(RuntimeError, match="on purpose"), planted(MUTANTS["ChecksumIgnored"]):
+        fail()
+    assert record.body_is_whole is right
+
+
+def test_a_mutant_without_a_defect_survives() -> None:
+    harmless = Mutant(
+        name="Harmless",
+        defect="nothing is wrong",
+        target="store_recovery",
+        breaks="RecoveredPrefix",
+        where="impl.store.record:body_is_whole",
+        wrong=record.body_is_whole,
+    )
+    result = mutants.judge(harmless, executions_max=20)
+    assert result.verdict is Verdict.VIOLATED
+    assert result.witnesses[0].text == "not found: nothing is wrong"

@@ -1,0 +1,116 @@
+"""The target that crashes and damages a store: what it demands after each kind of harm."""
+
+import pytest
+
+from fuzz import targets
+from fuzz.engine import Engine
+from fuzz.execution import judge
+from fuzz.store_lab import DIRECTORY, Lab
+from fuzz.store_program import ASYNC, ENDING, HARMING, OPERATIONS, SYNC, program
+from impl.store.config import FlushMode
+
+WRITTEN = ("append", 0, "append", 5, "flush_log", "dispatch", "flush_queues", "write_checkpoint")
+UNSYNCED = ("append", 0, "append", 6)
+
+
+def checked(data: bytes) -> dict[str, int]:
+    """Run a program that breaks nothing; returns how often each invariant was put to the test."""
+    target = targets.load("store_recovery")
+    failure = judge(target, data)
+    assert failure is None, failure
+    return dict(+target.checked)
+
+
+def test_the_seeds_break_nothing_and_put_every_invariant_to_the_test() -> None:
+    target = targets.load("store_recovery")
+    for seed in target.seeds():
+        assert judge(target, seed) is None, seed.hex()
+        assert len(seed) <= target.input_bytes_max
+    assert set(+target.checked) == set(target.invariants)
+
+
+@pytest.mark.parametrize("name", [*ENDING, *HARMING])
+def test_each_ending_is_followed_by_a_judged_recovery(name: str) -> None:
+    counts = checked(program(ASYNC, *WRITTEN, *UNSYNCED, name, 3, 140, 8, 1, 2, 3))
+    assert counts
+
+
+def test_durable_records_are_demanded_after_a_power_loss() -> None:
+    assert checked(program(SYNC, *WRITTEN, *UNSYNCED, "lose_power"))["SyncAckedDurable"] == 1
+    assert "SyncAckedDurable" not in checked(program(SYNC, *UNSYNCED, "lose_power"))
+
+
+def test_appended_records_are_demanded_after_a_process_crash() -> None:
+    assert checked(program(ASYNC, *UNSYNCED, "crash_process"))["AsyncAckedSurvivesProcessCrash"] == 2
+
+
+def test_a_torn_record_puts_the_prefix_to_the_test() -> None:
+    torn = program(ASYNC, "append", 0, "flush_log", "append", 0, "crash_machine", b"\x83" * 8)
+    assert checked(torn)["RecoveredPrefix"] >= 1
+
+
+def test_any_bytes_are_a_program() -> None:
+    checked(b"")
+    checked(bytes(160))
+    checked(bytes(range(160)))
+
+
+def test_numbers_of_operations_stay() -> None:
+    """Saved findings and corpora are programs: append operations, never insert or reorder them."""
+    assert list(OPERATIONS) == [
+        "append",
+        "flush_log",
+        "dispatch",
+        "flush_queues",
+        "write_checkpoint",
+        "wait",
+        "flush_log_fails",
+        "crash_next_recovery",
+        "crash_process",
+        "crash_machine",
+        "lose_power",
+        "exit_cleanly",
+        "old_checkpoint",
+        "no_checkpoint",
+        "no_queue",
+        "garbage_tail",
+        "overwrite",
+        "copy_bytes",
+        "truncate",
+        "lose_file",
+        "foreign_file",
+        "stale_tail",
+    ]
+
+
+def test_a_failed_fsync_moves_nothing() -> None:
+    lab = Lab(FlushMode.SYNC_FLUSH)
+    lab.append(("A", 0), 10)
+    lab.flush_log()
+    durable = lab.durable_end
+    lab.append(("A", 0), 10)
+    lab.flush_log_fails()
+    assert lab.durable_end == durable
+    assert lab.store.failure
+
+
+def test_the_lab_sees_the_files_of_the_store() -> None:
+    lab = Lab(FlushMode.SYNC_FLUSH)
+    lab.append(("B", 0), 10)
+    lab.flush_log()
+    lab.store.dispatch()
+    assert lab.files() == [
+        f"{DIRECTORY}/abort",
+        f"{DIRECTORY}/commitlog/00000000000000000000",
+        f"{DIRECTORY}/consumequeue/B/0/00000000000000000000",
+    ]
+    assert (lab.read("commitlog/00000000000000000000") or b"").startswith(lab.truth[0].data)
+    assert lab.read("checkpoint") is None
+
+
+def test_a_hundred_programs_find_no_broken_invariant() -> None:
+    engine = Engine(targets.load("store_recovery"), "1")
+    for _ in range(150):
+        data, failure = engine.step()
+        assert failure is None, f"{failure} for {data.hex()}"
+    assert engine.features > 3000
