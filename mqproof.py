@@ -8,7 +8,10 @@ import sys
 from typing import Final
 
 COMMANDS: Final = {
-    "demo": ("conformance.demo", "the main job, small: models, equivalence, a real run with kills, its audit"),
+    "demo": (
+        "conformance.demo",
+        "the main job, small: models, equivalence, a real run with kills, its audit",
+    ),
     "check": ("spec.cli", "model-check with TLC"),
     "equiv": ("reference.cli", "show that the reference is TLC's state graph"),
     "mutants": ("conformance.cli", "run the deliberately broken variants; every one must be caught"),
@@ -52,3 +55,7 @@ def _help() -> str:
             "mqproof COMMAND --help tells more. Exit codes: 0 held, 1 violated, 2 bad input, 3 inconclusive, 4 a tool failed.",
         ]
     )
+
+
+if __name__ == "__main__":
+    main()

@@ -140,7 +140,7 @@ def send(
         until_stored=until_stored,
         show=None if quiet or str(json) == "-" else print,
     )
-    summary = _run("send", tools.send(job, _runtime(), _event_log(events, "producer")))
+    summary = _run("send", tools.send(job, _runtime(), _client_log(events)))
     if count > 1 and str(json) != "-":
         print(summary)
     if json is not None:
@@ -184,7 +184,7 @@ def consume(
         tags=tags,
         show=print,
     )
-    _run("consume", tools.consume(job, _runtime(), _event_log(events, f"consumer-{group}")))
+    _run("consume", tools.consume(job, _runtime(), _client_log(events)))
 
 
 # What the commands share.
@@ -233,6 +233,11 @@ def _event_log(path: Path | None, node: str) -> Any:
     from impl.runtime.clock import SystemClock
 
     return EventLog.to_file(str(path), node, SystemClock()) if path else None
+
+
+def _client_log(path: Path | None) -> Any:
+    """A client is named for its log: several of them must not share a node's numbering of events."""
+    return _event_log(path, path.stem) if path else None
 
 
 def _addresses(command: str, text: str) -> Any:

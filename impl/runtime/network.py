@@ -111,6 +111,8 @@ class AsyncioNetwork:
         _, protocol = await loop.create_connection(
             lambda: _StreamProtocol(on_connection), address.host, address.port
         )
+        if protocol.connection is None:
+            raise ConnectionResetError(f"{address} closed the connection at once, or it led back to itself")
         return protocol.connection
 
 
@@ -126,36 +128,48 @@ class _AsyncioListener:
 class _StreamProtocol(asyncio.Protocol):
     """Translates asyncio's callbacks. Event loops switch Nagle's algorithm off by themselves."""
 
-    connection: "_StreamConnection"
-
     def __init__(self, on_connection: ReceiverFactory) -> None:
         self._on_connection = on_connection
+        self.connection: _StreamConnection | None = None
+        """None until it is made, and for good when it was over before it began."""
+        self._receiver: Receiver | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # create_server and create_connection make no other kind; uvloop's is not a subclass of asyncio's.
-        self.connection = _StreamConnection(transport)  # type: ignore[arg-type]
+        local, remote = transport.get_extra_info("sockname"), transport.get_extra_info("peername")
+        # Without addresses the peer has closed already. The same address twice: TCP lets a socket that looks
+        # for a listener on a port of its own range connect to itself, and nobody else could listen there.
+        if not local or not remote or local == remote:
+            # create_server and create_connection make no other kind of transport.
+            transport.abort()  # type: ignore[attr-defined]
+            return
+        # As above; uvloop's transport is not a subclass of asyncio's.
+        self.connection = _StreamConnection(transport, Address(*local[:2]), Address(*remote[:2]))  # type: ignore[arg-type]
         self._receiver = self._on_connection(self.connection)
 
     def data_received(self, data: bytes) -> None:
-        self._receiver.received(data)
+        if self._receiver:
+            self._receiver.received(data)
 
     def pause_writing(self) -> None:
-        self._receiver.write_paused()
+        if self._receiver:
+            self._receiver.write_paused()
 
     def resume_writing(self) -> None:
-        self._receiver.write_resumed()
+        if self._receiver:
+            self._receiver.write_resumed()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
-        self._receiver.closed()
+        if self._receiver:
+            self._receiver.closed()
 
 
 class _StreamConnection:
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, local: Address, remote: Address) -> None:
         self._transport = transport
         self._loop = asyncio.get_running_loop()
         self._unsent: list[bytes] = []
-        self.local = Address(*transport.get_extra_info("sockname")[:2])
-        self.remote = Address(*transport.get_extra_info("peername")[:2])
+        self.local = local
+        self.remote = remote
 
     def write(self, data: bytes) -> None:
         # What is written in one turn of the loop goes out together: a flush answers many sends at once, and

@@ -1,0 +1,162 @@
+"""A name server and a broker as processes of their own, producers and consumers beside them, and a SIGKILL.
+
+What is started here is ended here, by its own process id. Everything listens on loopback.
+"""
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+READY_SECONDS_MAX: Final = 30.0
+STOP_SECONDS_MAX: Final = 20.0
+_MQPROOF: Final = (sys.executable, "-m", "mqproof")
+_PORTS: Final = range(20_000, 32_000)
+
+
+class ClusterError(RuntimeError):
+    """A process did not start, ended too early, or did not end; the message names it and its log."""
+
+
+@dataclass(slots=True)
+class Cluster:
+    """The processes of one run; logs, event logs and the store lie in `folder`."""
+
+    folder: Path
+    flush: str
+    broker_port: int
+    name_server: str = ""
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def events(self) -> Path:
+        return self.folder / "events"
+
+    def start_name_server(self) -> None:
+        ready = self._start_server("namesrv", "namesrv", "--port", "0")
+        self.name_server = ready["namesrv"]
+
+    def start_broker(self) -> None:
+        """Start the broker on its store, for the first time or again, and wait until it serves."""
+        self._start_server(
+            "broker", "broker", "--namesrv", self.name_server, "--port", str(self.broker_port),
+            "--store", str(self.folder / "store"), "--flush", self.flush, "--name", "broker-a",
+        )  # fmt: skip
+
+    def kill_broker(self) -> None:
+        """SIGKILL: the broker gets no chance to do anything."""
+        broker = self.processes.pop("broker")
+        broker.kill()
+        broker.wait(STOP_SECONDS_MAX)
+
+    def start_client(self, name: str, command: str, *arguments: str) -> None:
+        """`mqproof send` or `mqproof consume`, in the background."""
+        self._start(name, command, "--namesrv", self.name_server, *arguments)
+
+    def running(self, name: str) -> bool:
+        return self.processes[name].poll() is None
+
+    def wait(self, name: str, seconds_max: float) -> None:
+        """Wait for a client to end by itself, and demand that all went well with it.
+
+        Raises:
+            ClusterError: it takes longer, or ends with another code than 0.
+        """
+        try:
+            code = self.processes[name].wait(seconds_max)
+        except subprocess.TimeoutExpired:
+            raise ClusterError(
+                f"{name} does not end within {seconds_max:.0f} s; see {self._log(name)}"
+            ) from None
+        if code != 0:
+            raise ClusterError(f"{name} ended with code {code}; see {self._log(name)}")
+
+    def stop(self, name: str) -> None:
+        """SIGTERM, and wait for the clean end."""
+        process = self.processes.pop(name)
+        process.send_signal(signal.SIGTERM)
+        process.wait(STOP_SECONDS_MAX)
+
+    def _start_server(self, name: str, *arguments: str) -> dict[str, str]:
+        """Returns what the server's `ready` line says, e.g. {"namesrv": "127.0.0.1:9876"}."""
+        log = self._log(name)
+        seen = log.stat().st_size if log.exists() else 0
+        process = self._start(name, *arguments)
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while time.monotonic() < deadline and process.poll() is None:
+            for line in log.read_bytes()[seen:].decode().splitlines():
+                if line.startswith("ready "):
+                    return dict(part.split("=", 1) for part in line.split()[1:])
+            time.sleep(0.02)
+        raise ClusterError(f"{name} is not ready within {READY_SECONDS_MAX:.0f} s; see {log}")
+
+    def _start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        self.events.mkdir(parents=True, exist_ok=True)
+        command = [*_MQPROOF, *arguments, "--events", str(self.events / f"{name}.ndjson")]
+        with self._log(name).open("ab") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.processes[name] = process
+        return process
+
+    def _log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+
+@contextmanager
+def cluster(folder: Path, flush: str) -> Iterator[Cluster]:
+    """A cluster whose processes are all gone afterwards, whatever happened."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = Cluster(folder, flush, _free_port())
+    try:
+        yield made
+    finally:
+        for process in made.processes.values():
+            if process.poll() is None:
+                process.kill()
+            process.wait(STOP_SECONDS_MAX)
+
+
+def _free_port() -> int:
+    """A port for a broker that must come back at the same address.
+
+    It lies below the range from which clients' own ports are taken: a client that calls in vain could
+    otherwise get the very port that it calls, and keep the broker from it.
+    """
+    for port in random.sample(_PORTS, 64):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise ClusterError(f"64 ports between {_PORTS.start} and {_PORTS.stop} are all taken")
+
+
+@dataclass(slots=True)
+class LineCounter:
+    """Counts the lines that hold a word in a file that grows."""
+
+    path: Path
+    word: bytes
+    count: int = 0
+    _read: int = 0
+    _rest: bytes = b""
+
+    def update(self) -> int:
+        """Reads on where it stopped; returns the count so far."""
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                file.seek(self._read, os.SEEK_SET)
+                new = file.read()
+            self._read += len(new)
+            *lines, self._rest = (self._rest + new).split(b"\n")
+            self.count += sum(self.word in line for line in lines)
+        return self.count

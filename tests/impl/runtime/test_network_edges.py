@@ -1,0 +1,50 @@
+"""Connections that are over before they begin."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from impl.runtime.network import Address, AsyncioNetwork, Connection, Receiver
+
+
+class _Transport:
+    """As an event loop gives it when the peer is gone already, or is the socket itself."""
+
+    def __init__(self, **addresses: Any) -> None:
+        self.addresses = addresses
+        self.aborted = False
+
+    def get_extra_info(self, name: str) -> Any:
+        return self.addresses.get(name)
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def _never(_connection: Connection) -> Receiver:
+    raise AssertionError("nobody must hear of such a connection")
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        {"sockname": ("127.0.0.1", 40000)},
+        {"sockname": ("127.0.0.1", 40000), "peername": ("127.0.0.1", 40000)},
+    ],
+    ids=["the peer is gone", "it leads back to itself"],
+)
+def test_a_connection_without_a_peer_is_refused(addresses: dict[str, Any]) -> None:
+    made: list[_Transport] = []
+
+    class Loop(asyncio.SelectorEventLoop):
+        async def create_connection(self, factory: Any, *_: Any, **__: Any) -> Any:
+            protocol = factory()
+            made.append(_Transport(**addresses))
+            protocol.connection_made(made[0])
+            protocol.connection_lost(None)
+            return made[0], protocol
+
+    with asyncio.Runner(loop_factory=Loop) as runner, pytest.raises(ConnectionResetError, match="at once"):
+        runner.run(AsyncioNetwork().connect(Address("127.0.0.1", 1), _never))
+    assert made[0].aborted
