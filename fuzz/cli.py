@@ -65,10 +65,13 @@ def run(
         f"seconds={seconds:g} executions={executions or 'any'} corpus={corpus or 'none'} findings={findings}",
         flush=True,
     )
+    if json is not None:
+        _make_folder_of(json)
     try:
         progress = _Progress(sys.stderr)
         outcome = campaigns.run(campaign, progress.show)
         progress.show(outcome)
+        progress.end()
         outcome_report = verdict.report(campaign, outcome)
         if json is not None:
             write_text(json, json_file.render(outcome_report))
@@ -127,6 +130,14 @@ def list_targets() -> None:
             print(f"  {label}: {statement}")
 
 
+def _make_folder_of(json: Path) -> None:
+    """Now, rather than after the time box, is the moment to find that the report cannot be written."""
+    try:
+        json.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _fail(f"--json {json}: {error.strerror}: {error.filename}", Exit.USAGE)
+
+
 def _engine(name: str) -> str:
     from fuzz import atheris_engine
 
@@ -166,6 +177,11 @@ class _Progress:
             f"{outcome.features:,} features, {outcome.inputs:,} inputs, {len(outcome.found)} findings"
         )
         self._stream.write(f"{self._erase}{text}" if self._terminal else f"{text}\n")
+        self._stream.flush()
+
+    def end(self) -> None:
+        """Leave the terminal's line to what follows."""
+        self._stream.write(self._erase)
         self._stream.flush()
 
 

@@ -17,7 +17,8 @@ from report.printable import one_line
 
 WITNESSES_MAX: Final = 3
 """Shown per result; the files have more."""
-_WIDE_COLUMNS: Final = 90
+_NAMES_WIDTH: Final = 76
+_SECONDS_WIDTH: Final = 96
 _STYLES: Final = {
     Verdict.HELD: "green",
     Verdict.VIOLATED: "bold red",
@@ -55,7 +56,7 @@ def render(report: Report, *, width: int = 100, colour: bool = False, ascii_only
         console.print(Text(f"  {one_line(fact)}: {one_line(value)}"))
     if report.results:
         console.print()
-        console.print(_results_table(report.results, wide=width >= _WIDE_COLUMNS))
+        console.print(_results_table(report.results, width))
     for table in report.tables:
         console.print()
         console.print(_plain_table(table))
@@ -94,23 +95,24 @@ def _cell(verdict: Verdict | None, words: bool) -> str:
     return label(verdict) if words else SYMBOLS[verdict]
 
 
-def _results_table(results: tuple[Result, ...], wide: bool) -> RichTable:
+def _results_table(results: tuple[Result, ...], width: int) -> RichTable:
     """A row a result. A narrow window gets the ids and verdicts; names and seconds are left out."""
+    names, seconds = width >= _NAMES_WIDTH, width >= _SECONDS_WIDTH
     table = _table()
-    table.add_column("invariant", no_wrap=not wide, overflow="fold")
+    table.add_column("invariant", no_wrap=not names, overflow="fold")
     table.add_column("layer", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("looked at", overflow="fold")
-    if wide:
+    if seconds:
         table.add_column("seconds", justify="right", no_wrap=True)
     for result in results:
         cells = [
-            Text(one_line(f"{result.id} {result.name}" if wide else result.id)),
+            Text(one_line(f"{result.id} {result.name}" if names else result.id)),
             Text(one_line(result.layer)),
             Text(label(result.verdict), style=_STYLES[result.verdict]),
             Text(one_line(counted(result))),
         ]
-        table.add_row(*cells, *([Text(f"{result.seconds:.1f}")] if wide else []))
+        table.add_row(*cells, *([Text(f"{result.seconds:.1f}")] if seconds else []))
     return table
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from fuzz import atheris_engine, verdict
 from fuzz import campaign as campaigns
-from fuzz import verdict
 from fuzz.campaign import Campaign, WorkerError
 from fuzz.findings import load
 from fuzz.targets import UnknownTargetError
@@ -108,6 +108,32 @@ def test_bad_use_is_one_clear_error(arguments: tuple[str, ...], message: str) ->
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_search(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    begin = time.monotonic()
+    run = mqproof("fuzz", "run", "canary", "--seconds", "60", "--json", tmp_path / "file" / "report.json")
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"mqproof fuzz: --json {tmp_path / 'file' / 'report.json'}: ")
+    assert time.monotonic() - begin < 30
+
+
+@pytest.mark.skipif(atheris_engine.available(), reason="atheris is installed")
+def test_asking_for_atheris_where_it_is_missing_is_a_missing_tool() -> None:
+    run = mqproof("fuzz", "run", "canary", "--engine", "atheris")
+    assert run.returncode == 4
+    assert "atheris is not installed" in run.stderr
+
+
+@pytest.mark.skipif(not atheris_engine.available(), reason="atheris is not installed")
+def test_atheris_searches_within_its_limits(tmp_path: Path) -> None:
+    run = mqproof(
+        *("fuzz", "run", "remoting_decode", "--engine", "atheris", "--seed", "1"),
+        *("--executions", "500", "--findings", tmp_path / "findings"),
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "executions: 500" in run.stdout
 
 
 def test_list_names_targets_and_invariants() -> None:
