@@ -5,7 +5,8 @@ This module mounts each folder's `cli.py`. The imports are late: a broker never 
 
 import importlib
 import sys
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 COMMANDS: Final = {
     "demo": (
@@ -14,7 +15,7 @@ COMMANDS: Final = {
     ),
     "check": ("spec.cli", "model-check with TLC"),
     "equiv": ("reference.cli", "show that the reference is TLC's state graph"),
-    "mutants": ("conformance.cli", "run the deliberately broken variants; every one must be caught"),
+    "mutants": ("mqproof", "run the deliberately broken variants; every one must be caught"),
     "coverage": ("spec.cli", "the matrix of invariants and layers"),
     "namesrv": ("impl.cli", "run a name server"),
     "broker": ("impl.cli", "run a broker"),
@@ -29,6 +30,15 @@ COMMANDS: Final = {
 }
 """Command name to the module whose typer `app` has it, and its one-line help."""
 
+MUTANTS: Final = {
+    "tla": "spec.mutants",
+    "reference": "reference.mutants",
+    "impl": "conformance.mutants",
+    "fuzz": "fuzz.mutants",
+    "audit": "spark_audit.mutants",
+}
+"""Layer to the module that has its mutants: `names()`, and `run(chosen)` which yields a result for each."""
+
 
 def main() -> None:
     """The `mqproof` command."""
@@ -39,8 +49,53 @@ def main() -> None:
     if name not in COMMANDS:
         print(f"mqproof: no command {name!r}; see mqproof --help", file=sys.stderr)
         raise SystemExit(2)
-    app = importlib.import_module(COMMANDS[name][0]).app
+    module = COMMANDS[name][0]
+    app = _mutants_app() if module == "mqproof" else importlib.import_module(module).app
     app(prog_name="mqproof")
+
+
+def _mutants_app() -> Any:
+    """The one command that goes through all folders, and so belongs to none."""
+    import typer
+
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.callback()(lambda: None)
+    app.command("mutants")(mutants)
+    return app
+
+
+def mutants(layer: str = "", name: str = "", json: str = "") -> None:
+    """Run the deliberately broken variants; exit 1 if a check lets one survive.
+
+    Layers: tla (TLC), reference (the explorer), impl (the conformance suite), fuzz, audit. Default is all.
+
+    Examples: mqproof mutants --layer impl;  mqproof mutants --layer reference --name AckBeforeFlush
+    """
+    from report import json_file, terminal
+    from report.console import stages, stop
+    from report.model import Exit, Report, exit_code
+    from report.write import write_text
+
+    if layer and layer not in MUTANTS:
+        stop(f"--layer {layer}: expected one of {', '.join(MUTANTS)}", Exit.USAGE)
+    suites = {each: importlib.import_module(MUTANTS[each]) for each in ([layer] if layer else MUTANTS)}
+    chosen = {
+        each: [mutant for mutant in suite.names() if name in ("", mutant)] for each, suite in suites.items()
+    }
+    if not any(chosen.values()):
+        known = ", ".join(mutant for suite in suites.values() for mutant in suite.names())
+        stop(f"--name {name}: no such mutant; there are {known}", Exit.USAGE)
+    results = []
+    with stages("mutants") as told:
+        for each, wanted in chosen.items():
+            for mutant in wanted:
+                told(f"{each} {mutant}")
+                results.extend(suites[each].run([mutant]))
+    report = Report("mqproof mutants: held means caught", tuple(results))
+    terminal.show(report)
+    if json:
+        write_text(Path(json), json_file.render(report))
+    raise SystemExit(exit_code(results))
 
 
 def _help() -> str:
@@ -52,7 +107,8 @@ def _help() -> str:
             "",
             *lines,
             "",
-            "mqproof COMMAND --help tells more. Exit codes: 0 held, 1 violated, 2 bad input, 3 inconclusive, 4 a tool failed.",
+            "mqproof COMMAND --help tells more.",
+            "Exit codes: 0 held, 1 violated, 2 bad input, 3 inconclusive, 4 a tool failed.",
         ]
     )
 

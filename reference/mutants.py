@@ -5,7 +5,7 @@ told there.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -135,9 +135,14 @@ def broken(mutant: Mutant) -> Model[Config, State]:
     )
 
 
-def run(names: tuple[str, ...] = ()) -> Iterator[Result]:
-    """Explores each mutant, or those named; HELD means that it was caught. KeyError for an unknown name."""
-    for mutant in (MUTANTS[name] for name in names) if names else MUTANTS.values():
+def names() -> tuple[str, ...]:
+    """The mutants, in order."""
+    return tuple(MUTANTS)
+
+
+def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
+    """Explores each mutant, or each that is named: HELD means that it was caught."""
+    for mutant in (MUTANTS[name] for name in chosen or MUTANTS):
         started = time.perf_counter()
         config = Config(queues=mutant.queues, crashes_max=mutant.crashes_max)
         exploration = explore(broken(mutant), config)
