@@ -77,7 +77,7 @@ def _survives(told: Chronicle, within: Within) -> Finding:
     seen = 0
     lost = []
     for moment, send in acknowledged:
-        fate = told.fate(moment, send, within)
+        fate = told.fate(moment, send.msg_id, send.queue_id, send.answer.queue_offset, within)
         seen += fate.seen
         if fate.lost:
             text = f"{send.msg_id} was answered SEND_OK at step {moment.step}; {fate.lost}"
@@ -90,6 +90,18 @@ def _survives(told: Chronicle, within: Within) -> Finding:
         "lost": len(lost),
     }
     return _finding(counts, seen, lost)
+
+
+def recovery_ends(told: Chronicle) -> Finding:
+    """FLUSH-8 RecoveryEnds: a broker that is started again serves again. Cannot tell slow from never: what a
+    target gives up on counts as never."""
+    restarts = [(moment, op) for moment, op in timeline(told.history) if isinstance(op, Restart)]
+    failed = [
+        Witness(f"step {moment.step}: the broker did not come up: {restart.failure}")
+        for moment, restart in restarts
+        if restart.failure
+    ]
+    return _finding({"restarts": len(restarts), "failed": len(failed)}, len(restarts), failed)
 
 
 # What a queue holds
@@ -177,8 +189,8 @@ def _stored_twice(told: Chronicle) -> Iterator[Witness]:
 def recovered_prefix(told: Chronicle) -> Finding:
     """FLUSH-5 RecoveredPrefix: what a recovery leaves is the log up to some point, unaltered.
 
-    Judges messages that were answered as stored: the caller is alone, so their order is the log's order. Where
-    one is lost, all that were stored after it before the crash must be lost too, and a message once lost must
+    Judges messages that were answered as stored: the caller is alone, so theirs is the log's order. Where one
+    is lost, all that were stored after it before the crash must be lost too, and a message once lost must
     not come back. Says nothing about what nobody read after the recovery.
     """
     sends = [(moment, send) for moment, send in told.stored() if _crashed_after(told, moment)]
@@ -267,7 +279,8 @@ def no_phantom(told: Chronicle) -> Finding:
 
 def queue_order(told: Chronicle) -> Finding:
     """DELIV-4 QueueOrder: a pull returns the queue from the offset asked for, one by one, nothing left out;
-    and what one producer sent and was answered in turn is in the queue in that order."""
+    what one producer sent and was answered in turn is in the queue in that order; and what was read once
+    stays where it was, as long as the flush mode covers it."""
     wrong = []
     for moment, pull in told.pulls:
         answer = pull.answer
@@ -282,6 +295,7 @@ def queue_order(told: Chronicle) -> Finding:
             text = f"step {moment.step} returned offsets {got or 'none'}"
             wrong.append(Witness(f"{text}, {expected} expected", {"queue_id": str(pull.queue_id)}))
     wrong += _against_the_producer(told)
+    wrong += _read_and_gone(told)
     return _finding({"pulls": len(told.pulls), "wrong": len(wrong)}, len(told.pulls), wrong)
 
 
@@ -294,8 +308,18 @@ def _against_the_producer(told: Chronicle) -> Iterator[Witness]:
             yield Witness(f"step {moment.step} returned {order}, sent in another order", {})
 
 
+def _read_and_gone(told: Chronicle) -> Iterator[Witness]:
+    first: dict[str, tuple[Moment, Pull, PulledMessage]] = {}
+    for moment, pull, message in _pulled(told):
+        first.setdefault(message.msg_id, (moment, pull, message))
+    for moment, pull, message in first.values():
+        fate = told.fate(moment, message.msg_id, pull.queue_id, message.queue_offset, promised(told.history))
+        if fate.lost:
+            yield _at(moment, message, f"was there, then {fate.lost}")
+
+
 def offset_monotone(told: Chronicle) -> Finding:
-    """DELIV-5 OffsetMonotone: in one life of the broker a committed offset never goes back, but by a reset."""
+    """DELIV-5 OffsetMonotone: in one life of the broker a committed offset goes back only by a reset."""
     floor: dict[int, int] = {}
     examined = 0
     wrong = []
@@ -332,6 +356,7 @@ CHECKERS: Final[dict[str, Checker]] = {
     "FLUSH-3": queue_points_into_log,
     "FLUSH-4": queue_offsets_dense,
     "FLUSH-5": recovered_prefix,
+    "FLUSH-8": recovery_ends,
     "DELIV-1": no_acked_lost,
     "DELIV-2": no_phantom,
     "DELIV-4": queue_order,

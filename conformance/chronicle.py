@@ -27,7 +27,7 @@ Within = Callable[[Moment, Moment], bool]
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of one message; `lost` says in words why it is, and is empty if nothing shows that it is."""
+    """What became of one message; `lost` says why it is, and is empty if nothing shows that it is."""
 
     seen: bool
     lost: str = ""
@@ -63,25 +63,24 @@ class Chronicle:
             if send.answer.outcome is Outcome.OK and (not statuses or send.answer.status in statuses)
         ]
 
-    def fate(self, answered: Moment, send: Send, within: Within) -> Fate:
-        """What the observations within the scope show of a stored message.
+    def fate(self, answered: Moment, msg_id: str, queue_id: int, place: int, within: Within) -> Fate:
+        """What the observations within the scope show of a message known to be at that offset.
 
-        It is lost if a read passed by its offset without it, or if its queue ends before its offset in a later
-        life: a broker that serves again has dispatched all that it recovered. In the life of its answer a
-        queue that ends early only lags behind.
+        It is lost if a read passed by its offset without it, or if its queue ends before its offset in a
+        later life: a broker that serves again has dispatched all that it recovered. In the life of its
+        answer a queue that ends early only lags behind.
         """
-        place = send.answer.queue_offset
         seen = False
         for moment, pull in self.pulls:
-            if pull.queue_id != send.queue_id or moment.step < answered.step or not within(answered, moment):
+            if pull.queue_id != queue_id or moment.step < answered.step or not within(answered, moment):
                 continue
-            if any(message.msg_id == send.msg_id for message in pull.answer.messages):
+            if any(message.msg_id == msg_id for message in pull.answer.messages):
                 seen = True
             elif pull.offset <= place < pull.answer.next_offset:
                 return Fate(seen, f"step {moment.step} read past offset {place} of its queue without it")
-        for moment, queue_id, end in self.ends:
+        for moment, ended, end in self.ends:
             later = moment.life > answered.life and within(answered, moment)
-            if later and queue_id == send.queue_id and end <= place:
+            if later and ended == queue_id and end <= place:
                 return Fate(
                     seen, f"step {moment.step} shows that its queue ends at {end}, before its {place}"
                 )

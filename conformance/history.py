@@ -33,6 +33,8 @@ class Send:
     msg_id: str
     body: bytes
     answer: Sent
+    abandoned: bool = False
+    """The client hung up; what came of it is settled when the next other operation is over."""
 
     def __str__(self) -> str:
         text = f"send {self.msg_id} ({len(self.body)} bytes) to queue {self.queue_id}"
@@ -103,8 +105,11 @@ class Down:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
+    failure: str = ""
+    """Why the broker did not come up; empty if it did."""
+
     def __str__(self) -> str:
-        return "restart"
+        return f"restart: {self.failure}" if self.failure else "restart"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ see (flushes, dispatches) is taken as late as an observation demands: a SEND_OK 
 flush of its record, a delivery demands the dispatch of its message. One such laziest state stands for all
 that did more in secret, because what a client can see later from those it can see from the laziest one too:
 nothing reads `flushed`, `queue_flushed` and `checkpoint` but a crash and its recovery, and the less there is
-of them, the more outcomes the crash may have. Where a choice does change what can be seen, every choice is kept:
+of them, the more outcomes the crash may have. Where a choice changes what can be seen, every choice is kept:
 which abandoned sends were stored and when, which committed offsets were persisted, where a crash cut the log.
 """
 
@@ -31,7 +31,7 @@ from reference import flush
 
 States = Iterable[flush.State]
 
-STATES_MAX: Final = 50_000
+STATES_MAX: Final = 5_000
 """More possible states than this are not followed; a machine that abandons few sends stays far below."""
 
 
@@ -51,12 +51,12 @@ class Oracle:
         self.actions: Counter[str] = Counter()
         """How often each action of the model was taken to explain something."""
         self.states_most = len(self.states)
-        self._pending: list[tuple[str, str]] = []  # (message, queue) that the broker may yet store
+        self._pending: list[Send] = []  # that the broker may yet store
         self._flushable: int | None = None  # once syncs fail: so many messages had been sent before
 
     def observe(self, operation: Operation) -> bool:
         """Keep the states that explain the operation. False when there is none: it is over then."""
-        self._settle_pending()
+        self._store_pending()
         match operation:
             case Send():
                 self._send(operation)
@@ -72,10 +72,13 @@ class Oracle:
             case Down(how):
                 self._each(_ENDS[how].__get__(self))
                 self._pending, self._flushable = [], None
-            case Restart():
+            case Restart(failure) if not failure:
                 self._each(self._recover)
             case SyncsFail():
                 self._flushable = len(self.config.messages)
+        if not (isinstance(operation, Send) and operation.abandoned):
+            self._store_pending()
+            self._pending = [send for send in self._pending if send.answer.under_way]
         return bool(self.states)
 
     def explain(self, states: frozenset[flush.State]) -> str:
@@ -92,7 +95,7 @@ class Oracle:
             case Outcome.OK:
                 self._each(lambda state: self._stored(state, send))
             case Outcome.INDETERMINATE:
-                self._pending.append((send.msg_id, _queue(send)))
+                self._pending.append(send)
             case Outcome.FAILED:  # nothing happened
                 pass
 
@@ -188,7 +191,13 @@ class Oracle:
             after = after and self._take(action, after)
         while after is not None and after.dispatched < len(after.log):
             after = self._take("Redispatch", after)
-        return _some(after and self._take("Start", after))
+        after = after and self._take("Start", after)
+        return _some(after and self._forget_answers(after))
+
+    def _forget_answers(self, state: flush.State) -> flush.State:
+        """Nothing that comes depends on who was answered what in an earlier life; states that differ only
+        there would be kept apart for ever."""
+        return replace(state, answer=("unknown",) * len(state.answer), process_crashes=0, system_crashes=0)
 
     # -- the model's own steps
 
@@ -227,15 +236,15 @@ class Oracle:
                 f"{len(self.states)} states are possible, at most {STATES_MAX} are followed"
             )
 
-    def _settle_pending(self) -> None:
-        """An abandoned send may have been stored by now, and several in any order."""
+    def _store_pending(self) -> None:
+        """Sends of which nobody knows may have been stored by now, and several in any order."""
         for _ in self._pending:
             self._hold(
                 after
                 for state in self.states
                 for after in (
                     state,
-                    *_present(self._take("AppendRecord", state, *sent) for sent in self._pending),
+                    *_present(self._take("AppendRecord", state, s.msg_id, _queue(s)) for s in self._pending),
                 )
             )
 

@@ -20,8 +20,17 @@ from conformance.history import (
     Send,
     SyncsFail,
 )
-from conformance.oracle import Oracle
-from conformance.target import Capability, Outcome, Pulled, PullStatus, Sent, Setup, Target
+from conformance.oracle import Oracle, OracleLimitError
+from conformance.target import (
+    Capability,
+    Outcome,
+    Pulled,
+    PullStatus,
+    RestartFailedError,
+    Sent,
+    Setup,
+    Target,
+)
 from reference import flush
 from report.model import Verdict, Witness
 
@@ -41,10 +50,10 @@ class Session:
         self.target = target
         self.setup = setup
         self.running = True
-        self.syncs_fail = False
+        self.dead = False
         self.sent = 0
-        self.abandoned = 0
-        """In this life of the broker."""
+        self.uncertain = 0
+        """Sends in this life of the broker of which nobody knows what came of them."""
         self.positions = [0] * setup.queues
         """By queue: where the consumer goes on."""
         self.committed = [0] * setup.queues
@@ -52,6 +61,8 @@ class Session:
         known = Capability.FLUSH_MODE in target.capabilities
         self.oracle = Oracle(setup, (setup.flush_mode,) if known else (flush.SYNC_FLUSH, flush.ASYNC_FLUSH))
         self.unexplained: Witness | None = None
+        self.lost_track = False
+        """Too many states were possible: from there on only the checkers judge."""
         self._operations: list[Operation] = []
         target.open(setup)
 
@@ -65,14 +76,16 @@ class Session:
         """One message with a body of `size` bytes, at least 1."""
         msg_id, body = self._message(size)
         answer = self.target.send(self.setup.topic, queue_id, msg_id, body)
+        self.uncertain += answer.outcome is Outcome.INDETERMINATE
         self._saw(Send(queue_id, msg_id, body, answer))
 
     def abandon(self, queue_id: int, size: int) -> None:
         """The same without waiting for the answer."""
         msg_id, body = self._message(size)
         self.target.abandon(self.setup.topic, queue_id, msg_id, body)
-        self.abandoned += 1
-        self._saw(Send(queue_id, msg_id, body, Sent(Outcome.INDETERMINATE, "abandoned")))
+        self.uncertain += 1
+        answer = Sent(Outcome.INDETERMINATE, "abandoned")
+        self._saw(Send(queue_id, msg_id, body, answer, abandoned=True))
 
     # -- the consumer
 
@@ -124,12 +137,17 @@ class Session:
                 self.target.lose_power()
             case End.SHUTDOWN:
                 self.target.shutdown()
-        self.running, self.syncs_fail, self.abandoned = False, False, 0
+        self.running, self.uncertain = False, 0
         self._saw(Down(how))
 
     def restart(self) -> None:
-        """Bring the broker up again and examine what it recovered."""
-        self.target.restart()
+        """Bring the broker up again and examine what it recovered. If it does not come up, it is `dead`."""
+        try:
+            self.target.restart()
+        except RestartFailedError as error:
+            self.dead = True
+            self._saw(Restart(str(error)))
+            return
         self.running = True
         self._saw(Restart())
         self.drain()
@@ -139,7 +157,6 @@ class Session:
 
     def fail_syncs(self) -> None:
         self.target.fail_syncs()
-        self.syncs_fail = True
         self._saw(SyncsFail())
 
     def close(self) -> None:
@@ -157,7 +174,7 @@ class Session:
         steps = len(self._operations)
         if self.unexplained and not named:
             spec = Finding(Verdict.VIOLATED, {"observations": steps}, (self.unexplained,))
-        elif self.unexplained or not steps:
+        elif self.unexplained or self.lost_track or not steps:
             spec = Finding(Verdict.UNKNOWN, {"observations": steps})
         else:
             spec = Finding(Verdict.HELD, {"observations": steps})
@@ -183,9 +200,14 @@ class Session:
 
     def _saw(self, operation: Operation) -> None:
         self._operations.append(operation)
-        if self.unexplained:
+        if self.unexplained or self.lost_track:
             return
         before = self.oracle.states
-        if not self.oracle.observe(operation):
+        try:
+            explained = self.oracle.observe(operation)
+        except OracleLimitError:
+            self.lost_track = True
+            return
+        if not explained:
             text = f"no state of the model explains step {len(self._operations) + 1} ({operation})"
             self.unexplained = Witness(text, {"the model allowed before": self.oracle.explain(before)})

@@ -33,10 +33,12 @@ Progress = Callable[[int, int], None]
 """Told (examples so far, examples in all)."""
 
 _CRASHES: Final = (Capability.KILL, Capability.OS_CRASH, Capability.POWER_LOSS)
+_ENDS: Final = (*_CRASHES, Capability.CLEAN_RESTART)
 NEEDS: Final[dict[str, tuple[frozenset[Capability], frozenset[Capability]]]] = {
     "FLUSH-1": (frozenset({Capability.FLUSH_MODE}), frozenset(_CRASHES)),
     "FLUSH-2": (frozenset({Capability.FLUSH_MODE, Capability.KILL}), frozenset()),
     "FLUSH-5": (frozenset(), frozenset(_CRASHES)),
+    "FLUSH-8": (frozenset(), frozenset(_ENDS)),
     "DELIV-5": (frozenset({Capability.COMMIT_OFFSET}), frozenset()),
 }
 """Id to (all of these capabilities, one of these) without which it cannot be tested."""

@@ -2,7 +2,7 @@
 
 A target is one broker and one client of it, driven step by step by one caller. Implement `Target` for your
 broker, hand a factory of it to `conformance.suite.run_suite`, and you get a verdict for every invariant. What
-your broker cannot be made to do is left out of `capabilities`; it is then reported as not tested, not as held.
+your broker cannot be made to do is left out of `capabilities`; it is reported as not tested, not as held.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,10 @@ from typing import Protocol
 
 class TargetError(Exception):
     """The target cannot be driven: it cannot be reached, or its tooling failed. One line for a person."""
+
+
+class RestartFailedError(Exception):
+    """The broker does not come up on what the end of its last life left. One line that says why."""
 
 
 class Capability(StrEnum):
@@ -53,6 +57,8 @@ class Sent:
     """SEND_OK | FLUSH_DISK_TIMEOUT | FLUSH_SLAVE_TIMEOUT | SLAVE_NOT_AVAILABLE when ok, else words."""
     queue_offset: int = -1
     """Of the stored message, -1 when not ok."""
+    under_way: bool = False
+    """Of an indeterminate send: it may still be stored, at any time until the broker is down."""
 
 
 class PullStatus(StrEnum):
@@ -85,7 +91,7 @@ class Pulled:
 class Target(Protocol):
     """One broker under test. Every call returns when its effect is known; nothing goes on in between.
 
-    The order of calls: `open`, then any calls of a running broker; after `kill`, `crash_os`, `lose_power` or
+    The order of calls: `open`, once; then any of a running broker; after `kill`, `crash_os`, `lose_power` or
     `shutdown` only `crash_os`, `lose_power` and `restart`; `close` at any time, last. Every call may raise
     TargetError. Methods of capabilities that the target does not declare are never called.
     """
@@ -107,8 +113,8 @@ class Target(Protocol):
         ...
 
     def abandon(self, topic: str, queue_id: int, msg_id: str, body: bytes) -> None:
-        """Send and do not wait for the answer. Whether and when it is stored stays open as long as the
-        broker lives; once the broker is down nothing more comes of it."""
+        """Send and do not wait for the answer. It may be stored until the next call of another method has
+        returned, and is not stored after that."""
         ...
 
     def pull(self, topic: str, queue_id: int, offset: int, max_count: int) -> Pulled:
@@ -144,13 +150,42 @@ class Target(Protocol):
         ...
 
     def restart(self) -> None:
-        """Start on what is left. Returns when the broker serves again."""
+        """Start on what is left. Returns when the broker serves again.
+
+        Raises:
+            RestartFailedError: it does not; only `close` is called after that.
+        """
         ...
 
     def fail_syncs(self) -> None:
-        """From now on every fsync reports an error and keeps nothing, until the machine dies."""
+        """From now on every fsync reports an error and keeps nothing, until the broker is down."""
         ...
 
     def close(self) -> None:
         """End the broker and free everything. Works in any state, also twice."""
         ...
+
+
+class WireOnly:
+    """For targets that nobody can bring down: a base class with the methods that are never called."""
+
+    def abandon(self, topic: str, queue_id: int, msg_id: str, body: bytes) -> None:
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        raise NotImplementedError
+
+    def crash_os(self, seed: int) -> None:
+        raise NotImplementedError
+
+    def lose_power(self) -> None:
+        raise NotImplementedError
+
+    def shutdown(self) -> None:
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        raise NotImplementedError
+
+    def fail_syncs(self) -> None:
+        raise NotImplementedError

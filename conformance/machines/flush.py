@@ -5,9 +5,10 @@ at the end of every example.
 """
 
 import sys
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
+from hypothesis import reject
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -16,8 +17,10 @@ from conformance.session import Session
 from conformance.target import Capability, Setup, Target
 from reference import flush
 
-ABANDONED_MAX: Final = 2
-"""In one life of the broker: each multiplies the states that the oracle has to keep."""
+T = TypeVar("T")
+
+UNCERTAIN_MAX: Final = 2
+"""Sends in one life of the broker whose outcome is open: each multiplies what the oracle has to keep."""
 QUEUES_MAX: Final = 2
 BODY_BYTES_MAX: Final = 600
 
@@ -36,17 +39,26 @@ _ENDS: Final = {
 
 
 def _ends(machine: "FlushMachine") -> list[End]:
-    """How this broker's life can end now.
+    """How this broker's life can end."""
+    return [end for capability, end in _ENDS.items() if capability in machine.target.capabilities]
 
-    Not by a kill after a failed fsync: the page cache then holds what no disk ever will, until a reboot.
-    """
-    ends = [end for capability, end in _ENDS.items() if capability in machine.target.capabilities]
-    return [end for end in ends if end in SYSTEM_CRASHES] if machine.session.syncs_fail else ends
+
+def _crashes(machine: "FlushMachine") -> list[End]:
+    return [end for end in _ends(machine) if end is not End.SHUTDOWN]
 
 
 def _second_ends(machine: "FlushMachine") -> list[End | None]:
-    """What may happen to a broker that is down already."""
-    return [None, *(end for end in _ends(machine) if end in SYSTEM_CRASHES)]
+    """What may happen to a broker that is down already: mostly nothing."""
+    return [None, None, None, *(end for end in _ends(machine) if end in SYSTEM_CRASHES)]
+
+
+def _drawn_by(choices: Callable[["FlushMachine"], Sequence[T]]) -> st.SearchStrategy[T]:
+    """One of what this machine can do."""
+    return st.runner().flatmap(lambda machine: st.sampled_from(choices(machine)))
+
+
+def _certain(machine: "FlushMachine") -> bool:
+    return machine.session.uncertain < UNCERTAIN_MAX
 
 
 def _can(capability: Capability) -> Callable[["FlushMachine"], bool]:
@@ -56,9 +68,9 @@ def _can(capability: Capability) -> Callable[["FlushMachine"], bool]:
 class FlushMachine(RuleBasedStateMachine):
     """One example: one fresh broker and its client.
 
-    Few rules, because all are drawn alike and some examples go without some: whatever has a variant takes it as
-    an argument. `judge` gets the session at the end of an example that nothing interrupted, and raises if it is
-    displeased.
+    Few rules, because all are drawn alike and some examples go without some: whatever has a variant takes it
+    as an argument. `judge` gets the session at the end of an example that nothing interrupted, and raises if
+    it is displeased.
     """
 
     session: Session
@@ -76,17 +88,20 @@ class FlushMachine(RuleBasedStateMachine):
     def open(self, mode: str, queues: int, seed: int) -> None:
         self.session = Session(self.target, Setup(mode, queues, seed))
 
+    @precondition(_certain)
     @rule(queue=_queues, size=_sizes)
     def send(self, queue: int, size: int) -> None:
         self.session.send(self._queue(queue), size)
 
+    @precondition(_certain)
     @rule(burst=_bursts)
     def send_some(self, burst: list[tuple[int, int]]) -> None:
         for queue, size in burst:
-            self.session.send(self._queue(queue), size)
+            if _certain(self):
+                self.session.send(self._queue(queue), size)
 
     @precondition(_can(Capability.ABANDON))
-    @precondition(lambda machine: machine.session.abandoned < ABANDONED_MAX)
+    @precondition(_certain)
     @rule(queue=_queues, size=_sizes)
     def abandon(self, queue: int, size: int) -> None:
         self.session.abandon(self._queue(queue), size)
@@ -113,23 +128,28 @@ class FlushMachine(RuleBasedStateMachine):
             self.session.query(queue)
 
     @precondition(_can(Capability.SYNC_FAILURE))
-    @precondition(lambda machine: not machine.session.syncs_fail)
-    @rule()
-    def fail_syncs(self) -> None:
+    @precondition(lambda machine: bool(_crashes(machine)))
+    @rule(burst=_bursts, how=_drawn_by(_crashes), seed=_seeds)
+    def fail_syncs(self, burst: list[tuple[int, int]], how: End, seed: int) -> None:
+        """The disk goes bad; what is sent then may be answered anything but a lie, until the end comes."""
         self.session.fail_syncs()
+        self.send_some(burst)
+        self.session.drain()
+        self.session.end(how, seed)
+        self._restart()
 
     @precondition(lambda machine: bool(_ends(machine)))
     @rule(
-        how=st.runner().flatmap(lambda machine: st.sampled_from(_ends(machine))),
+        how=_drawn_by(_ends),
         seed=_seeds,
-        then=st.runner().flatmap(lambda machine: st.sampled_from(_second_ends(machine))),
+        then=_drawn_by(_second_ends),
     )
     def end(self, how: End, seed: int, then: End | None) -> None:
         """The broker's life ends, the system perhaps a moment later, and both come back."""
         self.session.end(how, seed)
         if then:
             self.session.end(then, seed)
-        self.session.restart()
+        self._restart()
 
     def teardown(self) -> None:
         """Look at everything once more, free the target, and judge."""
@@ -141,6 +161,12 @@ class FlushMachine(RuleBasedStateMachine):
             self.target.close()
         if whole:
             self._judge(self.session)
+
+    def _restart(self) -> None:
+        self.session.restart()
+        if self.session.dead:
+            self._judge(self.session)
+            reject()
 
     def _queue(self, number: int) -> int:
         return number % self.session.setup.queues

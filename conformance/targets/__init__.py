@@ -1,0 +1,58 @@
+"""What stands between the suite and an implementation: one module for each kind of target.
+
+Begin with `resolve`, which turns the name given to `--target` into a factory of targets. The protocol that
+they implement is conformance/target.py.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from conformance.target import Target
+
+REFERENCE: Final = "reference"
+IMPL: Final = "impl"
+REMOTING: Final = "remoting://"
+MUTANT: Final = "mutant:"
+
+
+class UnknownTargetError(ValueError):
+    """No target has this name; the message says which names there are."""
+
+
+def resolve(name: str) -> Callable[[], Target]:
+    """The factory of the target called `reference`, `impl`, `remoting://HOST:PORT` or `mutant:NAME`.
+
+    Raises:
+        UnknownTargetError: the name is none of these.
+    """
+    # Imported late: an examination of a cluster does not need the broker, and the other way round.
+    if name == REFERENCE:
+        from conformance.targets.reference import ReferenceTarget
+
+        return ReferenceTarget
+    if name == IMPL:
+        from conformance.targets.impl import ImplTarget
+
+        return ImplTarget
+    if name.startswith(REMOTING):
+        return _remoting(name)
+    if name.startswith(MUTANT):
+        from conformance.targets.mutants import MUTANTS, MutantTarget
+
+        if (mutant := MUTANTS.get(name.removeprefix(MUTANT))) is None:
+            raise UnknownTargetError(f"{name!r} is no mutant, expected one of {', '.join(MUTANTS)}")
+        return lambda: MutantTarget(mutant)
+    raise UnknownTargetError(
+        f"{name!r} is no target, expected reference, impl, remoting://HOST:PORT or mutant:NAME"
+    )
+
+
+def _remoting(name: str) -> Callable[[], Target]:
+    from conformance.targets.remoting import RemotingTarget
+    from impl.runtime.network import Address
+
+    try:
+        address = Address.parse(name.removeprefix(REMOTING))
+    except ValueError:
+        raise UnknownTargetError(f"{name!r}: remoting://HOST:PORT of a name server expected") from None
+    return lambda: RemotingTarget(address)

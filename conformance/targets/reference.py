@@ -59,7 +59,7 @@ class ReferenceTarget:
         )
         return Pulled(PullStatus.FOUND, messages, offset + len(messages), 0, end)
 
-    def commit_offset(self, topic: str, queue_id: int, offset: int) -> bool:
+    def commit_offset(self, topic: str, queue_id: int, offset: int) -> bool:  # noqa: ARG002
         """The model's consumer is here only to commit: it has seen what the true one's offsets say."""
         committed = self._state.committed[queue_id]
         if offset < committed:
@@ -70,14 +70,14 @@ class ReferenceTarget:
             self._must("CommitOffset", str(queue_id))
         return self._state.committed[queue_id] == offset
 
-    def query_offset(self, topic: str, queue_id: int) -> int:
+    def query_offset(self, topic: str, queue_id: int) -> int:  # noqa: ARG002
         self._work()
         return self._state.committed[queue_id]
 
-    def min_offset(self, topic: str, queue_id: int) -> int:
+    def min_offset(self, topic: str, queue_id: int) -> int:  # noqa: ARG002
         return 0
 
-    def max_offset(self, topic: str, queue_id: int) -> int:
+    def max_offset(self, topic: str, queue_id: int) -> int:  # noqa: ARG002
         return len(self._state.queue[queue_id])
 
     def kill(self) -> None:

@@ -1,0 +1,131 @@
+"""`mqproof conform`."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from report.console import stages, stop
+from report.model import Exit, exit_code
+
+if TYPE_CHECKING:
+    from conformance.target import Target
+    from report.model import Report
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+SUITES: Final = ("flush",)
+_PROGRESS_LINES: Final = 10
+
+
+@app.callback()
+def _root() -> None:
+    """Conformance: hold an implementation to the specification."""
+
+
+@app.command()
+def conform(
+    target: Annotated[
+        str, typer.Option(help="reference, impl, remoting://HOST:PORT of a name server, or mutant:NAME.")
+    ],
+    suite: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="flush, the only one so far.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed draws the same examples.")] = 0,
+    examples: Annotated[int, typer.Option(min=1, help="How many runs to draw.")] = 100,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
+    ] = None,
+    report_file: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE.html", help="The result as one HTML page.")
+    ] = None,
+    junit_file: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE.xml", help="The result as JUnit XML.")
+    ] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the broker's event log of each example (impl and mutants)."),
+    ] = None,
+) -> None:
+    """Drive a target with drawn operations and crashes, and judge every invariant on what a client saw.
+
+    What the target cannot be asked for is reported as not tested. A failure is shrunk to a minimal script.
+
+    Examples: mqproof conform --target impl --examples 300;
+    mqproof conform --target remoting://127.0.0.1:9876 --report conform.html
+    """
+    from conformance.scoreboard import scoreboard
+    from conformance.suite import examine, results
+    from conformance.target import TargetError
+    from conformance.targets import UnknownTargetError, resolve
+    from report import terminal
+
+    if unknown := [name for name in suite or [] if name not in SUITES]:
+        stop(f"--suite {unknown[0]}: expected {', '.join(SUITES)}", Exit.USAGE)
+    try:
+        factory = resolve(target)
+    except UnknownTargetError as error:
+        stop(f"--target {error}", Exit.USAGE)
+    if events is not None:
+        factory = _recorded(factory, events)
+    with stages(f"conform {target}") as told:
+        try:
+            examination = examine(factory, examples, seed, _progress(told))
+        except TargetError as error:
+            stop(f"{target}: {error}", Exit.TOOL)
+    found = results(examination, factory(), examples, seed)
+    report = scoreboard(found, target=target, seed=seed, examples=examples, examination=examination)
+    terminal.show(report)
+    _write(report, json_file, report_file, junit_file)
+    raise typer.Exit(exit_code(found))
+
+
+def _progress(told: Callable[[str], None]) -> Callable[[int, int], None]:
+    def progress(done: int, examples: int) -> None:
+        if done % max(1, examples // _PROGRESS_LINES) == 0:
+            told(f"{done} of {examples} examples")
+
+    return progress
+
+
+def _recorded(factory: "Callable[[], Target]", folder: Path) -> "Callable[[], Target]":
+    """Targets that write their event logs to the folder, numbered."""
+    from conformance.targets.impl import ImplTarget
+
+    if not isinstance(factory(), ImplTarget):
+        stop("--events: only the targets impl and mutant:NAME have a broker's event log", Exit.USAGE)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        stop(f"--events {folder}: {error.strerror}", Exit.USAGE)
+    numbers = itertools.count(1)
+
+    def recorded() -> "Target":
+        target = factory()
+        assert isinstance(target, ImplTarget)
+        target.events_file = folder / f"example-{next(numbers):05}.ndjson"
+        return target
+
+    return recorded
+
+
+def _write(
+    report: "Report", json_file: Path | None, report_file: Path | None, junit_file: Path | None
+) -> None:
+    from report import json_file as as_json
+    from report import junit
+    from report.write import write_report, write_text
+
+    try:
+        if json_file is not None:
+            write_text(json_file, as_json.render(report))
+        if junit_file is not None:
+            write_text(junit_file, junit.render(report))
+        if report_file is not None:
+            write_report(report, report_file)
+    except ValueError as error:
+        stop(f"--report {error}", Exit.USAGE)
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)

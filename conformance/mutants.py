@@ -1,0 +1,63 @@
+"""Judges the suite by what it catches: every planted defect must be noticed by the invariant named for it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from conformance.suite import examine
+from conformance.targets.mutants import MUTANTS, Mutant, MutantTarget
+from report.model import Result, Verdict, Witness
+
+LAYER: Final = "impl"
+EXAMPLES_MAX: Final = 400
+
+Progress = Callable[[str, int, int], None]
+"""Told (mutant, examples so far, examples in all)."""
+
+
+def names() -> tuple[str, ...]:
+    """The mutants, in order."""
+    return tuple(MUTANTS)
+
+
+def run(
+    chosen: Sequence[str] = (),
+    on_progress: Progress | None = None,
+    *,
+    seed: int = 0,
+    examples_max: int = EXAMPLES_MAX,
+) -> Iterator[Result]:
+    """A result for each mutant, or each that is named, as soon as it is judged: HELD when caught, VIOLATED
+    when it survived."""
+    for name in chosen or MUTANTS:
+        yield judge(MUTANTS[name], on_progress, seed=seed, examples_max=examples_max)
+
+
+def judge(
+    mutant: Mutant, on_progress: Progress | None = None, *, seed: int = 0, examples_max: int = EXAMPLES_MAX
+) -> Result:
+    """Examine one mutant until its invariant notices it."""
+
+    def progress(done: int, most: int) -> None:
+        if on_progress:
+            on_progress(mutant.name, done, most)
+
+    examination = examine(
+        lambda: MutantTarget(mutant),
+        examples_max,
+        seed,
+        progress,
+        wanted=frozenset({mutant.breaks}),
+        shrink=False,
+    )
+    caught = examination.failures.get(mutant.breaks)
+    return Result(
+        id=mutant.breaks,
+        name=mutant.name,
+        layer=LAYER,
+        verdict=Verdict.HELD if caught else Verdict.VIOLATED,
+        counts={"examples": examination.examples, "examples_max": examples_max},
+        witnesses=caught.finding.witnesses if caught else (Witness(mutant.defect),),
+        detail=mutant.defect,
+        replay=f"mqproof conform --target mutant:{mutant.name} --seed {seed} --examples {examples_max}",
+        seconds=examination.seconds,
+    )
