@@ -5,11 +5,13 @@ A verdict rests on the evidence: having seen nothing is unknown, and so is what 
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -25,6 +27,8 @@ from spec.events import Kind
 
 WITNESSES_MAX: Final = 8
 """So many a rule go into the report; all of them into violations.parquet."""
+
+_ROW_GROUP: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,30 +70,29 @@ def audit(
     unreadable_rows: int = 0,
     replay: str = "",
     pictures: bool = True,
-    progress: Callable[[str], None] = lambda line: None,
+    progress: Callable[[str], None] | None = None,
 ) -> Audit:
     """Judge the log by the checks. Writes all findings below `scratch`, which must exist.
 
     `unreadable_rows` were in the input and are not in the log: like missing ones, they weaken the verdicts.
     """
+    say = progress or (lambda _: None)
     log, seen, repeated = _without_repeats(log)
-    progress(f"{seen.rows} events of {len(seen.nodes)} nodes")
-    evidence = gather(log, seen.brokers, options)
-    shared = (evidence.rare, evidence.messages, evidence.spans, evidence.causes)
-    for frame in shared:
-        frame.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
+    say(f"{seen.rows} events of {len(seen.nodes)} nodes")
+    with gathered(log, seen.brokers, options) as evidence:
         tallies = _tallies(evidence, seen)
         missing = max(seen.missing_rows, unreadable_rows)
         results: list[Result] = []
         explained: Counter[tuple[str, str, str]] = Counter()
         for invariant, check in checks.items():
             started = time.monotonic()
-            progress(f"{invariant} {catalogue()[invariant].name}")
+            say(f"{invariant} {catalogue()[invariant].name}")
             path = scratch / "findings" / invariant
             check.findings(evidence).write.mode("overwrite").parquet(str(path))
             counted = _counted(path)
-            explained.update({(invariant, *key): n for key, n in counted.items() if key[1] is not None})
+            explained.update(
+                {(invariant, rule, cause): n for (rule, cause), n in counted.items() if cause is not None}
+            )
             verdict, detail = judge(check, tallies, counted, missing)
             results.append(
                 Result(
@@ -106,6 +109,17 @@ def audit(
             )
         shown = _pictures(evidence, seen) if pictures else {}
         return Audit(seen, tallies, tuple(results), explained, scratch / "findings", repeated, shown)
+
+
+@contextmanager
+def gathered(log: DataFrame, brokers: tuple[str, ...], options: Options | None = None) -> Iterator[Evidence]:
+    """The evidence, with what several checks read kept until the end."""
+    evidence = gather(log, brokers, options)
+    shared = (evidence.rare, evidence.messages, evidence.spans, evidence.causes)
+    for frame in shared:
+        frame.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield evidence
     finally:
         for frame in shared:
             frame.unpersist()
@@ -174,13 +188,19 @@ def overview(log: DataFrame) -> Overview:
 
 def write_violations(audit: Audit, path: Path) -> int:
     """All violations into one Parquet file, batch by batch. Returns how many."""
-    findings = ds.dataset(_parts(audit.findings), format="parquet")
-    violations = findings.scanner(filter=pc.field("cause").is_null())
+    found = ds.dataset(_parts(audit.findings), format="parquet")
     rows = 0
-    with pq.ParquetWriter(path, findings.schema) as writer:
-        for batch in violations.to_batches():
-            writer.write_batch(batch)
+    with pq.ParquetWriter(path, found.schema) as writer:
+        batches: list[pa.RecordBatch] = []
+        for batch in found.scanner(filter=pc.field("cause").is_null()).to_batches():
+            batches.append(batch)
             rows += batch.num_rows
+            # Small batches together: a row group each would be mostly overhead.
+            if sum(map(len, batches)) >= _ROW_GROUP:
+                writer.write_table(pa.Table.from_batches(batches))
+                batches = []
+        if sum(map(len, batches)):
+            writer.write_table(pa.Table.from_batches(batches))
     return rows
 
 
@@ -226,7 +246,8 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
     messages = evidence.messages.agg(*[count(c).alias(name) for name, c in of_messages.items()]).first()
     spans = evidence.spans.agg(*[f.coalesce(c, f.lit(0)).alias(name) for name, c in of_spans.items()]).first()
     crashes = evidence.rare.where((f.col("kind") == Kind.CRASH) & f.col("broker").isNotNull()).count()
-    assert messages is not None and spans is not None, "an aggregate without keys has one row"
+    assert messages is not None, "an aggregate without keys has one row"
+    assert spans is not None, "an aggregate without keys has one row"
     return {
         "events": seen.rows,
         "deliveries": seen.by_kind.get(Kind.DELIVER, 0),
@@ -264,39 +285,26 @@ def _witnesses(path: Path, check: Check) -> tuple[Witness, ...]:
     parts = _parts(path)
     if not parts:
         return ()
-    findings = ds.dataset(parts, format="parquet")
-    witnesses = []
+    found = ds.dataset(parts, format="parquet")
+    witnesses: list[Witness] = []
     for rule in check.rules:
         violation = pc.field("cause").is_null() & (pc.field("rule") == rule)
-        rows = findings.to_table(filter=violation, columns=list(_SHOWN))
-        for row in (
-            rows.sort_by([("first_ts", "ascending"), ("msg_id", "ascending")])
-            .slice(0, WITNESSES_MAX)
-            .to_pylist()
-        ):
-            witnesses.append(_witness(row))
+        rows = found.to_table(filter=violation, columns=list(_SHOWN))
+        earliest = rows.sort_by([("first_ts", "ascending"), ("msg_id", "ascending")]).slice(0, WITNESSES_MAX)
+        witnesses += map(_witness, earliest.to_pylist())
     return tuple(witnesses)
 
 
-_SHOWN: Final = (
-    "rule", "msg_id", "group", "client", "broker", "topic", "queue_id", "queue_offset", "first_ts", "last_ts", "evidence",
-)  # fmt: skip
+_PLACE: Final = ("broker", "topic", "queue_id", "queue_offset")
+_SHOWN: Final = ("rule", "msg_id", "group", "client", *_PLACE, "first_ts", "last_ts", "evidence")
 
 
 def _witness(row: Mapping[str, Any]) -> Witness:
     values = {name: str(row[name]) for name in _SHOWN if row[name] is not None and name != "evidence"}
-    where = "/".join(
-        str(row[name]) for name in ("broker", "topic", "queue_id", "queue_offset") if row[name] is not None
-    )
-    who = " ".join(
-        f"{label} {row[name]}" for label, name in (("message", "msg_id"), ("group", "group")) if row[name]
-    )
-    text = ": ".join(
-        part
-        for part in (row["rule"], " ".join((who, f"at {where}" if where else "")).strip(), row["evidence"])
-        if part
-    )
-    return Witness(text, values)
+    who = [f"{label} {row[name]}" for label, name in (("message", "msg_id"), ("group", "group")) if row[name]]
+    where = "/".join(str(row[name]) for name in _PLACE if row[name] is not None)
+    what = " ".join([*who, *([f"at {where}"] if where else [])])
+    return Witness(f"{row['rule']}: {what}: {row['evidence']}", values)
 
 
 def _pictures(evidence: Evidence, seen: Overview) -> dict[str, list[Any]]:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 audit_app = typer.Typer(no_args_is_help=True)
-app.add_typer(audit_app, name="audit", help="Find lost, duplicated, reordered and phantom messages with Spark.")
+app.add_typer(
+    audit_app, name="audit", help="Find lost, duplicated, reordered and phantom messages with Spark."
+)
 
 _EXAMPLES = """
 
@@ -71,22 +73,27 @@ def run(
     if flush not in (None, "sync", "async"):
         _fail(f"--flush: {flush!r}, expected sync or async")
 
+    from pyspark.sql import SparkSession
+
     from spark_audit.read import InputError, find_files
     from spark_audit.session import SessionError, SessionOptions, open_session
 
     try:
         # Before Spark starts, which takes seconds: a wrong path is told at once.
-        find_files(inputs)
-        spark = open_session(SessionOptions(master=master, memory=memory))
+        input_bytes = sum(file.stat().st_size for file in find_files(inputs))
+        borrowed = SparkSession.getActiveSession() is not None
+        spark = open_session(SessionOptions(master=master, memory=memory, input_bytes=input_bytes))
     except InputError as error:
         _fail(str(error))
     except SessionError as error:
         _fail(str(error), Exit.TOOL)
+    # A session that was there before (a notebook's, a test's) is not ours to stop.
     scratch = Path(tempfile.mkdtemp(prefix="mqproof-audit-"))
     try:
         code = _audit(spark, scratch, inputs, wanted, skew_ms * 1000, flush, out, json)
     finally:
-        spark.stop()
+        if not borrowed:
+            spark.stop()
         shutil.rmtree(scratch, ignore_errors=True)
     raise typer.Exit(code)
 
@@ -112,12 +119,16 @@ def _audit(
     from spark_audit.summary import summarise
 
     started = time.monotonic()
-    replay = shlex.join(["mqproof", "audit", "run", *(part for path in inputs for part in ("--events", path))])
+    replay = shlex.join(
+        ["mqproof", "audit", "run", *(part for path in inputs for part in ("--events", path))]
+    )
     try:
         log = read(spark, inputs, scratch)
         _say(f"reading {len(log.files)} files")
         corrupt_rows = log.corrupt.count()
-        corrupt = [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
+        corrupt = (
+            [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
+        )
         done = audit(
             log.events,
             scratch,
@@ -197,7 +208,14 @@ def _anomalies(wishes: list[str]) -> dict[str, int]:
 def _blame(error: Exception, inputs: list[str]) -> tuple[str, int]:
     """One line and an exit code for what Spark threw while reading."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    reading = ("FAILED_READ_FILE", "CANNOT_READ", "EOFException", "ZipException", "not in gzip format", "Parquet")
+    reading = (
+        "FAILED_READ_FILE",
+        "CANNOT_READ",
+        "EOFException",
+        "ZipException",
+        "not in gzip format",
+        "Parquet",
+    )
     for line in lines:
         if any(sign in line for sign in reading):
             return f"{', '.join(inputs)}: damaged: {line[:300]}", Exit.USAGE

@@ -31,6 +31,8 @@ _RARE_KINDS: Final = (
     Kind.RETRY,
 )
 
+TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "born_ts", "attrs"))
+
 STORED_STATUSES: Final = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 
 
@@ -45,9 +47,11 @@ class Options:
 @dataclass(frozen=True, slots=True)
 class Evidence:
     events: DataFrame
-    """The log, plus `broker`: whose queue, log or crash the row is about."""
+    """The log's TRAFFIC columns, plus `broker` (whose queue, log or crash the row is about) and `reset`.
+    Without the attrs map, whose decoding costs more than that of all other columns together."""
     rare: DataFrame
-    """Its few rows that are not traffic: crashes, recoveries, rebalances, resets, failed consumption."""
+    """The few rows that are not traffic, with their attrs: crashes, recoveries, rebalances, resets, failed
+    consumption."""
     messages: DataFrame
     """One row a msg_id: what its producer tried and was told, where it was stored, who was handed it."""
     spans: DataFrame
@@ -65,8 +69,9 @@ def gather(log: DataFrame, brokers: tuple[str, ...], options: Options | None = N
     """
     require(log, COLUMNS, "the audit")
     options = options or Options()
-    events = name_broker(log, brokers)
-    rare = _rare(events)
+    named = name_broker(log, brokers)
+    rare = named.where(f.col("kind").isin(*_RARE_KINDS) | is_reset())
+    events = named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
     return Evidence(events, rare, _messages(events, rare, options), _spans(events), _causes(rare), options)
 
 
@@ -124,12 +129,9 @@ def flush_modes(rare: DataFrame, default: str | None) -> DataFrame:
     return modes.select("mode_node", f.coalesce(same, silent.cast("string")).alias("flush_mode"))
 
 
-def _rare(events: DataFrame) -> DataFrame:
-    return events.where(f.col("kind").isin(*_RARE_KINDS) | is_reset())
-
-
 def _messages(events: DataFrame, rare: DataFrame, options: Options) -> DataFrame:
-    """One aggregation by msg_id decides nearly everything; the checks drill down only where it shows a doubt."""
+    """One aggregation by msg_id decides nearly everything; the checks drill down only where it shows a
+    doubt."""
     kinds = (Kind.SEND, Kind.SEND_ACK, Kind.SEND_FAIL, Kind.APPEND, Kind.DELIVER)
     rows = events.where(f.col("msg_id").isNotNull() & f.col("kind").isin(*kinds))
     kind, status = f.col("kind"), f.col("status")

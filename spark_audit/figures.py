@@ -13,7 +13,7 @@ from spark_audit.audit import Audit, violation_times
 
 _KINDS_MAX: Final = 8
 _GREY: Final = "#808890"  # reads on a white page and on a dark one
-_STYLE: Final = {
+_STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "mqproof",
     "font.size": 9,

@@ -1,7 +1,7 @@
 """Reads event logs, NDJSON and Parquet, into one table with exactly the columns of spec.events.
 
-Rows that are not events are counted and kept aside, never dropped in silence; files that cannot be read at all,
-or that lack a required column, are refused by name.
+Rows that are not events are counted and kept aside, never dropped in silence; files that cannot be read at
+all, or that lack a required column, are refused by name.
 """
 
 import glob
@@ -52,7 +52,8 @@ def find_files(paths: Sequence[str]) -> tuple[Path, ...]:
     """
     found: set[Path] = set()
     for path in paths:
-        matches = [Path(path)] if Path(path).exists() else sorted(map(Path, glob.glob(path, recursive=True)))
+        # Path.glob cannot take an absolute pattern.
+        matches = [Path(path)] if Path(path).exists() else sorted(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207
         if not matches:
             raise InputError(f"{path}: no such file or folder")
         for match in matches:
@@ -63,7 +64,8 @@ def find_files(paths: Sequence[str]) -> tuple[Path, ...]:
 
 
 def read(spark: SparkSession, paths: Sequence[str], scratch: Path) -> Log:
-    """One table of all events. NDJSON is parsed once, into Parquet below `scratch`, which must outlive the table.
+    """One table of all events. NDJSON is parsed once, into Parquet below `scratch`, which must outlive the
+    table.
 
     Raises:
         InputError: nothing to read, a damaged file, a missing required column, or a column of a wrong type.
@@ -155,7 +157,8 @@ def _read_parquet(spark: SparkSession, files: list[Path]) -> tuple[DataFrame, Da
     """The events, and the rows that are none."""
     frame = spark.read.parquet(*map(str, files))
     columns = [
-        # Unsigned 64-bit arrives as a decimal: keys are signed (comparisons cost three times as much otherwise).
+        # Unsigned 64-bit arrives as a decimal: keys are signed (comparisons cost three times as much
+        # otherwise).
         (f.col(field.name) if field.name in frame.columns else f.lit(None))
         .cast(field.dataType)
         .alias(field.name)

@@ -20,7 +20,8 @@ _WORDS: Final = ("node", "kind", "topic", "group", "client", "status", "attr_key
 
 
 class Words:
-    """Gives each distinct string a number, so that columns of strings are columns of numbers until the end."""
+    """Gives each distinct string a number, so that columns of strings are columns of numbers until the
+    end."""
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}

@@ -1,9 +1,10 @@
 """The traffic that the generator writes down: a small cluster, its ordinary troubles, and planted anomalies.
 
 Time runs in chunks of equal length, each with the same timetable: messages flow, and in pauses between them a
-group rebalances, a broker crashes, a consumer restarts, an offset is reset. All of these are decoys: they repeat
-deliveries and roll offsets back for a reason, and no check may call that a violation. So are the producers'
-retries, lost answers and refusals. Anomalies lie in slots of their own, away from the pauses and from one another.
+group rebalances, a broker crashes, a consumer restarts, an offset is reset. All of these are decoys: they
+repeat deliveries and roll offsets back for a reason, and no check may call that a violation. So are the
+producers' retries, lost answers and refusals. Anomalies lie in slots of their own, away from the pauses and
+from one another.
 """
 
 from dataclasses import dataclass

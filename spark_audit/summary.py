@@ -75,5 +75,7 @@ def _explained(audit: Audit) -> Table:
 def _kinds(audit: Audit) -> Table:
     known = [kind for kind in Kind if kind in audit.overview.by_kind]
     return Table(
-        "Events by kind", ("kind", "count"), tuple((kind, str(audit.overview.by_kind[kind])) for kind in known)
+        "Events by kind",
+        ("kind", "count"),
+        tuple((kind, str(audit.overview.by_kind[kind])) for kind in known),
     )

@@ -50,7 +50,8 @@ def explain(suspects: DataFrame, evidence: Evidence, causes: tuple[str, ...]) ->
 
 
 def findings(rows: DataFrame, invariant: str, severity: str, **columns: Column | str | None) -> DataFrame:
-    """Bring rows into the schema of findings. `columns` gives values; the rest is taken by name, else null."""
+    """Bring rows into the schema of findings. `columns` gives values; the rest is taken by name, else
+    null."""
     given: dict[str, Column | str | None] = {
         "invariant": f.lit(invariant),
         "severity": f.lit(severity),

@@ -1,8 +1,8 @@
 """DELIV-3 DuplicatesExplained: a repeated delivery has a cause.
 
-The same place handed to a group again needs a rebalance, a restart of a consumer, a crash of the broker, a reset
-or a redelivery between the two; the same message at several places needs a producer that tried more than once,
-or a redelivery through the group's retry topic.
+The same place handed to a group again needs a rebalance, a restart of a consumer, a crash of the broker, a
+reset or a redelivery between the two; the same message at several places needs a producer that tried more
+than once, or a redelivery through the group's retry topic.
 Cannot conclude: which of several causes it was; the first that fits is counted.
 """
 
@@ -24,7 +24,8 @@ _PLACE: Final = ("broker", "topic", "queue_id", "queue_offset")
 
 
 def duplicates_explained(evidence: Evidence) -> DataFrame:
-    # The fingerprint: as many deliveries as groups, none can be repeated. Only the rest is looked at in detail.
+    # The fingerprint: as many deliveries as groups, none can be repeated. Only the rest is looked at in
+    # detail.
     doubtful = evidence.messages.where(f.col("deliveries") > f.size("groups")).select(
         "msg_id", "sends", "attempt_max"
     )
@@ -46,7 +47,7 @@ def _same_place(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
         INVARIANT,
         "error",
         rule=f.lit(DELIVERY),
-        evidence=f.format_string("handed to the group again %d times, and nothing explains it", "times"),
+        evidence=f.format_string("handed to the group again (%d more), and nothing explains it", "times"),
     )
 
 
@@ -66,7 +67,8 @@ def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
     own = f.when(f.col("places_own") > 1, f.when(tried_again, f.lit("producer_retry"))).otherwise(
         f.lit("redelivery")
     )
-    # Copies in the topic are the producer's; copies in the retry topic are the consumer's: each needs its own.
+    # Copies in the topic are the producer's; copies in the retry topic are the consumer's: each needs its
+    # own.
     cause = f.when((f.col("places_retry") == 0) | f.col("cause").isNotNull(), own)
     return findings(
         spread.withColumn("cause", cause),

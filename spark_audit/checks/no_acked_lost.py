@@ -1,11 +1,12 @@
 """DELIV-1 NoAckedLost: a message acknowledged with SEND_OK is delivered to every subscribed group.
 
 Lost means: its record was cut off by recovery, or the group was handed a later offset of the queue and never
-this message. What lies beyond the group's last delivered offset is in flight (cause `unseen`), not lost; so is
-what was sent before the group's first delivery in the topic, since a group may start at the end of a queue.
-What an explicit reset of the offset jumped over was skipped on purpose (cause `offset_reset`).
+this message. What lies beyond the group's last delivered offset is in flight (cause `unseen`), not lost; so
+is what was sent before the group's first delivery in the topic, since a group may start at the end of a
+queue. What an explicit reset of the offset jumped over was skipped on purpose (cause `offset_reset`).
 A record that an ASYNC_FLUSH broker lost in a crash is outside the guarantee (cause `async_flush`).
-Cannot conclude: anything about groups that subscribe by tag or expression; they look as if they lost the rest.
+Cannot conclude: anything about groups that subscribe by tag or expression; they look as if they lost the
+rest.
 """
 
 from collections.abc import Mapping
@@ -66,7 +67,8 @@ def _missing(evidence: Evidence) -> DataFrame:
 
 
 def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
-    """rule and cause for each missing (msg_id, group): null when the group passed every place of the message."""
+    """rule and cause for each missing (msg_id, group): null when the group passed every place of the
+    message."""
     at = missing.withColumn("at", f.explode_outer("places")).select(
         "msg_id",
         "group",

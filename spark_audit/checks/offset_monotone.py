@@ -1,7 +1,8 @@
-"""DELIV-5 OffsetMonotone: a group's committed offset in a queue does not go back, except by an explicit reset.
+"""DELIV-5 OffsetMonotone: a group's committed offset in a queue does not go back, except by an explicit
+reset.
 
-Judged within what one node reports, by its own sequence numbers, so no clock matters: a broker sees every commit.
-A crash of the broker may lose the newest commits (cause `broker_crash`).
+Judged within what one node reports, by its own sequence numbers, so no clock matters: a broker sees every
+commit. A crash of the broker may lose the newest commits (cause `broker_crash`).
 Cannot conclude: regressions between two clients, when only clients' logs are there.
 """
 
@@ -24,15 +25,13 @@ _QUEUE: Final = ("group", "broker", "topic", "queue_id")
 def offset_monotone(evidence: Evidence) -> DataFrame:
     commits = evidence.events.where((f.col("kind") == Kind.OFFSET_COMMIT) & f.col("queue_offset").isNotNull())
     in_order = Window.partitionBy("node", *_QUEUE).orderBy("seq")
-    steps = commits.select(
-        "node", "client", *_QUEUE, "queue_offset", "ts", "seq", f.col("attrs")["reset"].alias("reset")
-    )
+    steps = commits.select("node", "client", *_QUEUE, "queue_offset", "ts", "seq", "reset")
     steps = steps.withColumn("previous", f.lag("queue_offset").over(in_order)).withColumn(
         "from_ts", f.lag("ts").over(in_order)
     )
     back = steps.where(f.col("queue_offset") < f.col("previous")).withColumn("to_ts", f.col("ts"))
     back = explain(back, evidence, ("broker_crash",)).withColumn(
-        "cause", f.when(f.col("reset") == "true", f.lit("offset_reset")).otherwise(f.col("cause"))
+        "cause", f.when(f.col("reset"), f.lit("offset_reset")).otherwise(f.col("cause"))
     )
     # The broker and the client may both report the same step back: that is one finding.
     seen = back.groupBy(*_QUEUE, "queue_offset", "previous", "cause").agg(

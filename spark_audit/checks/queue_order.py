@@ -1,7 +1,7 @@
 """DELIV-4 QueueOrder: one consumer is handed a queue in offset order, without jumping over what exists.
 
-Judged for each consumer by its own sequence numbers, so no clock matters. Going back or jumping is legal after a
-rebalance, a restart of the consumer, a crash of the broker or a reset of the offset.
+Judged for each consumer by its own sequence numbers, so no clock matters. Going back or jumping is legal
+after a rebalance, a restart of the consumer, a crash of the broker or a reset of the offset.
 An offset exists when some consumer was handed it; one that nobody was ever handed is NoAckedLost's to judge.
 Cannot conclude: whether an orderly consumer overlapped within a queue (deliveries have no end in the log).
 """
@@ -21,7 +21,8 @@ BACK: Final = "nonmonotonic-poll"
 SKIP: Final = "poll-skip"
 
 GAP_MAX: Final = 10_000
-"""Of one jump at most so many offsets are looked up: a jump over a million needs no million rows of evidence."""
+"""Of one jump at most so many offsets are looked up: a jump over a million needs no million rows of
+evidence."""
 
 _QUEUE: Final = ("broker", "topic", "queue_id")
 _CAUSES: Final = ("rebalance", "consumer_restart", "broker_crash", "offset_reset")

@@ -1,5 +1,5 @@
-"""FLUSH-1 SyncAckedDurable: under SYNC_FLUSH a SEND_OK message survives any crash (docs/protocol.md, "What the
-audit reads").
+"""FLUSH-1 SyncAckedDurable: under SYNC_FLUSH a SEND_OK message survives any crash (docs/protocol.md, "What
+the audit reads").
 
 A message is gone when every append of it lies at or beyond the end to which its broker's log was later cut.
 Cannot conclude: anything about brokers whose appends or flush mode are not in the log, or that never crashed.
@@ -34,7 +34,7 @@ def sync_acked_durable(evidence: Evidence) -> DataFrame:
         first_ts="send_ts",
         last_ts="acked_ts",
         evidence=f.format_string(
-            "acknowledged with SEND_OK, then all %d of its records were cut off by recovery", "appends"
+            "acknowledged with SEND_OK, then cut off by recovery (records: %d)", "appends"
         ),
         **at_sole_place(),
     )

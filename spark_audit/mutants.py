@@ -1,0 +1,176 @@
+"""Deliberately broken checks, and proof that the ground truth catches each of them.
+
+A mutant replaces the findings of one check, mostly by blinding it to a part of the evidence: that is how
+checks go wrong. It must either miss a planted anomaly or raise a false alarm over a decoy, or the test data
+is too weak.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from report.model import Result, Verdict, Witness
+from spark_audit import scenario
+from spark_audit.audit import gathered, overview
+from spark_audit.checks import CHECKS, Check
+from spark_audit.evidence import Evidence
+from spark_audit.generate import Wish, generate
+from spark_audit.read import read
+from spark_audit.schema import KEY
+from spark_audit.truth import compare, read_truth
+
+EVENTS: Final = 12_000
+_PLANTED: Final = 2
+"""Of every anomaly."""
+_UNBROKEN: Final = "unbroken"
+_WITNESSES_MAX: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    name: str
+    invariant: str
+    story: str
+    breaks: Callable[[Evidence], Evidence] | None = None
+    """What the check is made blind to."""
+    spoils: Callable[[DataFrame], DataFrame] | None = None
+    """What is done to its findings."""
+
+    def check(self) -> Check:
+        """The catalogue's check for the invariant, broken."""
+        original = CHECKS[self.invariant]
+
+        def findings(evidence: Evidence) -> DataFrame:
+            found = original.findings(self.breaks(evidence) if self.breaks else evidence)
+            return self.spoils(found) if self.spoils else found
+
+        return replace(original, findings=findings)
+
+
+def _messages(**columns: str) -> Callable[[Evidence], Evidence]:
+    """Replace columns of the message sums by SQL expressions."""
+
+    def change(evidence: Evidence) -> Evidence:
+        changed = {name: f.expr(expression) for name, expression in columns.items()}
+        return replace(evidence, messages=evidence.messages.withColumns(changed))
+
+    return change
+
+
+def _without_cause(cause: str) -> Callable[[Evidence], Evidence]:
+    return lambda evidence: replace(evidence, causes=evidence.causes.where(f.col("cause") != cause))
+
+
+def _wide_skew(evidence: Evidence) -> Evidence:
+    return replace(evidence, options=replace(evidence.options, skew_us=10**12))
+
+
+def _is_a_violation(cause: str) -> Callable[[DataFrame], DataFrame]:
+    return lambda found: found.withColumn("cause", f.when(f.col("cause") != cause, f.col("cause")))
+
+
+def _never(rule: str) -> Callable[[DataFrame], DataFrame]:
+    return lambda found: found.where(f.col("rule") != rule)
+
+
+MUTANTS: Final[dict[str, Mutant]] = {
+    mutant.name: mutant
+    for mutant in (
+        Mutant("UnknownCountsAsAcked", "FLUSH-1", "takes an unknown outcome for SEND_OK",
+               breaks=_messages(acked="acked + unknown")),
+        Mutant("CutIgnored", "FLUSH-1", "does not look at what recovery cut off", breaks=_messages(cut="0L")),
+        Mutant("AsyncHeldToSync", "FLUSH-1", "holds ASYNC_FLUSH brokers to the promise of SYNC_FLUSH",
+               spoils=_is_a_violation("async_flush")),
+        Mutant("AnyGroupWillDo", "DELIV-1", "is content when any group was handed the message",
+               breaks=_messages(acked="CASE WHEN deliveries > 0 THEN 0 ELSE acked END")),
+        Mutant("InFlightIsLost", "DELIV-1", "calls the tail that is still in flight lost",
+               spoils=_is_a_violation("unseen")),
+        Mutant("TruncationForgiven", "DELIV-1", "does not report what recovery cut off",
+               spoils=_never("acked-then-truncated")),
+        Mutant("AppendIsASend", "DELIV-2", "takes a stored record as proof that somebody sent it",
+               breaks=_messages(sends="sends + appends")),
+        Mutant("OnlyAckedIsSent", "DELIV-2", "calls a delivery a phantom when its producer saw no answer",
+               spoils=_is_a_violation("recovered")),
+        Mutant("AttemptsIgnored", "DELIV-3", "does not know that producers try again",
+               breaks=_messages(attempt_max="1", sends="1L")),
+        Mutant("RebalanceIgnored", "DELIV-3", "does not know that a rebalance repeats deliveries",
+               breaks=_without_cause("rebalance")),
+        Mutant("AnyCauseEver", "DELIV-3", "lets a cause explain what happened hours away", breaks=_wide_skew),
+        Mutant("OffsetsNotCompared", "DELIV-3", "looks at repeated places only",
+               spoils=_never("duplicate-offset")),
+        Mutant("RestartIgnored", "DELIV-4", "does not know that consumers restart",
+               breaks=_without_cause("consumer_restart")),
+        Mutant("JumpsIgnored", "DELIV-4", "sees steps back only", spoils=_never("poll-skip")),
+        Mutant("StepsBackIgnored", "DELIV-4", "sees jumps only", spoils=_never("nonmonotonic-poll")),
+        Mutant("CrashIgnored", "DELIV-5", "does not know that a crash loses the newest commits",
+               breaks=_without_cause("broker_crash")),
+        Mutant("ResetForbidden", "DELIV-5", "calls an explicit reset a regression",
+               spoils=_is_a_violation("offset_reset")),
+        Mutant("AnyCrashEver", "DELIV-5", "lets any crash explain any regression", breaks=_wide_skew),
+    )
+}  # fmt: skip
+"""Name to mutant."""
+
+
+def run_mutants(
+    spark: SparkSession, names: tuple[str, ...] = tuple(MUTANTS), seed: int = 7
+) -> Iterator[Result]:
+    """One result a mutant, as each is done: held when the ground truth caught it, violated when it survived.
+
+    The first result, "unbroken", is the checks' own: they must agree with the truth exactly.
+    """
+    with tempfile.TemporaryDirectory(prefix="mqproof-mutants-") as folder:
+        log = Path(folder) / "log"
+        generate(Wish(EVENTS, dict.fromkeys(scenario.ANOMALIES, _PLANTED), seed), log)
+        events = read(spark, [str(log)], Path(folder)).events
+        truth = read_truth(log)
+        with gathered(events, overview(events).brokers) as evidence:
+            yield _judged(_UNBROKEN, "every check as it is", tuple(CHECKS.values()), evidence, truth)
+            for name in names:
+                mutant = MUTANTS[name]
+                yield _judged(name, mutant.story, (mutant.check(),), evidence, truth)
+
+
+def _judged(
+    name: str, story: str, checks: tuple[Check, ...], evidence: Evidence, truth: list[dict[str, Any]]
+) -> Result:
+    started = time.monotonic()
+    found = [
+        row.asDict() for check in checks for row in check.findings(evidence).where("cause IS NULL").collect()
+    ]
+    judged = {check.invariant for check in checks}
+    due = [row for row in truth if row["invariant"] in judged]
+    difference = compare(found, due)
+    wrong = [("missed", key) for key in difference.missed]
+    wrong += [("false alarm", key) for key in difference.false_alarms]
+    good = difference.exact if name == _UNBROKEN else not difference.exact
+    outcome = (
+        ("agrees" if difference.exact else "disagrees")
+        if name == _UNBROKEN
+        else "caught"
+        if good
+        else "survived"
+    )
+    return Result(
+        id=name,
+        name=", ".join(sorted(judged)),
+        layer="audit",
+        verdict=Verdict.HELD if good else Verdict.VIOLATED,
+        counts={
+            "planted": len(due),
+            "missed": len(difference.missed),
+            "false_alarms": len(difference.false_alarms),
+        },
+        witnesses=tuple(
+            Witness(f"{what}: {dict(zip(KEY, key, strict=True))}") for what, key in wrong[:_WITNESSES_MAX]
+        ),
+        detail=f"{outcome}: {story}",
+        replay="" if good else f"mqproof mutants --layer audit --only {name}",
+        seconds=time.monotonic() - started,
+    )
