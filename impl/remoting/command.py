@@ -167,7 +167,7 @@ def _decode_json(header: bytes, body: bytes) -> Command:
         fields = read.ext_fields or {}
     except (msgspec.ValidationError, RecursionError):
         read, fields = _decode_loose_json(header)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # msgspec's own errors, and broken UTF-8
         raise FrameError(f"the header is not JSON: {error}") from None
     _check_int32(read.code, read.opaque, read.flag, read.version)
     return Command(
@@ -186,7 +186,7 @@ def _decode_json(header: bytes, body: bytes) -> Command:
 def _decode_loose_json(header: bytes) -> tuple[_JsonHeader, dict[str, str]]:
     try:
         read = _loose_json_decoder.decode(header)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise FrameError(f"the header is not a command: {error}") from None
     loose: dict[str, Any] = read.ext_fields or {}
     return read, {name: _as_text(value) for name, value in loose.items() if value is not None}

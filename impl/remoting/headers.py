@@ -31,7 +31,7 @@ def read(kind: type[_Header], fields: dict[str, str]) -> _Header:
     """
     try:
         return msgspec.convert(fields, kind, strict=False)
-    except msgspec.ValidationError as error:
+    except ValueError as error:
         raise HeaderError(f"{kind.__name__}: {error}") from None
 
 

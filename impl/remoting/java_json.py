@@ -31,11 +31,11 @@ def read(kind: type[_T], body: bytes) -> _T:
         return msgspec.json.decode(body, type=kind, strict=False)
     except msgspec.ValidationError as error:
         raise BodyError(f"{kind.__name__}: {error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # msgspec's own errors, and broken UTF-8
         pass
     try:
         return msgspec.json.decode(quote_keys(body.decode()), type=kind, strict=False)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BodyError) as error:
+    except (ValueError, RecursionError) as error:
         raise BodyError(f"{kind.__name__}: {error}") from None
 
 

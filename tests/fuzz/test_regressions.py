@@ -14,8 +14,6 @@ from fuzz.execution import judge
 FILES = sorted(Path(__file__).with_name("regressions").glob("*.json"))
 
 OPEN = {
-    "remoting_decode-loose-header-not-utf8.json": "a JSON header with a number and broken UTF-8 in its fields"
-    " escapes as UnicodeDecodeError instead of FrameError",
     "store_recovery-first-queue-segment-lost.json": "a consume queue without its first segment ends recovery"
     " with an AssertionError instead of a StoreError",
     "store_recovery-whole-queue-lost.json": "when all files of a queue are gone and its records are older"
