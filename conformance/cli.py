@@ -1,6 +1,7 @@
-"""`mqproof conform`."""
+"""`mqproof conform` and `mqproof trace-check`."""
 
 import itertools
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -79,6 +80,45 @@ def conform(
     report = scoreboard(found, target=target, seed=seed, examples=examples, examination=examination)
     terminal.show(report)
     _write(report, json_file, report_file, junit_file)
+    raise typer.Exit(exit_code(found))
+
+
+@app.command("trace-check")
+def trace_check(
+    logs: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Brokers' event logs, NDJSON.")],
+    window: Annotated[
+        int, typer.Option(min=1, help="Messages in one trace; a log is cut into many, and all are checked.")
+    ] = 100,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
+    ] = None,
+) -> None:
+    """Let TLC decide whether brokers' event logs are behaviours of spec/tla/Flush.tla.
+
+    A log that is not is shown with its longest accepted prefix and the event that no action explains.
+
+    Example: mqproof serve --events broker.ndjson ..., then mqproof trace-check broker.ndjson
+    """
+    from conformance.trace_check import check_logs, results
+    from report import terminal
+    from report.model import Report
+    from spec.events import EventError
+    from spec.tlc.errors import TlcError
+
+    began = time.perf_counter()
+    with stages("trace-check") as told:
+        try:
+            checked = check_logs(logs, records_max=window, on_stage=told)
+        except EventError as error:
+            stop(str(error), Exit.USAGE)
+        except OSError as error:
+            stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+        except TlcError as error:
+            stop(str(error), Exit.TOOL)
+    found = results(checked, time.perf_counter() - began)
+    report = Report("mqproof trace-check", found)
+    terminal.show(report)
+    _write(report, json_file, None, None)
     raise typer.Exit(exit_code(found))
 
 
