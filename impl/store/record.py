@@ -145,6 +145,9 @@ def _decode(data: bytes, position: int | None) -> StoredMessage:
         raise RecordError(f"record says {size} bytes, {len(data)} expected")
     if position is not None and not stands_where_it_says(commit_offset, position):
         raise RecordError(f"record says position {commit_offset}, found at {position}")
+    if min(queue_id, queue_offset, commit_offset) < 0:
+        places = f"queue id {queue_id}, queue offset {queue_offset}, commit offset {commit_offset}"
+        raise RecordError(f"{places}: 0 or more expected")
     (born_timestamp_ms,) = _TIME.unpack_from(data, _BORN_TIME_AT)
     at = _BORN_HOST_AT + (20 if sys_flag & SYS_BORN_HOST_V6 else 8)
     born_host = data[_BORN_HOST_AT:at]
@@ -216,7 +219,10 @@ def _properties_bytes(message: Message) -> bytes:
 def _topic_text(data: bytes) -> str:
     if not data or not text_is_whole(data):
         raise RecordError(f"topic {data!r} is empty or torn")
-    return _text(data, "topic")
+    topic = _text(data, "topic")
+    if topic in (".", "..") or "/" in topic or "\0" in topic:
+        raise RecordError(f"topic {topic!r} cannot be the name of its queues' directory")
+    return topic
 
 
 def _properties_text(data: bytes) -> str:

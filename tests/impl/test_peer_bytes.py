@@ -166,7 +166,7 @@ def test_each_piece_at_each_place_gives_a_value_or_the_documented_error(name: st
         for valid in decoder.valid
         for piece in PIECES
         for at in range(len(valid) + 1)
-        for over in (0, 2)
+        for over in (0, len(piece))
     }
     assert outcomes == ({True, False} if decoder.errors else {True})
 

@@ -35,6 +35,7 @@ texts = st.text(
 hosts = st.tuples(st.ip_addresses().map(str), st.integers(0, 65535))
 int32 = st.integers(-(2**31), 2**31 - 1)
 int64 = st.integers(-(2**63), 2**63 - 1)
+places = st.integers(0, 2**63 - 1)
 messages = st.builds(
     Message,
     topic=topics,
@@ -81,7 +82,7 @@ def test_a_record_with_a_last_separator_is_read() -> None:
     assert (stored.message.topic, stored.message.properties) == ("T1", {"UNIQ_KEY": "X"})
 
 
-@given(messages, int64, int64, int64)
+@given(messages, places, places, int64)
 def test_every_message_round_trips(message: Message, queue_offset: int, position: int, time_ms: int) -> None:
     draft = record.encode(message)
     record.place(draft, queue_offset, position, time_ms)
@@ -155,6 +156,10 @@ def test_damage_is_refused_or_decodes_without_surprise(at: int, flip: int, posit
         ((84, b"\xff"), "body of -16777211 bytes at 88 does not fit a record of 106 bytes"),
         ((94, b"\xff"), "topic is not UTF-8"),
         ((94, b"\0"), "is empty or torn"),
+        ((94, b"/"), "topic '/' cannot be the name of its queues' directory"),
+        ((94, b"."), "topic '.' cannot be"),
+        ((12, b"\xff\xff\xff\xff"), "queue id -1, queue offset 7, commit offset 1024: 0 or more expected"),
+        ((20, b"\x80"), "queue offset -9223372036854775801, commit offset 1024: 0 or more"),
         ((105, b"\0"), "properties are torn"),
         ((96, b"\x08"), "record says 106 bytes, its parts have 105"),
     ],
@@ -190,3 +195,10 @@ def test_a_filler_says_how_much_is_left() -> None:
     assert record.filler(300) == bytes.fromhex("0000012c cbd43194")
     assert record.peek(record.filler(300)) == (300, record.MAGIC_FILLER)
     assert record.peek(b"\0" * 7) == (0, 0)
+
+
+def test_a_record_off_the_wire_with_a_negative_place_is_refused() -> None:
+    """Its place is not known there, and its identifier is made of it."""
+    negative = VECTOR[:28] + b"\xff" * 8 + VECTOR[36:]
+    with pytest.raises(RecordError, match="commit offset -1: 0 or more expected"):
+        record.decode(negative)
