@@ -1,5 +1,6 @@
 """`mqproof audit run` and `mqproof audit generate`."""
 
+import re
 import shlex
 import shutil
 import sys
@@ -108,6 +109,7 @@ def _audit(
     out: Path | None,
     json: Path | None,
 ) -> int:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # the wheel ships no types
     from pyspark.errors import PySparkException
 
     from report import terminal
@@ -140,8 +142,8 @@ def _audit(
         )
     except InputError as error:
         _fail(str(error))
-    except PySparkException as error:
-        _fail(*_blame(error, inputs))
+    except (PySparkException, Py4JError) as error:
+        _fail(*_blame(error))
     report = summarise(done, log.files, time.monotonic() - started, corrupt, corrupt_rows, log.torn_files)
     terminal.show(report)
     try:
@@ -205,20 +207,12 @@ def _anomalies(wishes: list[str]) -> dict[str, int]:
     return counts
 
 
-def _blame(error: Exception, inputs: list[str]) -> tuple[str, int]:
-    """One line and an exit code for what Spark threw while reading."""
+def _blame(error: Exception) -> tuple[str, int]:
+    """One line and an exit code for what Spark threw."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    reading = (
-        "FAILED_READ_FILE",
-        "CANNOT_READ",
-        "EOFException",
-        "ZipException",
-        "not in gzip format",
-        "Parquet",
-    )
     for line in lines:
-        if any(sign in line for sign in reading):
-            return f"{', '.join(inputs)}: damaged: {line[:300]}", Exit.USAGE
+        if damaged := re.search(r"FAILED_READ_FILE.*?reading file (?:file:/*)?(/?\S+)\.\s", line):
+            return f"/{damaged[1].lstrip('/')}: damaged, cannot be read to its end", Exit.USAGE
     return f"Spark failed: {lines[0][:300] if lines else type(error).__name__}", Exit.TOOL
 
 

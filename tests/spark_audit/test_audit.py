@@ -1,0 +1,99 @@
+"""The whole audit: exactly the planted anomalies, and verdicts no stronger than the evidence."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from report.model import Verdict
+from spark_audit.audit import audit, judge, overview, violations, write_violations
+from spark_audit.bench import measure
+from spark_audit.checks import CHECKS
+from spark_audit.generate import Wish, generate
+from spark_audit.mutants import MUTANTS, run_mutants
+from spark_audit.read import read
+from spark_audit.scenario import ANOMALIES
+from spark_audit.schema import FINDINGS
+from spark_audit.truth import compare, read_truth
+from tests.spark_audit.conftest import Story, frame
+
+LOSS = CHECKS["DELIV-1"]
+SEEN = {"acked": 5, "acked_and_delivered": 5}
+
+
+def test_the_checks_find_exactly_what_was_planted(spark: SparkSession, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    generate(Wish(100_000, dict.fromkeys(ANOMALIES, 9), seed=11), log)
+    done = audit(read(spark, [str(log)], tmp_path).events, tmp_path)
+    difference = compare(violations(done), read_truth(log))
+    assert difference.expected > 9 * len(ANOMALIES)
+    assert (difference.missed, difference.false_alarms) == ((), ())
+    assert {result.verdict for result in done.results} == {Verdict.VIOLATED}
+    assert all(result.witnesses for result in done.results)
+    assert done.pictures["over_time"]
+    rows = write_violations(done, tmp_path / "violations.parquet")
+    table = pq.read_table(tmp_path / "violations.parquet")
+    assert (rows, table.num_rows) == (difference.expected, difference.expected)
+    assert table.column_names == FINDINGS.fieldNames()
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(900)
+def test_a_million_events_are_judged_exactly() -> None:
+    assert measure(1_000_000, planted=40).truth.exact
+
+
+def test_a_log_with_nothing_but_decoys_holds(spark: SparkSession, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    generate(Wish(5_000, seed=12, file_format="ndjson"), log)
+    done = audit(read(spark, [str(log)], tmp_path).events, tmp_path, pictures=False)
+    assert violations(done) == []
+    assert {result.id: result.verdict for result in done.results} == dict.fromkeys(CHECKS, Verdict.HELD)
+    assert done.explained[("DELIV-3", "duplicate-delivery", "rebalance")] > 0
+
+
+def test_every_mutant_of_a_check_is_caught(spark: SparkSession) -> None:
+    results = list(run_mutants(spark))
+    assert [result.id for result in results] == ["unbroken", *MUTANTS]
+    assert [result for result in results if result.verdict is not Verdict.HELD] == []
+    assert {MUTANTS[name].invariant for name in MUTANTS} == set(CHECKS)
+
+
+def test_an_empty_log_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
+    done = audit(frame(spark, []), tmp_path, pictures=False)
+    assert {result.verdict for result in done.results} == {Verdict.UNKNOWN}
+    assert all(result.detail for result in done.results)
+
+
+def test_rows_collected_twice_count_once(spark: SparkSession, tmp_path: Path) -> None:
+    story = Story().stored("m_0", 0).deliver("m_0", 0)
+    done = audit(
+        frame(spark, story.rows * 2), tmp_path, pictures=False, checks={"DELIV-3": CHECKS["DELIV-3"]}
+    )
+    assert done.deduplicated_rows == len(story.rows)
+    assert [result.verdict for result in done.results] == [Verdict.HELD]
+
+
+def test_holes_in_the_sequence_numbers_are_missing_rows(spark: SparkSession) -> None:
+    story = Story().stored("m_0", 0).stored("m_1", 1)
+    del story.rows[4]
+    seen = overview(frame(spark, story.rows))
+    assert (seen.missing_rows, seen.repeated_rows, seen.brokers) == (1, 0, ("broker",))
+
+
+def test_violations_that_missing_rows_may_explain_are_unknown() -> None:
+    lost: dict[tuple[str, str | None], int] = {("lost-write", None): 3}
+    assert judge(LOSS, SEEN, lost, missing_rows=0)[0] is Verdict.VIOLATED
+    assert judge(LOSS, SEEN, lost, missing_rows=2)[0] is Verdict.VIOLATED
+    assert judge(LOSS, SEEN, lost, missing_rows=3)[0] is Verdict.UNKNOWN
+    assert judge(LOSS, SEEN, {}, missing_rows=1)[0] is Verdict.UNKNOWN
+    assert judge(LOSS, SEEN, {}, missing_rows=0) == (Verdict.HELD, "")
+
+
+def test_durability_is_unknown_without_a_crash() -> None:
+    tallies = {"acked": 9, "broker_crashes": 0, "acked_sync_at_risk": 0}
+    verdict, reason = judge(CHECKS["FLUSH-1"], tallies, {}, missing_rows=0)
+    assert (verdict, reason) == (Verdict.UNKNOWN, "no crash of a broker is in the log")
+    survived = {"acked": 9, "broker_crashes": 1, "acked_sync_at_risk": 9}
+    assert judge(CHECKS["FLUSH-1"], survived, {}, missing_rows=0)[0] is Verdict.HELD

@@ -1,0 +1,88 @@
+"""`mqproof audit`: exit codes, one line an error, and the files it leaves."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
+
+from report.model import Exit
+from spark_audit.cli import app
+
+
+def mqproof(*arguments: str | int | Path) -> Result:
+    return CliRunner().invoke(app, ["audit", *map(str, arguments)])
+
+
+def test_generate_then_run_finds_the_violations_and_writes_every_format(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log, out = tmp_path / "log", tmp_path / "out"
+    made = mqproof(
+        "generate", "--events", 6000, "--out", log, "--anomaly", "lost=2", "--anomaly", "duplicate=1"
+    )
+    assert (made.exit_code, "5 violations to find" in made.stdout) == (Exit.HELD, True)
+    done = mqproof(
+        "run", "--events", log, "--out", out, "--check", "DELIV-1,DELIV-3", "--json", tmp_path / "r.json"
+    )
+    assert done.exit_code == Exit.VIOLATED, done.output
+    assert f"mqproof audit run --events {log} --check DELIV-1" in done.stdout
+    report = json.loads((out / "report.json").read_text())
+    assert json.loads((tmp_path / "r.json").read_text()) == report
+    assert [result["id"] for result in report["results"]] == ["DELIV-1", "DELIV-3"]
+    assert pq.read_table(out / "violations.parquet").num_rows == 5
+    assert ElementTree.parse(out / "junit.xml").getroot().tag in ("testsuite", "testsuites")
+    page = (out / "report.html").read_text()
+    assert page.count("<svg") >= 3
+    assert "http://" not in page.replace("http://www.w3.org/", "")
+
+
+def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log, out = tmp_path / "log", tmp_path / "out"
+    mqproof("generate", "--events", 3000, "--out", log, "--format", "ndjson")
+    with (log / "events-00000.ndjson").open("ab") as file:
+        file.write(b"{this is no event}\n")
+    done = mqproof("run", "--events", log, "--out", out, "--check", "DELIV-2")
+    assert done.exit_code == Exit.INCONCLUSIVE, done.output
+    assert "Rows that are no events: 1" in done.stdout
+    assert any("this is no event" in part.read_text() for part in (out / "unreadable").glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run"], "--events: name at least one event log"),
+        (["run", "--events", "nowhere"], "nowhere: no such file or folder"),
+        (["run", "--events", ".", "--check", "DELIV-99"], "--check: no check for DELIV-99"),
+        (["run", "--events", ".", "--flush", "maybe"], "--flush: 'maybe', expected sync or async"),
+        (["generate", "--events", "9000", "--out", "x", "--anomaly", "lost"], "expected NAME=COUNT"),
+        (["generate", "--events", "9000", "--out", "x", "--anomaly", "lots=1"], "anomaly 'lots'"),
+        (["generate", "--events", "9000", "--out", "x", "--format", "csv"], "--format: 'csv'"),
+    ],
+)
+def test_wrong_use_is_one_line_and_exit_code_2(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = mqproof(*arguments)
+    assert done.exit_code == Exit.USAGE
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_empty_folder_is_bad_input_not_a_pass(tmp_path: Path) -> None:
+    done = mqproof("run", "--events", tmp_path)
+    assert (done.exit_code, done.stderr.count("\n")) == (Exit.USAGE, 1)
+    assert "no event log in this folder" in done.stderr
+
+
+def test_a_damaged_gzip_file_is_bad_input(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "log.ndjson.gz").write_bytes(b"\x1f\x8b\x08\x00broken")
+    done = mqproof("run", "--events", tmp_path / "log.ndjson.gz")
+    assert done.exit_code == Exit.USAGE, done.output
+    assert f"{tmp_path}/log.ndjson.gz: damaged" in done.stderr

