@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from impl.remoting.codes import ResponseCode
 from impl.remoting.command import Command, decode, encode
 from impl.remoting.frame import FRAME_BYTES_MAX, FrameError, read_frame
 from impl.runtime.network import Address, Connection
@@ -90,6 +91,7 @@ class Channel:
         Raises:
             ConnectError: the channel is closed, or too many requests are pending; nothing was sent.
             ConnectionLostError, RequestTimeoutError: sent, outcome unknown.
+            ValueError: the request's header is too long; nothing was sent.
         """
         if not self.is_open:
             raise ConnectError(f"the connection to {self.remote} is closed")
@@ -187,10 +189,18 @@ class Channel:
                 self._resume_reading()
 
     def _answer(self, request: Command, reply: Reply) -> None:
-        if reply is not None and not request.is_oneway:
+        if reply is None or request.is_oneway:
+            return
+        try:
             self._write(reply)
+        except ValueError as error:
+            # Words of the peer's own, in the answer, can be longer than they were in the request.
+            _log.warning("no answer to request %d of %s: %s", request.code, self.remote, error)
+            remark = "the answer does not fit a command"
+            self._write(request.answer(ResponseCode.SYSTEM_ERROR, remark=remark))
 
     def _write(self, command: Command) -> None:
+        """Raises ValueError as `encode`; nothing was sent then."""
         if self.is_open:
             self.active_at_s = self._loop.time()
             self._connection.write(encode(command))

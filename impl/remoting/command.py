@@ -18,6 +18,9 @@ VERSION: Final = 409
 
 LANGUAGE: Final = "PYTHON"
 
+HEADER_BYTES_MAX: Final = (1 << 24) - 1
+"""What its length field can say."""
+
 _RESPONSE: Final = 1
 _ONEWAY: Final = 2
 
@@ -86,10 +89,15 @@ def new_request(
 
 
 def encode(command: Command) -> bytes:
-    """The whole frame, its length field included, ready to be written."""
+    """The whole frame, its length field included, ready to be written.
+
+    Raises:
+        ValueError: the header does not fit its 24-bit length, or holds text that is not Unicode.
+    """
     json = command.serialization is Serialization.JSON
     header = _encode_json(command) if json else _encode_binary(command)
-    assert len(header) < 1 << 24, f"a header of {len(header)} bytes does not fit its 24-bit length"
+    if len(header) > HEADER_BYTES_MAX:
+        raise ValueError(f"a header of {len(header)} bytes, at most {HEADER_BYTES_MAX} expected")
     word = (command.serialization << 24 | len(header)).to_bytes(4, "big")
     return write_frame(word, header, command.body)
 

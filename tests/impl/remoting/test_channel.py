@@ -15,14 +15,14 @@ from impl.remoting.channel import (
     RequestTimeoutError,
 )
 from impl.remoting.client import RemotingClient
-from impl.remoting.command import Command, decode, encode, new_request
+from impl.remoting.command import HEADER_BYTES_MAX, Command, decode, encode, new_request
 from impl.remoting.dispatch import handler
 from impl.remoting.frame import read_frame
 from impl.remoting.server import IDLE_S, RemotingServer
 from impl.runtime.network import Address, Connection, SimulatedNetwork
 from impl.runtime.simulated_loop import run_simulated
 
-ECHO, SLOW, BROKEN, SILENT = 1, 2, 3, 4
+ECHO, SLOW, BROKEN, SILENT, WORDY, WORDY_LATER = 1, 2, 3, 4, 5, 6
 
 
 def _echo(request: Command, channel: Channel) -> Reply:
@@ -42,7 +42,22 @@ async def _silent(request: Command, channel: Channel) -> Reply:
     return None
 
 
-PROCESSORS = {ECHO: _echo, SLOW: _slow, BROKEN: _broken, SILENT: _silent}
+def _wordy(request: Command, channel: Channel) -> Reply:
+    return request.answer(0, remark="w" * HEADER_BYTES_MAX)
+
+
+async def _wordy_later(request: Command, channel: Channel) -> Reply:
+    return _wordy(request, channel)
+
+
+PROCESSORS = {
+    ECHO: _echo,
+    SLOW: _slow,
+    BROKEN: _broken,
+    SILENT: _silent,
+    WORDY: _wordy,
+    WORDY_LATER: _wordy_later,
+}
 
 
 class World:
@@ -172,6 +187,29 @@ def test_a_processor_that_fails_answers_an_error_and_the_server_lives_on() -> No
     broken, echo = run_simulated(main())
     assert (broken.code, broken.remark) == (1, "ZeroDivisionError: planted")
     assert echo.body == b"x"
+
+
+def test_an_answer_too_long_for_a_command_is_an_error_answer_and_the_connection_lives_on() -> None:
+    async def main() -> list[Command]:
+        async with World() as world:
+            return [await world.ask(code) for code in (WORDY, WORDY_LATER, ECHO)]
+
+    wordy, later, echo = run_simulated(main())
+    for answer in (wordy, later):
+        assert (answer.code, answer.remark) == (1, "the answer does not fit a command")
+    assert echo.code == 0
+
+
+def test_a_request_too_long_for_a_command_is_not_sent() -> None:
+    async def main() -> None:
+        async with World() as world:
+            await world.ask(ECHO)  # the connection is there
+            request = new_request(ECHO, {"long": "w" * HEADER_BYTES_MAX})
+            with pytest.raises(ValueError, match=r"a header of \d+ bytes, at most 16777215 expected"):
+                await world.client.invoke(world.address, request, 1.0)
+            assert (await world.ask(ECHO, b"x")).body == b"x"
+
+    run_simulated(main())
 
 
 def test_a_oneway_request_is_never_answered() -> None:
