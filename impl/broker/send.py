@@ -7,7 +7,7 @@ from typing import Final
 
 from impl.broker.services import Services
 from impl.broker.topics import DEFAULT_TOPIC, NOT_FOR_CLIENTS, name_problem
-from impl.message import UNIQUE_KEY, WAIT, Message, decode_properties
+from impl.message import SYS_TRANSACTION_MASK, UNIQUE_KEY, WAIT, Message, decode_properties
 from impl.remoting import headers
 from impl.remoting.bodies import TopicConfig
 from impl.remoting.channel import Channel, Reply
@@ -82,7 +82,7 @@ def _message(
     properties = decode_properties(header.properties or "")
     if properties.get("DELAY", "0") != "0":
         raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "delayed messages are not supported")
-    if properties.get("TRAN_MSG", "").lower() == "true":
+    if properties.get("TRAN_MSG", "").lower() == "true" or header.sys_flag & SYS_TRANSACTION_MASK:
         raise RefusedError(ResponseCode.NO_PERMISSION, "transactional messages are not supported")
     wait = properties.pop(WAIT, "true").lower() != "false"
     properties["CLUSTER"] = services.config.cluster

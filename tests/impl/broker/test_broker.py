@@ -170,6 +170,8 @@ def test_a_request_in_binary_is_answered_in_binary() -> None:
         ({"batch": "true"}, ResponseCode.MESSAGE_ILLEGAL, "batch"),
         ({"properties": "DELAY\x013"}, ResponseCode.MESSAGE_ILLEGAL, "delayed"),
         ({"properties": "TRAN_MSG\x01true"}, ResponseCode.NO_PERMISSION, "transactional"),
+        ({"sysFlag": 4}, ResponseCode.NO_PERMISSION, "transactional"),
+        ({"sysFlag": 12}, ResponseCode.NO_PERMISSION, "transactional"),
         ({"properties": "a\x01" + "x" * 40_000}, ResponseCode.MESSAGE_ILLEGAL, "properties"),
     ],
 )
