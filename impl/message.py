@@ -50,6 +50,12 @@ class Message:
     reconsume_times: int = 0
     prepared_transaction_offset: int = 0
 
+    @property
+    def born_timestamp_us(self) -> int | None:
+        """As event logs have it; None for a producer's time that 64 bits of microseconds cannot hold."""
+        microseconds = self.born_timestamp_ms * 1000
+        return microseconds if -(1 << 63) <= microseconds < 1 << 63 else None
+
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:

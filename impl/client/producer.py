@@ -237,7 +237,7 @@ class Producer:
                 status=status,
                 attempt=attempt,
                 keys=message.properties.get(KEYS),
-                born_ts=message.born_timestamp_ms * 1000,
+                born_ts=message.born_timestamp_us,
                 attrs={"broker": queue.broker_name},
             )
 

@@ -171,7 +171,7 @@ class PullConsumer:
                 group=self._group,
                 client=self._session.client_id,
                 keys=message.properties.get(KEYS),
-                born_ts=message.born_timestamp_ms * 1000,
+                born_ts=message.born_timestamp_us,
             )
 
 

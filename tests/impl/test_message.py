@@ -102,3 +102,11 @@ def test_unique_keys_are_unique_and_follow_from_the_seed() -> None:
     assert keys == [same.take() for _ in range(100)]
     assert len({*keys, *(other.take() for _ in range(100))}) == 200
     assert all(len(key) == 32 and key == key.upper() and int(key, 16) >= 0 for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("born_ms", "born_us"),
+    [(0, 0), (1_700_000_000_000, 1_700_000_000_000_000), (2**63 - 1, None), (-(2**63), None)],
+)
+def test_a_born_time_that_an_event_log_cannot_hold_is_not_recorded(born_ms: int, born_us: int | None) -> None:
+    assert Message("T", b"", born_timestamp_ms=born_ms).born_timestamp_us == born_us
