@@ -1,9 +1,10 @@
 """Turns a broker's event log into traces that TLC can hold against spec/tla/Flush.tla.
 
-A log of ten thousand messages is too long for one trace, so it is cut into windows. The model does not care
-what lies in front of an empty log, so a window may leave out every record that is settled (durable and
-dispatched); the records that are still open are appended again at the head of the next window, with what is
-already known of them. A recovery ends a window, since afterwards everything is settled.
+A log of ten thousand messages is too long for one trace, so it is cut into windows of about as many records
+as asked for (more where few of them are settled). The model does not care what lies in front of an empty log,
+so a window may leave out every record that is settled (durable and dispatched); the records that are still
+open are appended again at the head of the next window, with what is already known of them. A recovery ends a
+window, since afterwards everything is settled.
 
 What is lost by cutting: a crash of the system late in a life cannot be blamed on a queue flush of an earlier
 window. Byte offsets become positions, messages are named m1, m2, ... in the order of their appends.
@@ -77,6 +78,11 @@ class _Life:
         """How many of the records end at or before a byte offset."""
         return sum(record.end <= commit_offset for record in self.records)
 
+    @property
+    def settled(self) -> int:
+        """How many records, from the front, are durable and dispatched."""
+        return min(self.flushed, self.dispatched)
+
     def window(self) -> Window:
         return Window(tuple(self.out), tuple(self.seqs), len(self.names), len(self.records))
 
@@ -117,7 +123,8 @@ def _first_life(event: Event, where: str) -> _Life | None:
 def _take(life: _Life, event: Event, where: str, records_max: int) -> Iterator[Window]:
     match event.kind:
         case Kind.APPEND:
-            if len(life.records) >= records_max:
+            # Only when it pays: what is still open would be said again at the head of the next window.
+            if len(life.records) >= records_max and life.settled >= records_max // 2:
                 yield life.window()
                 _settle(life, event.seq)
             _append(life, event, where)
@@ -213,7 +220,7 @@ def _answer_oneway(life: _Life, seq: int) -> None:
 
 def _settle(life: _Life, seq: int) -> None:
     """Leave out what is durable and dispatched; the rest opens the next window."""
-    settled = min(life.flushed, life.dispatched)
+    settled = life.settled
     for record in life.records[:settled]:
         life.offset_base[record.queue] += 1
         life.begin = record.end

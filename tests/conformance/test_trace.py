@@ -35,6 +35,13 @@ def test_a_full_window_leaves_out_what_is_settled_and_carries_on_what_is_open() 
     assert [(a["message"], a["offset"]) for a in appends] == [("m1", 0), ("m2", 1)]
 
 
+def test_a_window_grows_while_its_records_are_open() -> None:
+    log = BrokerLog().recovered()
+    for _ in range(9):
+        log.append()
+    assert len(_cut(log, records_max=3)) == 1
+
+
 def test_a_recovery_ends_a_window_and_the_next_begins_settled() -> None:
     log = BrokerLog().recovered()
     log.message()
