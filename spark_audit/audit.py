@@ -309,7 +309,7 @@ def _witness(row: Mapping[str, Any]) -> Witness:
 
 def _pictures(evidence: Evidence, seen: Overview) -> dict[str, list[Any]]:
     """The few hundred numbers that figures.py draws."""
-    width = max(1, (seen.last_ts - seen.first_ts) // 120 + 1)
+    width = bucket_us(seen)
     bucket = f.floor((f.col("ts") - seen.first_ts) / width)
     over_time = evidence.events.groupBy(bucket.cast("long").alias("bucket"), "kind").count().collect()
     waited = f.greatest(f.col("acked_ts") - f.col("send_ts"), f.lit(1))
@@ -334,6 +334,11 @@ def _pictures(evidence: Evidence, seen: Overview) -> dict[str, list[Any]]:
     }
 
 
+def bucket_us(seen: Overview) -> int:
+    """The width of a bucket of the plot over time: about 120 in all."""
+    return (seen.last_ts - seen.first_ts) // 120 + 1
+
+
 def violation_times(audit: Audit, most: int = 5000) -> list[tuple[int, str, str]]:
     """(first_ts, invariant, rule) of violations, for the timeline."""
     findings = ds.dataset(_parts(audit.findings), format="parquet")
@@ -348,6 +353,7 @@ __all__ = [
     "Audit",
     "Overview",
     "audit",
+    "bucket_us",
     "judge",
     "overview",
     "violations",

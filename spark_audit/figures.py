@@ -9,9 +9,10 @@ import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
 
 from report.model import Figure
-from spark_audit.audit import Audit, violation_times
+from spark_audit.audit import Audit, bucket_us, violation_times
 
 _KINDS_MAX: Final = 8
+_WIDTH_INCHES: Final = 11.5
 _GREY: Final = "#808890"  # reads on a white page and on a dark one
 _STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
@@ -52,7 +53,8 @@ def _over_time(audit: Audit) -> Figure:
     for ts, kind, count in audit.pictures["over_time"]:
         series[kind][ts] = count
     most = sorted(series, key=lambda kind: -sum(series[kind].values()))[:_KINDS_MAX]
-    buckets = sorted({ts for values in series.values() for ts in values})
+    # Every bucket, also those in which nothing happened: a pause is a zero, not a straight line.
+    buckets = range(audit.overview.first_ts, audit.overview.last_ts + 1, bucket_us(audit.overview))
     canvas, axes = _axes(2.6)
     for kind in most:
         axes.plot(
@@ -62,7 +64,7 @@ def _over_time(audit: Audit) -> Figure:
             lw=1.2,
         )
     axes.set_xlabel(_since(audit))
-    axes.set_ylabel("events a bucket")
+    axes.set_ylabel(f"events in {bucket_us(audit.overview) / 1e6:.3g} s")
     axes.set_ylim(bottom=0)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     return Figure("Events over time, by kind", _svg(canvas))
@@ -117,7 +119,7 @@ def _queues(audit: Audit) -> Figure:
 
 
 def _axes(height_inches: float) -> tuple[Canvas, Any]:
-    canvas = Canvas(figsize=(9, height_inches), layout="constrained")
+    canvas = Canvas(figsize=(_WIDTH_INCHES, height_inches), layout="constrained")
     return canvas, canvas.subplots()
 
 

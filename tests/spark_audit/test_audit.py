@@ -22,10 +22,10 @@ LOSS = CHECKS["DELIV-1"]
 SEEN = {"acked": 5, "acked_and_delivered": 5}
 
 
-def test_the_checks_find_exactly_what_was_planted(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_checks_find_exactly_what_was_planted(compiling_spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "log"
     generate(Wish(100_000, dict.fromkeys(ANOMALIES, 9), seed=11), log)
-    done = audit(read(spark, [str(log)], tmp_path).events, tmp_path)
+    done = audit(read(compiling_spark, [str(log)], tmp_path).events, tmp_path)
     difference = compare(violations(done), read_truth(log))
     assert difference.expected > 9 * len(ANOMALIES)
     assert (difference.missed, difference.false_alarms) == ((), ())
