@@ -8,7 +8,7 @@ from conformance.targets.mutants import MUTANTS, Mutant, MutantTarget
 from report.model import Result, Verdict, Witness
 
 LAYER: Final = "impl"
-EXAMPLES_MAX: Final = 400
+EXAMPLES_MAX: Final = 600
 
 Progress = Callable[[str, int, int], None]
 """Told (mutant, examples so far, examples in all)."""

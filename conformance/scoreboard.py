@@ -2,12 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
 
 from conformance.suite import SCRIPT, Examination
 from report.model import Report, Result, Table
-
-_STEPS_SHOWN: Final = 200
 
 
 def scoreboard(
@@ -21,15 +18,22 @@ def scoreboard(
         "examples": f"{examination.examples} of {examples}",
         "seconds": f"{examination.seconds:.1f}",
     }
-    scripts = [table for result in results for table in _scripts(result)]
-    return Report(f"Conformance of {target}", results, facts, (*scripts, *_actions(examination.actions)))
+    tables = (*_minimal_script(results), *_actions(examination.actions))
+    return Report(f"Conformance of {target}", results, facts, tables)
 
 
-def _scripts(result: Result) -> Iterable[Table]:
-    for witness in result.witnesses:
-        if witness.text == SCRIPT:
-            rows = tuple(witness.values.items())[-_STEPS_SHOWN:]
-            yield Table(f"{result.id} {result.name}: {SCRIPT}", ("step", "what"), rows)
+def _minimal_script(results: tuple[Result, ...]) -> Iterable[Table]:
+    """The shortest script of all, with what it violates; the others are among the witnesses."""
+    scripts = {
+        result.id: tuple(witness.values.items())
+        for result in results
+        for witness in result.witnesses
+        if witness.text == SCRIPT
+    }
+    if scripts:
+        shortest = min(scripts.values(), key=len)
+        violated = ", ".join(invariant for invariant, script in scripts.items() if script == shortest)
+        yield Table(f"Minimal script that violates {violated}", ("step", "what"), shortest)
 
 
 def _actions(actions: Counter[str]) -> Iterable[Table]:

@@ -3,6 +3,7 @@
 The same seed draws the same examples. What fails is shrunk to a minimal script.
 """
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -25,7 +26,8 @@ from spec.catalogue import catalogue
 LAYER: Final = "conformance"
 STEPS_MAX: Final = 40
 """Of one example, not counting what the session adds to examine a restarted broker."""
-SCRIPT: Final = "minimal script"
+SHRINK_SECONDS_MAX: Final = 20.0
+SCRIPT: Final = "script"
 """The text of the witness whose values are the steps, by number."""
 
 TargetFactory = Callable[[], Target]
@@ -56,7 +58,7 @@ class Examination:
     held_in: Counter[str] = field(default_factory=Counter)
     """Id to the number of examples in which it held."""
     failures: dict[str, "Failure"] = field(default_factory=dict)
-    """Id to its failure, the minimal one at the end."""
+    """Id to the shortest run that violates it. Only the one that the search ended with is minimal."""
     actions: Counter[str] = field(default_factory=Counter)
     """How often each action of the model was needed to explain what was seen."""
     seconds: float = 0.0
@@ -67,13 +69,17 @@ class Failure:
     history: History
     finding: Finding
     examples: int
-    """It took so many to find it."""
+    """It took so many to find the first violation."""
 
 
 class ViolationError(Exception):
     """Ends an example. Each invariant has a class of its own, so that shrinking cannot slip to another."""
 
     by_id: Final[dict[str, type["ViolationError"]]] = {}
+
+
+class _EnoughShrinkingError(BaseException):
+    """Ends the search: no Exception, so that Hypothesis does not take it for one more failure."""
 
 
 ViolationError.by_id.update(
@@ -108,19 +114,26 @@ def examine(
     """
     examination = Examination()
     began = time.monotonic()
+    shrink_until = math.inf
 
     def judge(session: Session) -> None:
+        nonlocal shrink_until
         findings = session.findings()
         violated = [i for i, finding in findings.items() if finding.verdict is Verdict.VIOLATED]
         if not examination.failures:
             _count(examination, session, findings)
             if on_progress:
                 on_progress(examination.examples, examples)
+        if time.monotonic() > shrink_until:
+            raise _EnoughShrinkingError
         chosen = [invariant for invariant in violated if wanted is None or invariant in wanted]
+        if chosen and not examination.failures:
+            shrink_until = time.monotonic() + SHRINK_SECONDS_MAX
         for invariant in chosen:
-            found = examination.failures.get(invariant)
-            took = found.examples if found else examination.examples
-            examination.failures[invariant] = Failure(session.history, findings[invariant], took)
+            failure = Failure(session.history, findings[invariant], examination.examples)
+            found = examination.failures.setdefault(invariant, failure)
+            if len(failure.history.operations) <= len(found.history.operations):
+                examination.failures[invariant] = failure
         if chosen:
             raise ViolationError.by_id[chosen[0]](numbered(session.history))
 
@@ -130,7 +143,7 @@ def examine(
 
     try:
         run_state_machine_as_test(hypothesis.seed(seed)(Machine), settings=_settings(examples, shrink=shrink))
-    except (ViolationError, Flaky):
+    except (ViolationError, Flaky, _EnoughShrinkingError):
         # Flaky: a target that does not repeat itself; the failure stands as it was last seen.
         if not examination.failures:
             raise

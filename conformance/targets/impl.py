@@ -21,7 +21,7 @@ from impl.event_log import EventLog
 from impl.namesrv.server import NameServer, NameServerConfig
 from impl.runtime.network import SimulatedNetwork
 from impl.runtime.runtime import Runtime, SlowCalls
-from impl.runtime.simulated_disk import SimulatedCrashError, SimulatedDisk, Step
+from impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
 from impl.runtime.simulated_loop import EPOCH_US, SimulatedClock, SimulatedLoop
 from impl.store.config import FlushMode, StoreConfig
 from impl.store.errors import StoreError
@@ -41,9 +41,12 @@ _FLUSH_MS_MAX: Final = 4.0
 """Before and after the fsync: some flushes take longer than _FLUSH_TIMEOUT_MS, most do not."""
 _PAUSES_S: Final = (0.0, 0.0, 0.0, 0.002, 0.7, 4.0, 12.0)
 """Between two steps: no time, time for a flush, for one service or another, for all of them."""
+_NEARLY_ALL_CHANCE: Final = 0.4
+_NEAR_BYTES: Final = 40
 _ABANDON_S: Final = (0.0, 0.0005, 0.002, 0.01)
 
-logging.getLogger("impl").addHandler(logging.NullHandler())  # what a crash breaks need not be told to people
+
+_log = logging.getLogger("impl")
 
 
 class ImplTarget:
@@ -59,6 +62,8 @@ class ImplTarget:
         self._loop: SimulatedLoop | None = None
 
     def open(self, setup: Setup) -> None:
+        # What our crashes and failing disks break is no news, and telling it would cost more than the run.
+        _log.setLevel(logging.CRITICAL + 1)
         self._setup = setup
         self._chance = random.Random(setup.seed)
         self._disk = SimulatedDisk()
@@ -102,7 +107,7 @@ class ImplTarget:
 
     def crash_os(self, seed: int) -> None:
         self._end()
-        self._disk.crash_os(random.Random(seed))
+        self._disk.crash_os(_image(self._disk, random.Random(seed)))
 
     def lose_power(self) -> None:
         self._end()
@@ -131,6 +136,7 @@ class ImplTarget:
     def close(self) -> None:
         if self._loop is not None:
             self._end()
+        _log.setLevel(logging.NOTSET)
         if self.events_file is not None and self.events:
             self.events_file.write_bytes(b"".join(map(encode, self.events)))
 
@@ -170,6 +176,15 @@ class ImplTarget:
         self._loop.run_until_complete(_ended(tasks))
         self._loop.close()
         self._loop, self._disk.on_step = None, None
+
+
+def _image(disk: SimulatedDisk, chance: random.Random) -> Image:
+    """What the crash leaves: anything, but often nearly everything: checks are weakest at a record's end."""
+    if chance.random() < _NEARLY_ALL_CHANCE:
+        most = disk.unsynced()
+        kept = {file: max(0, size - chance.randint(1, _NEAR_BYTES)) for file, size in most.contents.items()}
+        return Image(most.names, kept)
+    return disk.draw_image(chance)
 
 
 async def _ended(tasks: set[asyncio.Task[Any]]) -> None:

@@ -124,6 +124,10 @@ def _dispatch_nothing(parts: Parts, _start: int) -> int:
     return 0
 
 
+def _any_text(_text: bytes) -> bool:
+    return True
+
+
 def _refuse_a_torn_record(log: CommitLog, start: int) -> int:
     end = _find_end(log, start)
     if any(log.read(end, record.SIZE_MIN)):
@@ -132,10 +136,6 @@ def _refuse_a_torn_record(log: CommitLog, start: int) -> int:
 
 
 # Reading
-
-
-def _any_text(_text: bytes) -> bool:
-    return True
 
 
 def _neighbours_queue(

@@ -1,0 +1,100 @@
+"""The suite holds on what is right, says what it did not test, and repeats itself for the same seed."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.suite import examine, results, run_suite
+from conformance.target import Setup, Target, WireOnly
+from conformance.targets import resolve
+from conformance.targets.impl import ImplTarget
+from conformance.targets.mutants import MUTANTS, MutantTarget
+from conformance.targets.reference import ReferenceTarget
+from reference.flush import SYNC_FLUSH
+from report.model import Verdict, overall
+
+EXAMPLES = 40
+
+
+@pytest.mark.parametrize("factory", [ReferenceTarget, ImplTarget], ids=["reference", "impl"])
+def test_every_invariant_holds(factory: Callable[[], Target]) -> None:
+    found = {result.id: result for result in run_suite(factory, EXAMPLES, seed=1)}
+    assert {i: r.verdict for i, r in found.items() if r.verdict is not Verdict.HELD} == {}
+    assert all(result.counts["examples"] == EXAMPLES for result in found.values())
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    def seen(seed: int) -> tuple[dict[str, dict[str, int]], list[bytes]]:
+        targets: list[ImplTarget] = []
+
+        def factory() -> ImplTarget:
+            targets.append(ImplTarget())
+            return targets[-1]
+
+        examination = examine(factory, 8, seed)
+        logs = [repr(target.events).encode() for target in targets]
+        return {i: dict(counts) for i, counts in examination.counts.items()}, logs
+
+    assert seen(3) == seen(3)
+    assert seen(3) != seen(4)
+
+
+def test_a_violation_is_shrunk_to_a_script_and_ends_with_its_replay() -> None:
+    def factory() -> MutantTarget:
+        return MutantTarget(MUTANTS["refused-but-stored"])
+
+    examination = examine(factory, 100, 0)
+    found = {result.id: result for result in results(examination, factory(), 100, 0)}
+    assert overall(found.values()) is Verdict.VIOLATED
+    violated = found["DELIV-2"]
+    assert violated.replay == "mqproof conform --target mutant:refused-but-stored --seed 0 --examples 100"
+    script = violated.witnesses[-1].values
+    assert script["1"].startswith("open a broker")
+    assert len(script) < 30
+
+
+def test_progress_is_told_after_every_example() -> None:
+    told: list[tuple[int, int]] = []
+    examine(ReferenceTarget, 5, 0, lambda done, most: told.append((done, most)))
+    assert told == [(n, 5) for n in range(1, 6)]
+
+
+def test_a_mutant_leaves_nothing_behind() -> None:
+    from impl.store.message_store import MessageStore
+
+    right = MessageStore.settle
+    target = MutantTarget(MUTANTS["ack-before-flush"])
+    target.open(Setup(SYNC_FLUSH))
+    assert MessageStore.settle is not right
+    target.close()
+    assert MessageStore.settle is right
+
+
+@pytest.fixture
+def name_server(tmp_path: Path) -> Iterator[str]:
+    """The address of a name server with one broker, in a process of their own."""
+    command = [sys.executable, "-m", "mqproof", "serve", "--namesrv-port", "0", "--broker-port", "0"]
+    with subprocess.Popen(
+        [*command, "--store", str(tmp_path / "store")], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            ready = dict(part.split("=") for part in server.stdout.readline().split()[1:])
+            yield ready["namesrv"]
+        finally:
+            server.terminate()
+            server.wait(timeout=30)
+
+
+def test_a_cluster_is_judged_over_the_wire_and_what_the_wire_cannot_do_is_not_tested(
+    name_server: str,
+) -> None:
+    factory = resolve(f"remoting://{name_server}")
+    assert isinstance(factory(), WireOnly)
+    verdicts = {result.id: result.verdict for result in run_suite(factory, 6, seed=0)}
+    not_tested = {i for i, verdict in verdicts.items() if verdict is Verdict.NOT_TESTED}
+    assert not_tested == {"FLUSH-1", "FLUSH-2", "FLUSH-5", "FLUSH-8"}
+    assert {verdicts[i] for i in verdicts.keys() - not_tested} == {Verdict.HELD}
