@@ -22,6 +22,7 @@ from pyspark.sql import functions as f
 from report.model import Result, Verdict, Witness
 from spark_audit.checks import CHECKS, Check
 from spark_audit.evidence import BROKER_KINDS, Evidence, Options, gather
+from spark_audit.read import InputError
 from spec.catalogue import catalogue
 from spec.events import Kind
 
@@ -44,7 +45,8 @@ class Overview:
     missing_rows: int
     """Holes in the nodes' dense sequence numbers."""
     repeated_rows: int
-    """Rows of one node that share a sequence number."""
+    """Rows of one node that share a sequence number with another."""
+    repeating_nodes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,9 @@ def audit(
     """Judge the log by the checks. Writes all findings below `scratch`, which must exist.
 
     `unreadable_rows` were in the input and are not in the log: like missing ones, they weaken the verdicts.
+
+    Raises:
+        InputError: two nodes go by one name. pyspark's own errors: a file turns out to be damaged.
     """
     say = progress or (lambda _: None)
     log, seen, repeated = _without_repeats(log)
@@ -165,12 +170,14 @@ def overview(log: DataFrame) -> Overview:
         .collect()
     )
     missing = repeated = 0
+    repeating: list[str] = []
     nodes = sorted({cell.node for cell in cells})
     for node in nodes:
         own = [cell for cell in cells if cell.node == node]
         holes = max(c.seq_max for c in own) - min(c.seq_min for c in own) + 1 - sum(c.rows for c in own)
         missing += max(0, holes)
         repeated += max(0, -holes)
+        repeating += [node] * (holes < 0)
     by_kind: Counter[str] = Counter()
     for cell in cells:
         by_kind[cell.kind] += cell.rows
@@ -183,6 +190,7 @@ def overview(log: DataFrame) -> Overview:
         last_ts=max((cell.last_ts for cell in cells), default=0),
         missing_rows=missing,
         repeated_rows=repeated,
+        repeating_nodes=tuple(repeating),
     )
 
 
@@ -212,12 +220,21 @@ def violations(audit: Audit) -> list[dict[str, Any]]:
 
 
 def _without_repeats(log: DataFrame) -> tuple[DataFrame, Overview, int]:
-    """A row that was collected twice (the same file under two names) counts once."""
+    """A row that was collected twice (the same file under two names) counts once.
+
+    Raises:
+        InputError: two different rows have one node and one number: two nodes go by one name.
+    """
     seen = overview(log)
     if not seen.repeated_rows:
         return log, seen, 0
     once = log.dropDuplicates(["node", "seq", "ts", "kind", "msg_id"])
     kept = overview(once)
+    if kept.repeating_nodes:
+        raise InputError(
+            f"node {kept.repeating_nodes[0]!r}: {kept.repeated_rows} sequence numbers are given twice, to "
+            "different events; expected one name for each node, and one numbering across its restarts"
+        )
     return once, kept, seen.rows - kept.rows
 
 

@@ -367,8 +367,7 @@ class Chunk:
         harness = words["harness"]
         if self.number == 0:
             for broker, word in enumerate(self.broker_word):
-                rows.add(self.begin - 1000, "recover", int(word), commit_offset=0, attr_key=words["flush"],
-                         attr_value=words[sc.FLUSH_MODES[broker]])  # fmt: skip
+                rows.add(self.begin - 1000, "recover", int(word), commit_offset=0, **self._mode(broker))
         for broker, name in enumerate(("crash_sync", "crash_async")):
             self._crash(broker, self._pause(name))
         for group in filter(self._rebalances, range(len(sc.GROUPS))):
@@ -395,8 +394,7 @@ class Chunk:
         kind, end = {"attr_key": words["kind"], "attr_value": words["os"]}, self.cut_end[broker]
         self.rows.add(at, "crash", word, **kind)
         self.rows.add(at + 10_000, "truncate", word, commit_offset=end)
-        mode = {"attr_key": words["flush"], "attr_value": words[sc.FLUSH_MODES[broker]]}
-        self.rows.add(at + 20_000, "recover", word, commit_offset=end, **mode)
+        self.rows.add(at + 20_000, "recover", word, commit_offset=end, **self._mode(broker))
         # The newest committed offsets were not persisted: consumers commit from an older one on.
         for group in range(len(sc.GROUPS)):
             handed = int(np.sum((self.r_queue == broker) & ~self.r_cut & (self.r_at < at)))
@@ -404,6 +402,10 @@ class Chunk:
             now = int(self.state.queue_next[broker]) - total + handed
             older = max(0, now - 2 * COMMIT_EVERY)
             self._commit(group, np.array([broker]), np.array([older]), np.array([at + 110_000]))
+
+    def _mode(self, broker: int) -> dict[str, int]:
+        words = self.state.words
+        return {"attr_key": words["flush_disk_type"], "attr_value": words[sc.FLUSH_MODES[broker]]}
 
     # --- the truth
 

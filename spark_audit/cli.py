@@ -56,7 +56,7 @@ def run(
     json: Annotated[Path | None, typer.Option(help="Write the result as JSON.")] = None,
     skew_ms: Annotated[int, typer.Option(min=0, help="How far clocks of two nodes may disagree.")] = 100,
     flush: Annotated[
-        str | None, typer.Option(help="sync or async: for brokers whose log does not say.")
+        str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH: for brokers whose log does not say.")
     ] = None,
 ) -> None:
     """Judge event logs by FLUSH-1 and DELIV-1 to DELIV-5.
@@ -71,8 +71,8 @@ def run(
     wanted = [part for text in check or [] for part in text.split(",")] or list(CHECKS)
     if unknown := [name for name in wanted if name not in CHECKS]:
         _fail(f"--check: no check for {', '.join(unknown)}, expected one of {', '.join(CHECKS)}")
-    if flush not in (None, "sync", "async"):
-        _fail(f"--flush: {flush!r}, expected sync or async")
+    if flush not in (None, "SYNC_FLUSH", "ASYNC_FLUSH"):
+        _fail(f"--flush: {flush!r}, expected SYNC_FLUSH or ASYNC_FLUSH")
 
     from pyspark.sql import SparkSession
 

@@ -41,7 +41,7 @@ class Options:
     skew_us: int = 100_000
     """How far the clocks of two nodes may disagree: a cause this much outside an interval still counts."""
     flush: str | None = None
-    """sync | async: the flush mode of brokers whose log does not say."""
+    """SYNC_FLUSH | ASYNC_FLUSH: the mode of brokers whose log does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,9 @@ def cuts(rare: DataFrame) -> DataFrame:
 
 
 def flush_modes(rare: DataFrame, default: str | None) -> DataFrame:
-    """node and flush_mode: sync, async, or null when its recover events say nothing or not all the same."""
-    stated = f.col("attrs")["flush"]
+    """node and flush_mode: SYNC_FLUSH, ASYNC_FLUSH, or null when its recover events say nothing or not all
+    the same."""
+    stated = f.col("attrs")["flush_disk_type"]
     modes = (
         rare.where(f.col("kind") == Kind.RECOVER)
         .groupBy(f.col("node").alias("mode_node"))
@@ -162,8 +163,8 @@ def _messages(events: DataFrame, rare: DataFrame, options: Options) -> DataFrame
         _count(is_append, "appends"),
         _count(is_append & f.col("until_seq").isNotNull(), "at_risk"),
         _count(is_append & (f.col("commit_offset") >= f.col("kept_end")), "cut"),
-        _count(is_append & (f.col("flush_mode") == "sync"), "sync_appends"),
-        _count(is_append & (f.col("flush_mode") == "async"), "async_appends"),
+        _count(is_append & (f.col("flush_mode") == "SYNC_FLUSH"), "sync_appends"),
+        _count(is_append & (f.col("flush_mode") == "ASYNC_FLUSH"), "async_appends"),
         _count(kind == Kind.DELIVER, "deliveries"),
         f.min(f.when(kind == Kind.DELIVER, f.col("ts"))).alias("delivered_ts"),
         f.collect_set(f.when(stored, place())).alias("places"),

@@ -5,10 +5,13 @@ checks go wrong. It must either miss a planted anomaly or raise a false alarm ov
 is too weak.
 """
 
+import atexit
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,11 +26,13 @@ from spark_audit.evidence import Evidence
 from spark_audit.generate import Wish, generate
 from spark_audit.read import read
 from spark_audit.schema import KEY
+from spark_audit.session import open_session
 from spark_audit.truth import compare, read_truth
 
 EVENTS: Final = 12_000
 _PLANTED: Final = 2
 """Of every anomaly."""
+_SEED: Final = 7
 _UNBROKEN: Final = "unbroken"
 _WITNESSES_MAX: Final = 4
 
@@ -118,48 +123,79 @@ MUTANTS: Final[dict[str, Mutant]] = {
 """Name to mutant."""
 
 
-def run_mutants(
-    spark: SparkSession, names: tuple[str, ...] = tuple(MUTANTS), seed: int = 7
-) -> Iterator[Result]:
-    """One result a mutant, as each is done: held when the ground truth caught it, violated when it survived.
+@dataclass(frozen=True, slots=True)
+class Laboratory:
+    """A log whose truth is known, gathered once for all mutants."""
 
-    The first result, "unbroken", is the checks' own: they must agree with the truth exactly.
-    """
+    evidence: Evidence
+    truth: list[dict[str, Any]]
+
+
+@contextmanager
+def laboratory(spark: SparkSession) -> Iterator[Laboratory]:
     with tempfile.TemporaryDirectory(prefix="mqproof-mutants-") as folder:
         log = Path(folder) / "log"
-        generate(Wish(EVENTS, dict.fromkeys(scenario.ANOMALIES, _PLANTED), seed), log)
+        generate(Wish(EVENTS, dict.fromkeys(scenario.ANOMALIES, _PLANTED), _SEED), log)
         events = read(spark, [str(log)], Path(folder)).events
-        truth = read_truth(log)
         with gathered(events, overview(events).brokers) as evidence:
-            yield _judged(_UNBROKEN, "every check as it is", tuple(CHECKS.values()), evidence, truth)
-            for name in names:
-                mutant = MUTANTS[name]
-                yield _judged(name, mutant.story, (mutant.check(),), evidence, truth)
+            yield Laboratory(evidence, read_truth(log))
 
 
-def _judged(
-    name: str, story: str, checks: tuple[Check, ...], evidence: Evidence, truth: list[dict[str, Any]]
-) -> Result:
+def names() -> tuple[str, ...]:
+    """The mutants, in the order of their invariants."""
+    return tuple(MUTANTS)
+
+
+def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
+    """A result for each mutant, or each that is named: HELD means that it was caught.
+
+    Spark and the log stay until the process ends, for the next call.
+
+    Raises:
+        SessionError: Spark did not start.
+    """
+    for name in chosen or names():
+        yield judge(MUTANTS[name], _own_laboratory())
+
+
+def judge(mutant: Mutant, lab: Laboratory) -> Result:
+    """HELD when the mutant's findings differ from the truth."""
+    return _judged(mutant.name, mutant.story, (mutant.check(),), lab)
+
+
+def unbroken(lab: Laboratory) -> Result:
+    """The control: the checks as they are must agree with the truth exactly, or catching proves nothing."""
+    return _judged(_UNBROKEN, "every check as it is", tuple(CHECKS.values()), lab)
+
+
+@cache
+def _own_laboratory() -> Laboratory:
+    stack = ExitStack()
+    atexit.register(stack.close)
+    spark = open_session()
+    stack.callback(spark.stop)
+    return stack.enter_context(laboratory(spark))
+
+
+def _judged(name: str, story: str, checks: tuple[Check, ...], lab: Laboratory) -> Result:
     started = time.monotonic()
     found = [
-        row.asDict() for check in checks for row in check.findings(evidence).where("cause IS NULL").collect()
+        row.asDict()
+        for check in checks
+        for row in check.findings(lab.evidence).where("cause IS NULL").collect()
     ]
     judged = {check.invariant for check in checks}
-    due = [row for row in truth if row["invariant"] in judged]
+    due = [row for row in lab.truth if row["invariant"] in judged]
     difference = compare(found, due)
     wrong = [("missed", key) for key in difference.missed]
     wrong += [("false alarm", key) for key in difference.false_alarms]
-    good = difference.exact if name == _UNBROKEN else not difference.exact
-    outcome = (
-        ("agrees" if difference.exact else "disagrees")
-        if name == _UNBROKEN
-        else "caught"
-        if good
-        else "survived"
-    )
+    if name == _UNBROKEN:
+        good, outcome = difference.exact, "agrees" if difference.exact else "disagrees"
+    else:
+        good, outcome = not difference.exact, "survived" if difference.exact else "caught"
     return Result(
-        id=name,
-        name=", ".join(sorted(judged)),
+        id=checks[0].invariant,
+        name=name,
         layer="audit",
         verdict=Verdict.HELD if good else Verdict.VIOLATED,
         counts={
@@ -171,6 +207,6 @@ def _judged(
             Witness(f"{what}: {dict(zip(KEY, key, strict=True))}") for what, key in wrong[:_WITNESSES_MAX]
         ),
         detail=f"{outcome}: {story}",
-        replay="" if good else f"mqproof mutants --layer audit --only {name}",
+        replay="" if good else f"mqproof mutants --layer audit --name {name}",
         seconds=time.monotonic() - started,
     )

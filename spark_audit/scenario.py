@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 BROKERS: Final = ("broker-a", "broker-b")
-FLUSH_MODES: Final = ("sync", "async")
+FLUSH_MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH")
 TOPICS: Final = ("orders", "payments")
 GROUPS: Final = ("billing", "shipping")
 CONSUMERS_A_GROUP: Final = 3

@@ -47,10 +47,10 @@ def compiling_spark(spark: SparkSession) -> Iterator[SparkSession]:
 class Story:
     """An event log in the making: one broker, one queue of topic t, group g, unless a row says otherwise."""
 
-    def __init__(self, flush: str | None = "sync") -> None:
+    def __init__(self, flush: str | None = "SYNC_FLUSH") -> None:
         self.rows: list[dict[str, Any]] = []
         self._next: Counter[str] = Counter()
-        self.add("recover", "broker", commit_offset=0, attrs={"flush": flush} if flush else {})
+        self.add("recover", "broker", commit_offset=0, attrs={"flush_disk_type": flush} if flush else {})
 
     def add(self, kind: str, node: str, **fields: Any) -> "Story":
         seq, self._next[node] = self._next[node], self._next[node] + 1

@@ -11,8 +11,9 @@ from spark_audit.audit import audit, judge, overview, violations, write_violatio
 from spark_audit.bench import measure
 from spark_audit.checks import CHECKS
 from spark_audit.generate import Wish, generate
-from spark_audit.mutants import MUTANTS, run_mutants
-from spark_audit.read import read
+from spark_audit.mutants import MUTANTS, laboratory, names, unbroken
+from spark_audit.mutants import judge as judge_mutant
+from spark_audit.read import InputError, read
 from spark_audit.scenario import ANOMALIES
 from spark_audit.schema import FINDINGS
 from spark_audit.truth import compare, read_truth
@@ -54,10 +55,13 @@ def test_a_log_with_nothing_but_decoys_holds(spark: SparkSession, tmp_path: Path
 
 
 def test_every_mutant_of_a_check_is_caught(spark: SparkSession) -> None:
-    results = list(run_mutants(spark))
-    assert [result.id for result in results] == ["unbroken", *MUTANTS]
+    with laboratory(spark) as lab:
+        control = unbroken(lab)
+        assert control.verdict is Verdict.HELD, control.witnesses
+        results = [judge_mutant(mutant, lab) for mutant in MUTANTS.values()]
+    assert [result.name for result in results] == list(names())
     assert [result for result in results if result.verdict is not Verdict.HELD] == []
-    assert {MUTANTS[name].invariant for name in MUTANTS} == set(CHECKS)
+    assert {result.id for result in results} == set(CHECKS)
 
 
 def test_an_empty_log_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
@@ -73,6 +77,12 @@ def test_rows_collected_twice_count_once(spark: SparkSession, tmp_path: Path) ->
     )
     assert done.deduplicated_rows == len(story.rows)
     assert [result.verdict for result in done.results] == [Verdict.HELD]
+
+
+def test_two_nodes_of_one_name_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    story, other = Story().deliver("m_0", 0), Story().add("flush", "broker").deliver("m_1", 1)
+    with pytest.raises(InputError, match="sequence numbers are given twice"):
+        audit(frame(spark, [*story.rows, *other.rows]), tmp_path, pictures=False)
 
 
 def test_holes_in_the_sequence_numbers_are_missing_rows(spark: SparkSession) -> None:

@@ -16,14 +16,14 @@ def test_a_sync_acked_message_cut_off_by_recovery_breaks_flush_1(judge: Judge) -
 
 
 def test_an_async_acked_message_cut_off_is_outside_the_guarantee(judge: Judge) -> None:
-    story = Story(flush="async").stored("m_gone", 0).crash(kept_end=0)
+    story = Story(flush="ASYNC_FLUSH").stored("m_gone", 0).crash(kept_end=0)
     assert judge(story, "FLUSH-1") == {("acked-then-truncated", "async_flush", "m_gone", None)}
 
 
 def test_without_a_stated_flush_mode_nothing_is_claimed_unless_the_user_states_it(judge: Judge) -> None:
     story = Story(flush=None).stored("m_gone", 0).crash(kept_end=0)
     assert judge(story, "FLUSH-1") == {("acked-then-truncated", "flush_mode_unknown", "m_gone", None)}
-    stated = judge(story, "FLUSH-1", options=Options(flush="sync"))
+    stated = judge(story, "FLUSH-1", options=Options(flush="SYNC_FLUSH"))
     assert stated == {("acked-then-truncated", None, "m_gone", None)}
 
 

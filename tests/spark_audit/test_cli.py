@@ -59,7 +59,7 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
         (["run"], "--events: name at least one event log"),
         (["run", "--events", "nowhere"], "nowhere: no such file or folder"),
         (["run", "--events", ".", "--check", "DELIV-99"], "--check: no check for DELIV-99"),
-        (["run", "--events", ".", "--flush", "maybe"], "--flush: 'maybe', expected sync or async"),
+        (["run", "--events", ".", "--flush", "maybe"], "--flush: 'maybe', expected SYNC_FLUSH"),
         (["generate", "--events", "9000", "--out", "x", "--anomaly", "lost"], "expected NAME=COUNT"),
         (["generate", "--events", "9000", "--out", "x", "--anomaly", "lots=1"], "anomaly 'lots'"),
         (["generate", "--events", "9000", "--out", "x", "--format", "csv"], "--format: 'csv'"),
