@@ -120,13 +120,14 @@ def examine(
         nonlocal shrink_until
         findings = session.findings()
         violated = [i for i, finding in findings.items() if finding.verdict is Verdict.VIOLATED]
-        if not examination.failures:
+        chosen = [invariant for invariant in violated if wanted is None or invariant in wanted]
+        # The example of a broker that does not come up, which nobody asked about, is drawn again.
+        if not examination.failures and (chosen or not session.dead):
             _count(examination, session, findings)
             if on_progress:
                 on_progress(examination.examples, examples)
         if time.monotonic() > shrink_until:
             raise _EnoughShrinkingError
-        chosen = [invariant for invariant in violated if wanted is None or invariant in wanted]
         if chosen and not examination.failures:
             shrink_until = time.monotonic() + SHRINK_SECONDS_MAX
         for invariant in chosen:

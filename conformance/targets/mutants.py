@@ -201,7 +201,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant(
             "torn-record-kept",
             "recovery goes on behind a torn record, and the next one stops there",
-            "DELIV-1",
+            "FLUSH-8",
             f"{_RECOVERY}:find_end",
             _keep_the_torn_record,
         ),
