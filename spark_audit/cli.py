@@ -213,7 +213,11 @@ def _blame(error: Exception) -> tuple[str, int]:
     for line in lines:
         if damaged := re.search(r"FAILED_READ_FILE.*?reading file (?:file:/*)?(/?\S+)\.\s", line):
             return f"/{damaged[1].lstrip('/')}: damaged, cannot be read to its end", Exit.USAGE
-    return f"Spark failed: {lines[0][:300] if lines else type(error).__name__}", Exit.TOOL
+    # The innermost cause says most; above it there is only where Spark was at the time.
+    causes = (
+        [line for line in lines if line.startswith(("Caused by:", ": "))] or lines or [type(error).__name__]
+    )
+    return f"Spark failed: {causes[-1].removeprefix('Caused by:').removeprefix(':').strip()[:300]}", Exit.TOOL
 
 
 def _say(line: str) -> None:

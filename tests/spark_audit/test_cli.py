@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
 from report.model import Exit
-from spark_audit.cli import app
+from spark_audit.cli import _blame, app
 
 
 def mqproof(*arguments: str | int | Path) -> Result:
@@ -86,3 +86,10 @@ def test_a_damaged_gzip_file_is_bad_input(spark: SparkSession, tmp_path: Path) -
     done = mqproof("run", "--events", tmp_path / "log.ndjson.gz")
     assert done.exit_code == Exit.USAGE, done.output
     assert f"{tmp_path}/log.ndjson.gz: damaged" in done.stderr
+
+
+def test_a_failure_of_spark_is_told_by_its_innermost_cause() -> None:
+    thrown = RuntimeError(
+        "An error occurred while calling o1.parquet.\n: a.B: job aborted\nCaused by: c.D: no space left"
+    )
+    assert _blame(thrown) == ("Spark failed: c.D: no space left", Exit.TOOL)
