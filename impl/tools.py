@@ -205,7 +205,8 @@ async def _consume_queue(consumer: PullConsumer, queue: MessageQueue, progress: 
         if result is None:
             return
         offset = _show(result, progress)
-        await _patiently(job, progress, partial(consumer.commit, queue, offset))
+        moved = result.status == "OFFSET_ILLEGAL"
+        await _patiently(job, progress, partial(consumer.commit, queue, offset, reset=moved))
         if result.status == "NO_NEW_MESSAGE" and not job.follow:
             return
 

@@ -45,7 +45,7 @@ async def send_message(services: Services, request: Command, channel: Channel) -
         return request.answer(code, _TRACING, remark=result.reason)
     unique_key = message.properties.get(UNIQUE_KEY)
     if services.events is not None and not request.is_oneway:
-        _report(services, message, result)
+        _report(services, message, wait, result)
     response = SendResponse(result.message_id, message.queue_id, result.queue_offset, unique_key)
     return request.answer(code, {**headers.write(response), **_TRACING}, remark=result.reason or None)
 
@@ -110,7 +110,7 @@ def _queue_id(services: Services, asked: int, topic: TopicConfig) -> int:
     return asked if asked >= 0 else services.runtime.random.randrange(topic.write_queue_nums)
 
 
-def _report(services: Services, message: Message, result: PutResult) -> None:
+def _report(services: Services, message: Message, wait: bool, result: PutResult) -> None:
     assert services.events is not None
     ok = result.status is PutStatus.PUT_OK
     services.events.emit(
@@ -121,4 +121,5 @@ def _report(services: Services, message: Message, result: PutResult) -> None:
         queue_offset=result.queue_offset,
         commit_offset=result.commit_offset,
         status="SEND_OK" if ok else result.status.value,
+        attrs={} if wait else {"wait": "false"},
     )

@@ -59,12 +59,24 @@ class PullConsumer:
         session.join_as_consumer(ConsumerData(group, consume_type="CONSUME_ACTIVELY"))
 
     async def queues(self, topic: str) -> list[MessageQueue]:
-        """The topic's readable queues. Raises NoRouteError when nobody knows the topic."""
+        """The topic's readable queues, which this consumer is now expected to read.
+
+        Raises NoRouteError when nobody knows the topic.
+        """
         try:
             route = await self._session.routes.refresh(topic)
         except RemotingError as error:
             raise ClientError(f"queues of {topic}: {error}") from None
-        return subscribe_queues(topic, require(topic, route))
+        queues = subscribe_queues(topic, require(topic, route))
+        if self._events is not None:
+            self._events.emit(
+                Kind.REBALANCE,
+                topic=topic,
+                group=self._group,
+                client=self._session.client_id,
+                attrs={"queues": str(len(queues))},
+            )
+        return queues
 
     async def pull(
         self, queue: MessageQueue, offset: int, *, max_count: int = 32, tags: str = "*", hold_ms: int = 0
@@ -97,13 +109,16 @@ class PullConsumer:
             messages = tuple(_wanted(_messages(answer.body), tags))
         except ValueError as error:
             raise ClientError(f"{queue}: the answer to a pull makes no sense: {error}") from None
-        self._report_delivery(messages)
+        self._report_delivery(queue, messages)
         return PullResult(
             status, response.next_begin_offset, response.min_offset, response.max_offset, messages
         )
 
-    async def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Tell the broker that everything before `offset` is done; returns when it has noted that."""
+    async def commit(self, queue: MessageQueue, offset: int, *, reset: bool = False) -> None:
+        """Tell the broker that everything before `offset` is done; returns when it has noted that.
+
+        `reset` says in the event log that the offset did not get there by consuming: it may go back.
+        """
         header = UpdateOffsetRequest(self._group, queue.topic, queue.queue_id, offset)
         answer = await self._invoke(queue, RequestCode.UPDATE_CONSUMER_OFFSET, headers.write(header))
         if answer.code != ResponseCode.SUCCESS:
@@ -116,7 +131,7 @@ class PullConsumer:
                 queue_offset=offset,
                 group=self._group,
                 client=self._session.client_id,
-                attrs={"broker": queue.broker_name},
+                attrs={"broker": queue.broker_name, **({"reset": "true"} if reset else {})},
             )
 
     async def committed(self, queue: MessageQueue) -> int | None:
@@ -156,7 +171,7 @@ class PullConsumer:
         except RemotingError as error:
             raise ClientError(f"{queue}: {error}") from None
 
-    def _report_delivery(self, messages: tuple[StoredMessage, ...]) -> None:
+    def _report_delivery(self, queue: MessageQueue, messages: tuple[StoredMessage, ...]) -> None:
         if self._events is None:
             return
         for stored in messages:
