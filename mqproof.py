@@ -26,7 +26,7 @@ COMMANDS: Final = {
     "trace-check": ("conformance.cli", "validate event logs against the specification with TLC"),
     "fuzz": ("fuzz.cli", "run, replay and list fuzz targets"),
     "audit": ("spark_audit.cli", "find lost, duplicated, reordered and phantom messages with Spark"),
-    "bench": ("conformance.bench", "side-by-side benchmarks"),
+    "bench": ("mqproof", "side-by-side benchmarks"),
 }
 """Command name to the module whose typer `app` has it, and its one-line help."""
 
@@ -50,18 +50,24 @@ def main() -> None:
         print(f"mqproof: no command {name!r}; see mqproof --help", file=sys.stderr)
         raise SystemExit(2)
     module = COMMANDS[name][0]
-    app = _mutants_app() if module == "mqproof" else importlib.import_module(module).app
+    app = _own_app() if module == "mqproof" else importlib.import_module(module).app
     app(prog_name="mqproof")
 
 
-def _mutants_app() -> Any:
-    """The one command that goes through all folders, and so belongs to none."""
-    import typer
+def _own_app() -> Any:
+    """The commands that go through several folders, and so belong to none."""
+    from conformance.bench import app, bench
 
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.callback()(lambda: None)
+    bench.command("audit")(bench_audit)
     app.command("mutants")(mutants)
     return app
+
+
+def bench_audit(events: int = 1_000_000) -> None:
+    """The audit of a generated log, beside a bare Spark scan of the same files; finds what was planted."""
+    from spark_audit.bench import bench
+
+    print(bench(events))
 
 
 def mutants(layer: str = "", name: str = "", json: str = "") -> None:

@@ -50,6 +50,18 @@ def test_every_reference_mutant_breaks_the_invariant_whose_mutant_it_is() -> Non
     assert named == {m.name: m.invariant for m in reference_mutants.MUTANTS.values()}
 
 
+@pytest.mark.parametrize(
+    ("layer", "module"),
+    [("conformance", "conformance.mutants"), ("fuzz", "fuzz.mutants"), ("audit", "spark_audit.mutants")],
+)
+def test_every_mutant_of_a_layer_is_in_the_catalogue_and_the_other_way_round(layer: str, module: str) -> None:
+    named = {name for invariant in catalogue().values() for name in invariant.mutants.get(layer, [])}
+    known = set(importlib.import_module(module).names())
+    assert named <= known
+    if layer != "fuzz":  # fuzz targets have invariants of their own, such as bounded allocation
+        assert named == known
+
+
 def test_a_layer_is_not_both_checked_and_excused() -> None:
     for invariant in catalogue().values():
         assert not set(invariant.checks) & set(invariant.why), invariant.id

@@ -1,0 +1,66 @@
+"""The command itself: help, unknown commands, the mutants of all layers."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+import mqproof
+from report.json_file import from_json
+
+
+def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["mqproof", *arguments])
+    try:
+        mqproof.main()
+    except SystemExit as exit_:
+        return int(exit_.code or 0)
+    return 0
+
+
+def test_help_lists_every_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(monkeypatch, "--help") == 0
+    shown = capsys.readouterr().out
+    assert all(f"\n  {command} " in shown for command in mqproof.COMMANDS)
+
+
+def test_an_unknown_command_is_wrong_use(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(monkeypatch, "explode") == 2
+    assert capsys.readouterr().err == "mqproof: no command 'explode'; see mqproof --help\n"
+
+
+def test_a_mutant_is_run_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    answer = tmp_path / "mutants.json"
+    arguments = ("mutants", "--layer", "reference", "--name", "LateCommit", "--json", str(answer))
+    assert _run(monkeypatch, *arguments) == 0
+    (result,) = from_json(answer.read_text(encoding="utf-8")).results
+    assert (result.id, result.name, result.verdict) == ("DELIV-5", "LateCommit", "held")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--layer", "nope"), "expected one of tla, reference"),
+        (("--layer", "reference", "--name", "X"), "no such mutant"),
+    ],
+)
+def test_a_mutant_that_is_not_there_is_wrong_use(
+    arguments: tuple[str, ...],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert _run(monkeypatch, "mutants", *arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_every_layer_names_its_mutants() -> None:
+    for module in mqproof.MUTANTS.values():
+        names = importlib.import_module(module).names()
+        assert len(names) >= 6
+        assert len(set(names)) == len(names)
