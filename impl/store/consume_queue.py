@@ -30,7 +30,7 @@ class Unit(NamedTuple):
 
 
 class QueueGapError(Exception):
-    """An entry is to be written at an offset beyond the queue's end."""
+    """An entry is to be written before the queue's begin or beyond its end. The message names its folder."""
 
 
 class ConsumeQueue:
@@ -51,11 +51,12 @@ class ConsumeQueue:
         The very same one is written too: an earlier sync of it may have failed.
 
         Raises:
-            QueueGapError: the entry before it is missing. OSError: the disk failed.
+            QueueGapError: entries beside it are missing. OSError: the disk failed.
         """
-        if queue_offset > self.end:
+        if not self.begin <= queue_offset <= self.end:
             raise QueueGapError(
-                f"queue {self.key} ends at {self.end}, entry {queue_offset} would leave a gap"
+                f"{self.segments.directory}: the queue goes from {self.begin} to {self.end},"
+                f" entry {queue_offset} would leave a gap"
             )
         changed = queue_offset == self.end or self.units(queue_offset, 1) != [unit]
         self.segments.write(queue_offset * QUEUE_UNIT_BYTES, _UNIT.pack(*unit))
@@ -74,10 +75,26 @@ class ConsumeQueue:
         offsets = range(self.begin, self.end)
         return self.begin + bisect.bisect_left(offsets, True, key=lambda o: not is_good(self.units(o, 1)[0]))
 
+    def count_before(self, commit_offset: int) -> int:
+        """How many entries there are for records before the commit offset."""
+        offsets = range(self.begin, self.end)
+        if offsets and self._commit_offset(offsets[-1]) < commit_offset:
+            return len(offsets)  # all of them, mostly
+        return bisect.bisect_left(offsets, commit_offset, key=self._commit_offset)
+
+    def clear(self) -> None:
+        """Forget all entries and remove all files: the queue begins again, at 0."""
+        self.end = 0
+        self.segments.clear()
+
     def cut(self, queue_offset: int) -> int:
         """Forget the entries from `queue_offset` on; returns how many there were."""
         self.end = queue_offset
         return -(-self.segments.cut(queue_offset * QUEUE_UNIT_BYTES) // QUEUE_UNIT_BYTES)
+
+    def _commit_offset(self, queue_offset: int) -> int:
+        (unit,) = self.units(queue_offset, 1)
+        return unit.commit_offset
 
 
 class ConsumeQueues:
@@ -106,6 +123,10 @@ class ConsumeQueues:
             queue = ConsumeQueue(key, SegmentedFile(self._disk, directory, self._segment_bytes))
             self._queues[key] = queue
         return queue
+
+    def count_before(self, commit_offset: int) -> int:
+        """How many entries all queues together have for records before the commit offset."""
+        return sum(queue.count_before(commit_offset) for queue in self)
 
     def load(self) -> None:
         """Open the queues there are; `end` of each is still to be found.

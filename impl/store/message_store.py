@@ -64,7 +64,14 @@ class MessageStore:
         self._flusher = LogFlusher(self._log, offload, events, self._flushed, self._fail)
         self._queue_flusher = QueueFlusher(self._queues, self._dispatcher, offload, events, self._fail)
         self._checkpoint_writer = CheckpointWriter(
-            disk, self._layout.checkpoint, self._log, self._queue_flusher, offload, events, self._fail
+            disk,
+            self._layout.checkpoint,
+            self._log,
+            self._queues,
+            self._queue_flusher,
+            offload,
+            events,
+            self._fail,
         )
         self._services = Services(config, self._flusher, self.flush_queues, self.write_checkpoint)
 
@@ -267,7 +274,13 @@ class MessageStore:
         checkpoint = read_checkpoint(disk, self._layout.checkpoint)
         self._checkpoint_writer.recovered(checkpoint)
         parts = Parts(
-            self._log, self._queues, self._dispatcher, checkpoint, self._events, self.config.flush_mode
+            self._log,
+            self._queues,
+            self._dispatcher,
+            checkpoint,
+            self._checkpoint_writer.distrust_queues,
+            self._events,
+            self.config.flush_mode,
         )
         return recover(parts, abnormal=disk.exists(self._layout.abort))
 

@@ -5,11 +5,12 @@ then write down what was noted.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from impl.event_log import EventLog
 from impl.runtime.disk import Disk
 from impl.runtime.runtime import Offload
-from impl.store.checkpoint import Checkpoint, write_checkpoint
+from impl.store.checkpoint import DISTRUST, Checkpoint, QueueCount, write_checkpoint
 from impl.store.commit_log import CommitLog
 from impl.store.consume_queue import ConsumeQueues
 from impl.store.dispatch import Dispatcher
@@ -63,6 +64,7 @@ class CheckpointWriter:
         disk: Disk,
         path: str,
         log: CommitLog,
+        queues: ConsumeQueues,
         queue_flusher: QueueFlusher,
         offload: Offload,
         events: EventLog | None,
@@ -71,6 +73,7 @@ class CheckpointWriter:
         self._disk = disk
         self._path = path
         self._log = log
+        self._queues = queues
         self._queue_flusher = queue_flusher
         self._offload = offload
         self._events = events
@@ -78,17 +81,29 @@ class CheckpointWriter:
         self._written = Checkpoint()
 
     def recovered(self, checkpoint: Checkpoint) -> None:
-        """What the file says after recovery; of the queues no more is known to be durable than that."""
+        """What the file says when the store is loaded; of the queues no more is known to be durable."""
         self._written = checkpoint
-        self._queue_flusher.store_timestamp_ms = checkpoint.queues_timestamp_ms
+        # Not later than its count reaches: what is counted and what is trusted must meet.
+        self._queue_flusher.store_timestamp_ms = min(
+            checkpoint.log_timestamp_ms, checkpoint.queues_timestamp_ms
+        )
+
+    def distrust_queues(self) -> None:
+        """Until a later checkpoint tells otherwise, every recovery dispatches the whole log again.
+
+        Raises OSError: then the file says what it said before.
+        """
+        distrusting = replace(self._written, queue_count=DISTRUST)
+        write_checkpoint(self._disk, self._path, distrusting)
+        self._written = distrusting
 
     async def write(self) -> None:
         """Replace the file when there is more to say."""
-        checkpoint = self.checkpoint_now()
-        position = min(self._log.flushed, self._queue_flusher.position)
-        if checkpoint == self._written:
-            return
+        position = self._position()
         try:
+            checkpoint = self.checkpoint_now()
+            if checkpoint == self._written:
+                return
             await self._offload(lambda: write_checkpoint(self._disk, self._path, checkpoint))
         except OSError as error:
             self._on_error(error)
@@ -98,9 +113,20 @@ class CheckpointWriter:
             self._events.emit(Kind.FLUSH, commit_offset=position, attrs={"file": "checkpoint"})
 
     def checkpoint_now(self) -> Checkpoint:
-        """Store times of what is known to be durable: never of what was merely written."""
+        """Times and count of what is known to be durable: never of what was merely written."""
         return Checkpoint(
             self._log.flushed_timestamp_ms,
             self._queue_flusher.store_timestamp_ms,
             self._written.index_timestamp_ms,
+            self._count_now(),
         )
+
+    def _count_now(self) -> QueueCount | None:
+        position, known = self._position(), self._written.queue_count
+        if position == 0 or (known is not None and known.position == position):
+            return known
+        return QueueCount(position, self._queues.count_before(position))
+
+    def _position(self) -> int:
+        """Commit offset before which log and queues are durable; 0 before this life's first flush."""
+        return min(self._log.flushed, self._queue_flusher.position)

@@ -6,6 +6,7 @@ repeats what the files themselves say, so a crash during recovery changes nothin
 scratch and ends in the same state. After a clean exit the same steps run and find nothing to do.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from impl.event_log import EventLog
@@ -14,7 +15,7 @@ from impl.store.checkpoint import Checkpoint
 from impl.store.commit_log import CommitLog
 from impl.store.config import FlushMode
 from impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
-from impl.store.dispatch import Dispatcher, appended_record, tell_append
+from impl.store.dispatch import Appended, Dispatcher, appended_record, tell_append
 from impl.store.errors import StoreError
 from impl.store.results import Recovery
 from spec.events import Kind
@@ -28,6 +29,8 @@ class Parts:
     queues: ConsumeQueues
     dispatcher: Dispatcher
     checkpoint: Checkpoint
+    distrust_queues: Callable[[], None]
+    """Writes down that queue entries of any age may be missing; raises OSError."""
     events: EventLog | None
     flush_mode: FlushMode
 
@@ -39,7 +42,7 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
         StoreError: queue entries are missing that the log can no longer give. OSError: the disk failed.
     """
     log, queues = parts.log, parts.queues
-    start = choose_start(log, queues, parts.checkpoint)
+    start = choose_start(log, parts.checkpoint)
     end = find_end(log, start)
     if parts.events:
         tell_unlogged_appends(log, parts.events)
@@ -58,13 +61,8 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     return Recovery(abnormal, start, end, truncated_bytes, redispatched, entries_cut)
 
 
-def choose_start(log: CommitLog, queues: ConsumeQueues, checkpoint: Checkpoint) -> int:
-    """The newest segment before which everything is durable by the checkpoint's word, queue entries included.
-
-    Without any consume queue the checkpoint's word is worth nothing: everything is dispatched again.
-    """
-    if not len(queues):
-        return log.begin
+def choose_start(log: CommitLog, checkpoint: Checkpoint) -> int:
+    """The newest segment before which everything is durable by the checkpoint's word, queues included."""
     for start in reversed(log.segments.starts):
         size, _ = record.peek(log.read(start, 8))
         stored = log.record_at(start, size)
@@ -142,36 +140,64 @@ def points_at_its_record(queue: ConsumeQueue, queue_offset: int, log: CommitLog)
     )
 
 
+def queues_are_whole(queues: ConsumeQueues, checkpoint: Checkpoint) -> bool:
+    """No queue file is gone, as far as the checkpoint tells: no fewer entries are there than it counted.
+
+    There may be more: stale ones behind a torn cut, which dispatch is about to overwrite.
+    """
+    count = checkpoint.queue_count
+    if count is None:  # a released broker wrote it; at least some queue must be there
+        return len(queues) > 0
+    return queues.count_before(count.position) >= count.entries
+
+
 def dispatch_again(parts: Parts, start: int) -> int:
     """Dispatch every record from `start` on; returns how many entries were missing or wrong.
 
     When entries before `start` are missing (the checkpoint was wrong, or files are gone), everything is
     dispatched again.
     """
-    try:
-        return _dispatch_from(parts, start)
-    except QueueGapError:
-        pass
+    if start > parts.log.begin:
+        try:
+            if queues_are_whole(parts.queues, parts.checkpoint):
+                return _dispatch_from(parts, start)
+        except QueueGapError:
+            pass
+        # What is made up now is not durable: a crash must not leave less than the checkpoint vouches for.
+        parts.distrust_queues()
     try:
         return _dispatch_from(parts, parts.log.begin)
     except QueueGapError as error:
-        raise StoreError(f"{parts.queues.directory}: {error}, and the log no longer has its record") from None
+        raise StoreError(f"{error}, and the log no longer has its record") from None
 
 
 def _dispatch_from(parts: Parts, start: int) -> int:
-    parts.dispatcher.position = start
+    log = parts.log
+    parts.dispatcher.position = reached = start
     ends: dict[QueueKey, int] = {}
     written = 0
-    for _, stored in parts.log.scan(start):
+    for end, stored in log.scan(start):
+        reached = end
         if stored is not None:
-            appended = appended_record(stored)
-            written += parts.dispatcher.dispatch(appended)
-            if appended.queued:
-                ends[appended.topic, appended.queue_id] = appended.queue_offset + 1
-    parts.dispatcher.position = parts.log.end
+            written += _dispatch_recovered(parts, appended_record(stored), ends)
+    if reached < log.end:
+        path = log.segments.path_of(reached)
+        raise StoreError(f"{path}: no whole record at commit offset {reached}, and queues lack its entry")
+    parts.dispatcher.position = log.end
     for key, end in ends.items():
         queue = parts.queues.find(*key)
         assert queue is not None, f"queue {key} was just dispatched to"
         if queue.end > end:  # entries that point into the log, but at no record of this queue
             queue.cut(end)
     return written
+
+
+def _dispatch_recovered(parts: Parts, appended: Appended, ends: dict[QueueKey, int]) -> bool:
+    """Dispatch one record and note the end of its queue; returns whether its entry was missing or wrong."""
+    if appended.queued:
+        key = (appended.topic, appended.queue_id)
+        ends[key] = appended.queue_offset + 1
+        queue = parts.queues.find(*key)
+        if queue is not None and appended.queue_offset == 0 < queue.begin:
+            queue.clear()  # its first files are gone, and the log has all that was in them
+    return parts.dispatcher.dispatch(appended)

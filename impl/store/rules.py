@@ -24,6 +24,8 @@ RULES: Final = {
     "flushed-is-what-was-synced": "impl.store.recovery:count_as_flushed",
     "queue-cut-to-log": "impl.store.recovery:cut_queue",
     "missing-entries-dispatched-again": "impl.store.recovery:dispatch_again",
+    "lost-queue-files-noticed": "impl.store.recovery:queues_are_whole",
+    "lost-queues-distrusted-until-flushed": "impl.store.queue_flush:CheckpointWriter.distrust_queues",
     "offsets-continue": "impl.store.message_store:MessageStore.next_queue_offset",
     # what the next recovery rests on
     "checkpoint-behind-the-durable": "impl.store.queue_flush:CheckpointWriter.checkpoint_now",

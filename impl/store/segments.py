@@ -123,6 +123,12 @@ class SegmentedFile:
                 self._remove(start)
         return end - position
 
+    def clear(self) -> None:
+        """Remove all segments, durably: what is written next may begin anywhere."""
+        for start in reversed(self.starts):  # in this order a crash leaves no gap
+            self._remove(start)
+        self._disk.sync_directory(self.directory)
+
     def write_again(self, begin: int, end: int) -> None:
         """Write the bytes from `begin` to `end` as they are, so that the next sync covers them."""
         while begin < end:
@@ -137,6 +143,10 @@ class SegmentedFile:
         self._unsynced.clear()
         self._names_changed = False
         return unsynced
+
+    def path_of(self, position: int) -> str:
+        """The file that has, or would have, the byte at that position."""
+        return self._path(position - position % self.segment_bytes)
 
     def close(self) -> None:
         for file in self._segments.values():

@@ -17,6 +17,7 @@ from impl.runtime.runtime import Runtime, SlowCalls
 from impl.runtime.simulated_disk import SimulatedDisk, Step
 from impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop, run_simulated
 from impl.store import record
+from impl.store.checkpoint import DISTRUST, read_checkpoint
 from impl.store.config import FlushMode, StoreConfig
 from impl.store.errors import StoreError
 from impl.store.message_store import MessageStore
@@ -108,6 +109,8 @@ def _check_recovered(world: World, store: MessageStore, end: int) -> None:
             world.config.flush_mode is FlushMode.ASYNC_FLUSH or len(found) >= world.readable[queue_id],
             f"queue {queue_id} ends at {len(found)}, a consumer had seen {world.readable[queue_id]}",
         )
+    count = read_checkpoint(world.disk, "store/checkpoint").queue_count
+    world.check(count != DISTRUST, "no queue file was lost, and yet all queues were made up again")
     world.log = kept
     world.durable_end = end  # a recovered log counts as flushed
     world.check(store.log_flushed == end, f"flushed is {store.log_flushed}, recovered was {end}")

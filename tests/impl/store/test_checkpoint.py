@@ -7,13 +7,37 @@ import pytest
 
 from impl.runtime.disk import write_durably
 from impl.runtime.simulated_disk import SimulatedCrashError, SimulatedDisk, Step
-from impl.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from impl.store.checkpoint import DISTRUST, Checkpoint, QueueCount, read_checkpoint, write_checkpoint
 
 
 def test_the_file_has_4096_bytes_and_three_times() -> None:
     data = Checkpoint(1, 2, 3).encode()
     assert len(data) == 4096
     assert struct.unpack_from(">qqqqq", data) == (1, 2, 3, 0, 0)
+    assert Checkpoint.decode(data) == Checkpoint(1, 2, 3)
+
+
+@pytest.mark.parametrize("count", [QueueCount(0, 0), QueueCount(1 << 40, 77), DISTRUST])
+def test_the_count_of_queue_entries_stands_where_released_brokers_write_nothing(count: QueueCount) -> None:
+    data = Checkpoint(1, 2, 3, count).encode()
+    assert len(data) == 4096
+    assert data[24:1024] == bytes(1000)
+    assert struct.unpack_from(">qq", data, 1024) == (count.position, count.entries)
+    assert Checkpoint.decode(data) == Checkpoint(1, 2, 3, count)
+
+
+@pytest.mark.parametrize("at", [0, 7, 15, 23, 24, 39, 1024, 1039, 1040, 1043])
+def test_a_count_that_others_wrote_beside_is_forgotten_and_the_times_count(at: int) -> None:
+    data = bytearray(Checkpoint(1, 2, 3, QueueCount(4, 5)).encode())
+    data[at] ^= 1
+    decoded = Checkpoint.decode(bytes(data))
+    assert decoded.queue_count is None
+    assert decoded == Checkpoint(*struct.unpack_from(">qqq", data))
+
+
+@pytest.mark.parametrize("size", [24, 40, 1024, 1043, 4096])
+def test_a_checkpoint_of_a_released_broker_is_accepted_without_a_count(size: int) -> None:
+    data = struct.pack(">qqqqq", 1, 2, 3, 4, 5).ljust(4096, b"\0")[:size]
     assert Checkpoint.decode(data) == Checkpoint(1, 2, 3)
 
 
@@ -32,7 +56,8 @@ def test_a_lost_or_short_checkpoint_says_nothing(left: bytes | None) -> None:
 
 
 def test_a_crash_at_any_step_leaves_the_old_or_the_new_checkpoint_never_a_mixture() -> None:
-    old, new = Checkpoint(0x0000018BCFE5FFFF, 1), Checkpoint(0x0000018BCFE60001, 2)
+    old = Checkpoint(0x0000018BCFE5FFFF, 1, 0, QueueCount(0xFFFF, 1))
+    new = Checkpoint(0x0000018BCFE60001, 2, 0, QueueCount(0x10001, 2))
     found = set()
     for stop_at in range(1, 8):
         disk = SimulatedDisk()

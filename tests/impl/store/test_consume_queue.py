@@ -45,8 +45,51 @@ def test_an_entry_written_again_says_whether_it_changed() -> None:
 
 def test_a_gap_is_refused() -> None:
     queue = _queue(SimulatedDisk())
-    with pytest.raises(QueueGapError, match="ends at 0, entry 1 would leave a gap"):
+    with pytest.raises(QueueGapError, match="T/0: the queue goes from 0 to 0, entry 1 would leave a gap"):
         queue.put(1, _unit(1))
+
+
+def test_an_entry_before_the_first_segment_is_refused() -> None:
+    disk = SimulatedDisk()
+    queue = _queue(disk)
+    for number in range(7):
+        queue.put(number, _unit(number))
+    disk.remove(f"store/consumequeue/T/0/{0:020d}")
+    queue = _queue(disk)
+    assert queue.find_end(lambda unit: unit.size > 0) == 7
+    queue.end = 7
+    with pytest.raises(QueueGapError, match="goes from 3 to 7, entry 2 would leave a gap"):
+        queue.put(2, _unit(2))
+    queue.clear()
+    assert (queue.begin, queue.end, disk.names("store/consumequeue/T/0")) == (0, 0, [])
+    assert queue.put(0, _unit(0))
+
+
+def test_entries_before_a_commit_offset_are_counted() -> None:
+    queue = _queue(SimulatedDisk())
+    assert queue.count_before(1000) == 0
+    for number in range(7):
+        queue.put(number, _unit(number))
+    assert [queue.count_before(offset) for offset in (0, 1, 100, 101, 600, 601, 9999)] == [
+        0,
+        1,
+        1,
+        2,
+        6,
+        7,
+        7,
+    ]
+
+
+def test_a_cleared_queue_stays_cleared_after_a_power_loss() -> None:
+    disk = SimulatedDisk()
+    queue = _queue(disk)
+    for number in range(7):
+        queue.put(number, _unit(number))
+    queue.segments.take_unsynced().sync()
+    queue.clear()
+    disk.lose_power()
+    assert disk.names("store/consumequeue/T/0") == []
 
 
 def test_reads_stop_at_the_end_of_the_queue_and_of_a_segment() -> None:

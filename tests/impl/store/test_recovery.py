@@ -362,7 +362,9 @@ def test_entries_that_neither_queue_nor_log_have_are_one_clear_error() -> None:
     site.close()
     site.disk.remove(f"store/commitlog/{0:020d}")
     _remove_directory(site, "store/consumequeue")
-    with pytest.raises(StoreError, match=r"store/consumequeue: queue \('T', 0\) ends at 0, entry 4 would"):
+    with pytest.raises(
+        StoreError, match=r"store/consumequeue/T/0: the queue goes from 0 to 0, entry 4 would"
+    ):
         site.open()
 
 
