@@ -42,7 +42,7 @@ def run(
 
     Exit code 0: nothing found; 1: a finding; 2: bad use; 3: an invariant was never put to the test.
 
-    Example: mqproof fuzz run remoting_decode --seconds 30 --workers 2 --corpus build/fuzz/corpus
+    Example: mqproof fuzz run remoting-decode --seconds 30 --workers 2 --corpus build/fuzz/corpus
     """
     from fuzz import campaign as campaigns
     from fuzz import targets, verdict

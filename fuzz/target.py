@@ -24,7 +24,7 @@ class Target(Protocol):
 
     @property
     def name(self) -> str:
-        """As on the command line, and the name of its module in fuzz/targets."""
+        """As on the command line; its module in fuzz/targets has underscores for the hyphens."""
         ...
 
     @property

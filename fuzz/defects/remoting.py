@@ -49,7 +49,7 @@ def _encode_without_remark(each: Command) -> bytes:
 
 
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
-    return Mutant(name, defect, "remoting_decode", breaks, f"impl.remoting.{where}", wrong)
+    return Mutant(name, defect, "remoting-decode", breaks, f"impl.remoting.{where}", wrong)
 
 
 MUTANTS: Final = (

@@ -66,7 +66,7 @@ def _always_write_unit(queue: ConsumeQueue, queue_offset: int, unit: Unit) -> bo
 
 
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
-    return Mutant(name, defect, "store_recovery", breaks, f"impl.store.{where}", wrong)
+    return Mutant(name, defect, "store-recovery", breaks, f"impl.store.{where}", wrong)
 
 
 MUTANTS: Final = (

@@ -9,8 +9,8 @@ from typing import Final
 
 from fuzz.target import Target
 
-NAMES: Final = ("canary", "remoting_decode", "store_recovery")
-"""Every target, in the order of `mqproof fuzz list`."""
+NAMES: Final = ("canary", "remoting-decode", "store-recovery")
+"""Every target, in the order of `mqproof fuzz list`; the module has underscores for the hyphens."""
 
 
 class UnknownTargetError(ValueError):
@@ -25,6 +25,7 @@ def load(name: str) -> Target:
     """
     if name not in NAMES:
         raise UnknownTargetError(f"no fuzz target {name!r}, expected one of {', '.join(NAMES)}")
-    target: Target = importlib.import_module(f"fuzz.targets.{name}").TARGET()
-    assert target.name == name, f"fuzz/targets/{name}.py calls itself {target.name!r}"
+    module = name.replace("-", "_")
+    target: Target = importlib.import_module(f"fuzz.targets.{module}").TARGET()
+    assert target.name == name, f"fuzz/targets/{module}.py calls itself {target.name!r}"
     return target

@@ -39,7 +39,7 @@ class Reading:
 
 
 class RemotingDecode:
-    name: ClassVar = "remoting_decode"
+    name: ClassVar = "remoting-decode"
     invariants: ClassVar = {
         "FrameOrRefusal": "a frame is taken off exactly when it is whole, and refused exactly when too long",
         "ChunkingIrrelevant": "a stream decodes alike in one piece and byte by byte",

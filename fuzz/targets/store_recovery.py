@@ -17,7 +17,7 @@ _UNSYNCED: Final = ("append", 0, "append", 6)
 
 
 class StoreRecovery:
-    name: ClassVar = "store_recovery"
+    name: ClassVar = "store-recovery"
     invariants: ClassVar = {
         "SyncAckedDurable": "a record that the store said is durable survives any crash",
         "AsyncAckedSurvivesProcessCrash": "a record that was appended survives a crash of the process",

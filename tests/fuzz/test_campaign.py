@@ -129,7 +129,7 @@ def test_asking_for_atheris_where_it_is_missing_is_a_missing_tool() -> None:
 @pytest.mark.skipif(not atheris_engine.available(), reason="atheris is not installed")
 def test_atheris_searches_within_its_limits(tmp_path: Path) -> None:
     run = mqproof(
-        *("fuzz", "run", "remoting_decode", "--engine", "atheris", "--seed", "1"),
+        *("fuzz", "run", "remoting-decode", "--engine", "atheris", "--seed", "1"),
         *("--executions", "500", "--findings", tmp_path / "findings"),
     )
     assert run.returncode == 0, run.stdout + run.stderr

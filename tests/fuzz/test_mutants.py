@@ -26,7 +26,7 @@ def test_every_invariant_of_a_target_has_a_mutant() -> None:
             continue  # it is a mutant itself
         for invariant in targets.load(name).invariants:
             assert (name, invariant) in caught
-    assert ("remoting_decode", ONLY_DOCUMENTED_ERRORS) in caught
+    assert ("remoting-decode", ONLY_DOCUMENTED_ERRORS) in caught
 
 
 def test_mutants_name_targets_and_invariants_that_exist() -> None:
@@ -52,7 +52,7 @@ def test_a_mutant_without_a_defect_survives() -> None:
     harmless = Mutant(
         name="Harmless",
         defect="nothing is wrong",
-        target="store_recovery",
+        target="store-recovery",
         breaks="RecoveredPrefix",
         where="impl.store.record:body_is_whole",
         wrong=record.body_is_whole,

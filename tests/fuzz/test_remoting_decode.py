@@ -11,7 +11,7 @@ from impl.remoting.command import Command, encode
 
 
 def test_the_seeds_are_whole_frames_of_commands() -> None:
-    target = targets.load("remoting_decode")
+    target = targets.load("remoting-decode")
     for seed in target.seeds():
         reading = read(seed)
         assert reading.commands
@@ -33,11 +33,11 @@ def test_a_stream_reads_alike_in_one_piece_and_byte_by_byte() -> None:
 
 @pytest.mark.parametrize("size", [0, 4, FRAME_BYTES_MAX - 4, FRAME_BYTES_MAX - 3, 0xFFFFFFFF])
 def test_any_announced_length_is_judged(size: int) -> None:
-    targets.load("remoting_decode").run(size.to_bytes(4, "big"))
+    targets.load("remoting-decode").run(size.to_bytes(4, "big"))
 
 
 def test_some_hundred_inputs_find_no_broken_invariant() -> None:
-    engine = Engine(targets.load("remoting_decode"), "1")
+    engine = Engine(targets.load("remoting-decode"), "1")
     for _ in range(600):
         data, failure = engine.step()
         assert failure is None, f"{failure} for {data.hex()}"
@@ -49,7 +49,7 @@ def test_a_finding_is_judged_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
         return encode(Command(0, 0))
 
     monkeypatch.setattr("fuzz.targets.remoting_decode.command.encode", give_nothing_back)
-    failure = judge(targets.load("remoting_decode"), encode(Command(10, 1)))
+    failure = judge(targets.load("remoting-decode"), encode(Command(10, 1)))
     assert failure is not None
     assert failure.invariant == "RoundTrip"
     assert issubclass(Finding, Exception)

@@ -15,14 +15,14 @@ UNSYNCED = ("append", 0, "append", 6)
 
 def checked(data: bytes) -> dict[str, int]:
     """Run a program that breaks nothing; returns how often each invariant was put to the test."""
-    target = targets.load("store_recovery")
+    target = targets.load("store-recovery")
     failure = judge(target, data)
     assert failure is None, failure
     return dict(+target.checked)
 
 
 def test_the_seeds_break_nothing_and_put_every_invariant_to_the_test() -> None:
-    target = targets.load("store_recovery")
+    target = targets.load("store-recovery")
     for seed in target.seeds():
         assert judge(target, seed) is None, seed.hex()
         assert len(seed) <= target.input_bytes_max
@@ -109,7 +109,7 @@ def test_the_lab_sees_the_files_of_the_store() -> None:
 
 
 def test_a_hundred_programs_find_no_broken_invariant() -> None:
-    engine = Engine(targets.load("store_recovery"), "1")
+    engine = Engine(targets.load("store-recovery"), "1")
     for _ in range(150):
         data, failure = engine.step()
         assert failure is None, f"{failure} for {data.hex()}"
