@@ -1,10 +1,11 @@
 """Judges the fuzz targets by what they find: each planted defect must be noticed by the invariant it breaks.
 
-A result is HELD when the target found the defect, VIOLATED when the mutant survived.
+`mqproof mutants --layer fuzz` runs them. A result is HELD when the target found the defect, VIOLATED when the
+mutant survived.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from fuzz import targets
@@ -21,10 +22,17 @@ MUTANTS: Final = {mutant.name: mutant for mutant in (*remoting.MUTANTS, *store.M
 """By name."""
 
 
-def run(*, seed: int = 0, executions_max: int = EXECUTIONS_MAX) -> Iterator[Result]:
-    """A result for each mutant as soon as it is judged."""
-    for mutant in MUTANTS.values():
-        yield judge(mutant, seed=seed, executions_max=executions_max)
+def names() -> tuple[str, ...]:
+    """The mutants, in order."""
+    return tuple(MUTANTS)
+
+
+def run(
+    chosen: Sequence[str] = (), *, seed: int = 0, executions_max: int = EXECUTIONS_MAX
+) -> Iterator[Result]:
+    """Judges each mutant, or each that is named, one after the other."""
+    for name in chosen or MUTANTS:
+        yield judge(MUTANTS[name], seed=seed, executions_max=executions_max)
 
 
 def judge(mutant: Mutant, *, seed: int = 0, executions_max: int = EXECUTIONS_MAX) -> Result:
@@ -32,15 +40,16 @@ def judge(mutant: Mutant, *, seed: int = 0, executions_max: int = EXECUTIONS_MAX
     begin = time.monotonic()
     with planted(mutant):
         executions, message = _search(mutant, seed, executions_max)
+    caught = f"caught by {mutant.breaks}" if message else f"survives {mutant.breaks}"
     return Result(
         id=catalogue_id(mutant.breaks, mutant.target),
         name=mutant.name,
         layer=LAYER,
         verdict=Verdict.HELD if message else Verdict.VIOLATED,
-        counts={"executions": executions, "executions_max": executions_max},
+        counts={"executions": executions},
         witnesses=(Witness(message or f"not found: {mutant.defect}"),),
-        detail=mutant.defect,
-        replay=f"mqproof mutants --layer {LAYER} --seed {seed}",
+        detail=f"{caught}: {mutant.defect}",
+        replay=f"mqproof mutants --layer {LAYER} --name {mutant.name}",
         seconds=time.monotonic() - begin,
     )
 

@@ -19,6 +19,14 @@ def test_the_mutant_is_caught(name: str) -> None:
     assert result.layer == "fuzz"
 
 
+def test_the_chosen_mutants_are_run_and_nothing_else() -> None:
+    assert mutants.names() == tuple(MUTANTS)
+    (result,) = mutants.run(["EmptyFrameRefused"])
+    assert (result.name, result.verdict) == ("EmptyFrameRefused", Verdict.HELD)
+    assert result.replay == "mqproof mutants --layer fuzz --name EmptyFrameRefused"
+    assert result.counts["executions"] > 0
+
+
 def test_every_invariant_of_a_target_has_a_mutant() -> None:
     caught = {(mutant.target, mutant.breaks) for mutant in MUTANTS.values()}
     for name in targets.NAMES:
