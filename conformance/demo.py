@@ -20,12 +20,18 @@ from report import html, json_file, terminal
 from report.console import stages, stop
 from report.model import Exit, Report, Result, Table, Verdict, exit_code
 from report.write import write_text
-from spec.catalogue import catalogue
+from spec.catalogue import LAYERS, Invariant, catalogue
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-LAYERS: Final = {"tla": "TLC", "reference": "reference", "conformance": "conformance", "trace": "conformance",
-                 "fuzz": "fuzz", "audit": "audit"}  # fmt: skip
+COLUMNS: Final = {
+    "tla": "TLC",
+    "reference": "reference",
+    "conformance": "conformance",
+    "trace": "conformance",
+    "fuzz": "fuzz",
+    "audit": "audit",
+}
 """Layer of a result to the column of the verdict table."""
 PRODUCERS: Final = 3
 GROUPS: Final = 2
@@ -56,7 +62,7 @@ def demo(
     out.mkdir(parents=True)
     run_folder = out / "run"
     seconds: dict[str, float] = {}
-    results: list[Result] = []
+    reports: list[Report] = []
     counts: dict[str, int] = {}
 
     with stages("demo") as told:
@@ -68,7 +74,7 @@ def demo(
             seconds[name] = time.perf_counter() - began
 
         def command(name: str, *arguments: str) -> None:
-            stage(f"mqproof {' '.join(arguments)}", lambda: results.extend(_mqproof(out, name, *arguments)))
+            stage(f"mqproof {' '.join(arguments)}", lambda: reports.append(_mqproof(out, name, *arguments)))
 
         try:
             command("check", "check", "--profile", "smoke")
@@ -86,7 +92,7 @@ def demo(
         except ClusterError as error:
             stop(f"demo: {error}", Exit.TOOL)
 
-    report = _report(results, counts, seconds, time.perf_counter() - started)
+    report = _report(reports, counts, seconds, time.perf_counter() - started)
     write_text(out / "report.html", html.render(report))
     write_text(out / "report.json", json_file.render(report))
     print(terminal.render_matrix(report, width=shutil.get_terminal_size((120, 24)).columns))
@@ -96,8 +102,8 @@ def demo(
     raise typer.Exit(exit_code(report.results))
 
 
-def _mqproof(out: Path, name: str, *arguments: str) -> tuple[Result, ...]:
-    """The results of one command; what it printed goes to a log beside its JSON.
+def _mqproof(out: Path, name: str, *arguments: str) -> Report:
+    """The report of one command; what it printed goes to a log beside its JSON.
 
     Raises:
         ClusterError: the command could not do its work.
@@ -113,7 +119,7 @@ def _mqproof(out: Path, name: str, *arguments: str) -> tuple[Result, ...]:
         ).returncode
     if code in (Exit.USAGE, Exit.TOOL) or not answer.exists():
         raise ClusterError(f"mqproof {' '.join(arguments)} ended with code {code}; see {log}")
-    return json_file.from_json(answer.read_text(encoding="utf-8"), str(answer)).results
+    return json_file.from_json(answer.read_text(encoding="utf-8"), str(answer))
 
 
 def _real_run(folder: Path, messages: int, told: Told) -> dict[str, int]:
@@ -174,38 +180,57 @@ def _count(folder: Path, names: Iterable[str], word: bytes) -> int:
     return sum(LineCounter(folder / "events" / f"{name}.ndjson", word).update() for name in names)
 
 
-def _report(results: list[Result], counts: dict[str, int], seconds: dict[str, float], total: float) -> Report:
+def _report(reports: list[Report], counts: dict[str, int], seconds: dict[str, float], total: float) -> Report:
     """The verdict table has the catalogue's rows; what else was run (probes, sizes) is a table of its own."""
     known = catalogue()
+    results = [result for report in reports for result in report.results]
     judged = [
-        replace(result, name=known[result.id].name, layer=LAYERS[result.layer])
+        replace(result, name=known[result.id].name, layer=COLUMNS[result.layer])
         for result in results
-        if result.id in known and result.layer in LAYERS
+        if result.id in known and result.layer in COLUMNS
     ]
-    # Rows in the catalogue's order, columns in that of the layers.
-    columns, rows = list(dict.fromkeys(LAYERS.values())), list(known)
+    others = [result for result in results if result.id not in known or result.layer not in COLUMNS]
+    shown = {result.id for result in judged}
+    cells = {(result.id, result.layer) for result in judged}
+    columns, rows = list(dict.fromkeys(COLUMNS.values())), list(known)
+    judged += [
+        _not_tested(known[row], layer)
+        for row in shown
+        for layer in LAYERS
+        if (row, COLUMNS[layer]) not in cells
+    ]
     judged.sort(key=lambda result: (rows.index(result.id), columns.index(result.layer)))
-    others = tuple(
-        (result.id, result.name, result.layer, result.verdict.value)
-        for result in results
-        if result.id not in known or result.layer not in LAYERS
-    )
-    untested = tuple(
-        (invariant.id, invariant.name, layer, invariant.why.get(layer, "open: still to be built"))
-        for invariant in known.values()
-        for layer in ("tla", "reference", "conformance", "fuzz", "audit")
-        if invariant.cell(layer) != "checked"
-    )
     return Report(
         title="mqproof demo",
-        results=(*judged, *(r for r in results if r.verdict is Verdict.VIOLATED and r.id not in known)),
-        facts={
-            **{name: f"{count:,}" for name, count in counts.items()},
-            "seconds": f"{total:.0f}",
-        },
+        results=(*judged, *(result for result in others if result.verdict is Verdict.VIOLATED)),
+        facts={**{name: f"{count:,}" for name, count in counts.items()}, "seconds": f"{total:.0f}"},
         tables=(
             Table("Stages", ("stage", "seconds"), tuple((n, f"{s:.1f}") for n, s in seconds.items())),
-            Table("Other runs", ("id", "name", "layer", "verdict"), others),
-            Table("Cells without a check", ("id", "name", "layer", "why"), untested),
+            Table(
+                "Other runs: situations that must occur, recorded sizes, invariants of one target",
+                ("id", "name", "layer", "verdict"),
+                tuple((result.id, result.name, result.layer, result.verdict.value) for result in others),
+            ),
+            Table(
+                "Invariants that nothing checks yet",
+                ("id", "name", "statement"),
+                tuple((i.id, i.name, i.statement) for i in known.values() if i.id not in shown),
+            ),
         ),
+        figures=tuple(figure for report in reports for figure in report.figures),
+    )
+
+
+def _not_tested(invariant: Invariant, layer: str) -> Result:
+    why = {
+        "checked": "not part of the demo",
+        "n/a": invariant.why.get(layer, ""),
+        "open": "still to be built",
+    }
+    return Result(
+        id=invariant.id,
+        name=invariant.name,
+        layer=COLUMNS[layer],
+        verdict=Verdict.NOT_TESTED,
+        detail=why[invariant.cell(layer)],
     )
