@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from fuzz.store_judge import Judge
+from fuzz.store_judge import Recovered, judge
 from fuzz.store_lab import DIRECTORY, QUEUES, Lab
 from fuzz.target import Finding
 from impl.runtime.simulated_disk import Image
 from impl.store.config import FlushMode
 from impl.store.errors import StoreError
+from impl.store.results import Recovery
 
 _OPERATIONS_MAX: Final = 48
 _LIVES_MAX: Final = 4
@@ -44,10 +45,7 @@ class Run:
         self._checked = checked
         mode = FlushMode.SYNC_FLUSH if self.take() % 2 == 0 else FlushMode.ASYNC_FLUSH
         self.lab = Lab(mode)
-        self.judge = Judge(self.lab, checked)
         self.crash_recovery_at: int | None = None
-        self.may_refuse = False
-        """Files are gone: to refuse the rest is fine."""
         self.garbage = False
         """There is garbage where nothing was durable yet."""
         self.damaged = False
@@ -76,15 +74,12 @@ class Run:
     def recover(self, *, process_only: bool) -> None:
         """Recover after a crash and hold the store to what is promised."""
         lab = self.lab
-        must_end, must_be = lab.durable_end, "SyncAckedDurable"
-        if process_only and lab.truth:
-            must_end, must_be = lab.truth[-1].end, "AsyncAckedSurvivesProcessCrash"
         try:
             recovery = lab.load(self.crash_recovery_at)
             if recovery is None:
                 # It died while recovering; what was not durable may go now.
                 lab.crash_machine(self.draw_image())
-                must_end, must_be = lab.durable_end, "SyncAckedDurable"
+                process_only = False
                 recovery = lab.load()
         except StoreError as error:
             self._refused(error)
@@ -95,14 +90,24 @@ class Run:
             self._checked["DamageRefusedByName"] += 1
             self._recover_again()
             self.over = True
-        elif self.garbage:
-            self.judge.despite_garbage(recovery, lab.durable_end)
-            self.over = True
         else:
-            self.judge.whole(recovery, must_end, must_be)
-            lab.settle(recovery)
-            self._lives += 1
-            self.over = self._lives == _LIVES_MAX
+            self._judge(recovery, process_only)
+
+    def _judge(self, recovery: Recovery, process_only: bool) -> None:
+        lab = self.lab
+        after = Recovered(
+            store=lab.store,
+            truth=tuple(lab.truth),
+            durable_end=lab.durable_end,
+            end=recovery.recovered_end,
+            truncated=recovery.truncated_bytes > 0,
+            process_only=process_only,
+            garbage=self.garbage,
+        )
+        judge(after, self._checked)
+        lab.settle(recovery)
+        self._lives += 1
+        self.over = self.garbage or self._lives == _LIVES_MAX
 
     def draw_image(self) -> Image:
         """What a crash of the machine keeps, drawn from the program: any number of bytes and names."""
@@ -113,8 +118,8 @@ class Run:
 
     def _refused(self, error: StoreError) -> None:
         self.over = True
-        if not (self.damaged or self.garbage or self.may_refuse):
-            raise Finding("RecoveredPrefix", f"a crash left files that are refused: {error}")
+        if not (self.damaged or self.garbage):
+            raise Finding("RecoveredPrefix", f"files that could be recovered are refused: {error}")
         self._checked["DamageRefusedByName"] += 1
         if f"{DIRECTORY}/" not in str(error):
             raise Finding("DamageRefusedByName", f"the error names no file: {error}")
@@ -217,14 +222,29 @@ def _no_checkpoint(run: Run) -> None:
 
 def _no_queue(run: Run) -> None:
     """All files of one queue are gone: they hold nothing that the log does not."""
+    files = _queue_files(run)
+    _lose_queue_files(run, files)
+
+
+def _no_queue_end(run: Run) -> None:
+    """The first or the last files of one queue are gone."""
+    files, choice = _queue_files(run), run.take()
+    count = choice // 2 % (len(files) + 1)
+    _lose_queue_files(run, files[:count] if choice % 2 == 0 else files[len(files) - count :])
+
+
+def _queue_files(run: Run) -> list[str]:
+    """The files of a queue of the stopped store."""
     topic, queue_id = QUEUES[run.take() % 3]
     _stopped(run)
     folder = f"{DIRECTORY}/consumequeue/{topic}/{queue_id}/"
-    for path in [path for path in run.lab.files() if path.startswith(folder)]:
+    return [path for path in run.lab.files() if path.startswith(folder)]
+
+
+def _lose_queue_files(run: Run, files: list[str]) -> None:
+    for path in files:
         run.lab.remove(path)
-    run.may_refuse = True
     run.recover(process_only=False)
-    run.may_refuse = False
 
 
 def _garbage_tail(run: Run) -> None:
@@ -345,6 +365,7 @@ HARMING: Final = {
     "lose_file": _lose_file,
     "foreign_file": _foreign_file,
     "stale_tail": _stale_tail,
+    "no_queue_end": _no_queue_end,
 }
 OPERATIONS: Final[dict[str, Callable[[Run], None]]] = {**_RUNNING, **ENDING, **HARMING}
 _BY_NUMBER: Final = tuple(OPERATIONS.values())

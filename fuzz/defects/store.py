@@ -48,6 +48,10 @@ def _offsets_from_zero(store: MessageStore, topic: str, queue_id: int) -> int:
     return store._queue_offsets.get((topic, queue_id), 0)
 
 
+def _offsets_of_the_dispatched(store: MessageStore, topic: str, queue_id: int) -> int:
+    return store.max_offset(topic, queue_id)
+
+
 def _checkpoint_ahead(writer: CheckpointWriter) -> Checkpoint:
     written = writer._log.store_timestamp_ms
     return Checkpoint(written, written, 0)
@@ -127,6 +131,13 @@ MUTANTS: Final = (
         _offsets_from_zero,
     ),
     _mutant(
+        "OffsetOfTheDispatched",
+        "a message gets the offset behind the last one dispatched, not behind the last one appended",
+        "QueueOffsetsDense",
+        "message_store:MessageStore.next_queue_offset",
+        _offsets_of_the_dispatched,
+    ),
+    _mutant(
         "NotDispatchedAgain",
         "recovery does not dispatch what the queues lack",
         "IndexRebuildable",
@@ -139,6 +150,13 @@ MUTANTS: Final = (
         "IndexRebuildable",
         "recovery:choose_start",
         _newest_segment,
+    ),
+    _mutant(
+        "LostQueueUnnoticed",
+        "recovery does not count whether queue files are gone",
+        "IndexRebuildable",
+        "recovery:queues_are_whole",
+        _always,
     ),
     _mutant(
         "CheckpointAhead",

@@ -60,9 +60,18 @@ class StoreRecovery:
             "write_checkpoint",
         )
         yield program(ASYNC, *early, *later, "lose_power")
+        # All records of a queue are older than where recovery begins, and files of it are gone.
+        old = ("append", 11, "append", 9, "append", 9, "flush_log", "dispatch", "flush_queues", "wait", 10)
+        new = ("append", 9, "append", 9, "flush_log", "dispatch", "flush_queues", "write_checkpoint")
+        yield program(ASYNC, *old, *new, "no_queue", 2, *_UNSYNCED, "crash_machine", 1, 2, 3)
+        yield program(SYNC, *old, *new, *new, "no_queue_end", 0, 2, *_UNSYNCED, "lose_power")
 
     def run(self, data: bytes) -> None:
-        Run(data, self.checked).run()
+        tested: Counter[str] = Counter()
+        try:
+            Run(data, tested).run()
+        finally:
+            self.checked.update(list(+tested))  # inputs are counted, not recoveries
 
 
 TARGET = StoreRecovery
