@@ -10,10 +10,10 @@ demo: $(STAMP)
 	$(BIN)/mqproof demo
 
 test: lint
-	$(BIN)/pytest -n 2 -m "not deep"
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not deep"
 
 test-deep: lint
-	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n 2
+	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n 2 --dist loadgroup
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("dev", max_examples=50, deadline=None)
@@ -11,3 +12,10 @@ settings.register_profile(
     "deep", max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker has the Spark session, and the tests of one file share their fixtures."""
+    for item in items:
+        group = "spark_audit" if "spark_audit" in item.path.parts else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
