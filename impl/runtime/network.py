@@ -8,7 +8,8 @@ over TCP (`AsyncioNetwork`) and, without sockets and in a deterministic order, o
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol
 
 
@@ -101,19 +102,30 @@ class AsyncioNetwork:
 
     async def listen(self, host: str, port: int, on_connection: ReceiverFactory) -> Listener:
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(
-            lambda: _StreamProtocol(on_connection), host, port, backlog=self.backlog
-        )
+        with _named(host):
+            server = await loop.create_server(
+                lambda: _StreamProtocol(on_connection), host, port, backlog=self.backlog
+            )
         return _AsyncioListener(server)
 
     async def connect(self, address: Address, on_connection: ReceiverFactory) -> Connection:
         loop = asyncio.get_running_loop()
-        _, protocol = await loop.create_connection(
-            lambda: _StreamProtocol(on_connection), address.host, address.port
-        )
+        with _named(address.host):
+            _, protocol = await loop.create_connection(
+                lambda: _StreamProtocol(on_connection), address.host, address.port
+            )
         if protocol.connection is None:
             raise ConnectionResetError(f"{address} closed the connection at once, or it led back to itself")
         return protocol.connection
+
+
+@contextmanager
+def _named(host: str) -> Iterator[None]:
+    """Text that cannot be a host's name is a ValueError of the event loops; hosts are named by peers too."""
+    try:
+        yield
+    except ValueError as error:
+        raise OSError(f"{host!r} cannot be the name of a host: {error}") from None
 
 
 class _AsyncioListener:

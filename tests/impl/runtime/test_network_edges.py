@@ -50,3 +50,15 @@ def test_a_connection_without_a_peer_is_refused(addresses: dict[str, Any]) -> No
     with asyncio.Runner(loop_factory=Loop) as runner, pytest.raises(ConnectionResetError, match="at once"):
         runner.run(AsyncioNetwork().connect(Address("127.0.0.1", 1), _never))
     assert made[0].aborted
+
+
+@pytest.mark.parametrize("host", ["a..b", "a\0b", "x" * 64, "."])
+def test_text_that_cannot_be_a_hosts_name_is_an_os_error(host: str) -> None:
+    async def main() -> None:
+        network = AsyncioNetwork()
+        with pytest.raises(OSError, match="cannot be the name of a host"):
+            await network.connect(Address(host, 1), _never)
+        with pytest.raises(OSError, match="cannot be the name of a host"):
+            await network.listen(host, 0, _never)
+
+    asyncio.run(main())
