@@ -126,6 +126,7 @@ def send(
     from impl import tools
     from impl.message import KEYS, TAGS
 
+    _check_text("send", topic=topic, body=body, tags=tags, keys=keys)
     if (body is None) == (size is None):
         _fail("send", "give either --body TEXT or --size BYTES")
     properties = {key: value for key, value in ((TAGS, tags), (KEYS, keys)) if value}
@@ -140,11 +141,11 @@ def send(
         until_stored=until_stored,
         show=None if quiet or str(json) == "-" else print,
     )
-    summary = _run("send", tools.send(job, _runtime(), _client_log(events)))
+    summary = _run("send", tools.send(job, _runtime(), _client_log("send", events)))
     if count > 1 and str(json) != "-":
         print(summary)
     if json is not None:
-        _write_json(json, summary.as_json())
+        _write_json("send", json, summary.as_json())
     raise typer.Exit(summary.exit_code)
 
 
@@ -173,6 +174,7 @@ def consume(
     """
     from impl import tools
 
+    _check_text("consume", topic=topic, group=group, tags=tags)
     job = tools.ConsumeJob(
         name_servers=_addresses("consume", namesrv),
         topic=topic,
@@ -184,7 +186,7 @@ def consume(
         tags=tags,
         show=print,
     )
-    _run("consume", tools.consume(job, _runtime(), _client_log(events)))
+    _run("consume", tools.consume(job, _runtime(), _client_log("consume", events)))
 
 
 # What the commands share.
@@ -197,8 +199,8 @@ def _serve(command: str, servers: dict[str, Any]) -> None:
 
 
 def _run(command: str, main: Any) -> Any:
-    """Run to the end; what the user can mend becomes one line."""
-    from impl.client.model import ClientError
+    """Run to the end; what the user can mend becomes one line, and nothing else does."""
+    from impl.client.model import ClientError, MessageError
     from impl.properties import ConfigError
     from impl.serve import run
     from impl.store.errors import StoreError
@@ -206,7 +208,7 @@ def _run(command: str, main: Any) -> Any:
 
     try:
         return run(main)
-    except (ConfigError, StoreError, ClientError, EventError, OSError, ValueError) as error:
+    except (ConfigError, StoreError, ClientError, MessageError, EventError, OSError) as error:
         _fail(command, _one_line(error))
 
 
@@ -235,9 +237,23 @@ def _event_log(path: Path | None, node: str) -> Any:
     return EventLog.to_file(str(path), node, SystemClock()) if path else None
 
 
-def _client_log(path: Path | None) -> Any:
+def _client_log(command: str, path: Path | None) -> Any:
     """A client is named for its log: several of them must not share a node's numbering of events."""
-    return _event_log(path, path.stem) if path else None
+    from spec.events import EventError
+
+    try:
+        return _event_log(path, path.stem) if path else None
+    except (OSError, EventError) as error:
+        _fail(command, _one_line(error))
+
+
+def _check_text(command: str, **options: str | None) -> None:
+    """A command line may hold any bytes; what goes over the wire is Unicode text."""
+    for option, value in options.items():
+        try:
+            (value or "").encode()
+        except UnicodeEncodeError:
+            _fail(command, f"--{option} is {value!r}, UTF-8 text expected")
 
 
 def _addresses(command: str, text: str) -> Any:
@@ -312,8 +328,11 @@ def _mention_unknown(path: Path, keys: tuple[str, ...]) -> None:
         typer.echo(f"{path}: not used: {', '.join(keys)}", err=True)
 
 
-def _write_json(path: Path, text: str) -> None:
+def _write_json(command: str, path: Path, text: str) -> None:
     if str(path) == "-":
         print(text)
-    else:
+        return
+    try:
         path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        _fail(command, f"--json {_one_line(error)}")

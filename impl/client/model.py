@@ -23,6 +23,10 @@ class ClientError(Exception):
     """An operation other than a send did not succeed. The message says what, where and why."""
 
 
+class MessageError(ValueError):
+    """A message that cannot be sent as it is; nothing was sent. The message says what is wrong with it."""
+
+
 class NoRouteError(ClientError):
     """No name server knows where the topic lives."""
 

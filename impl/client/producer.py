@@ -4,7 +4,16 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from impl.client.model import STORED_STATUSES, MessageQueue, NoRouteError, Outcome, Refused, Sent, Unknown
+from impl.client.model import (
+    STORED_STATUSES,
+    MessageError,
+    MessageQueue,
+    NoRouteError,
+    Outcome,
+    Refused,
+    Sent,
+    Unknown,
+)
 from impl.client.routes import publish_queues, require
 from impl.client.session import Session
 from impl.event_log import EventLog
@@ -61,7 +70,7 @@ class Producer:
         attempt, there. Cancelling a send leaves its outcome unknown.
 
         Raises:
-            ValueError: the body is empty or too long, or a property cannot be encoded.
+            MessageError: the body is empty or too long, or topic or properties cannot be encoded.
         """
         message = self._prepared(message)
         deadline_s = _now_s() + self._config.send_timeout_ms / 1000
@@ -91,7 +100,7 @@ class Producer:
         """Send without waiting for any answer; returns the message id.
 
         Raises:
-            ValueError: as `send`. NoRouteError, RemotingError: nothing was sent.
+            MessageError: as `send`. NoRouteError, RemotingError: nothing was sent.
         """
         message = self._prepared(message)
         queue = await self._choose(message.topic, None, None)
@@ -105,14 +114,18 @@ class Producer:
 
     def _prepared(self, message: Message) -> Message:
         if not message.body:
-            raise ValueError("the body is empty")
+            raise MessageError("the body is empty")
         if len(message.body) > self._config.body_bytes_max:
             most = self._config.body_bytes_max
-            raise ValueError(f"the body has {len(message.body)} bytes, at most {most} are allowed")
+            raise MessageError(f"the body has {len(message.body)} bytes, at most {most} are allowed")
         properties = dict(message.properties)
         properties.setdefault(UNIQUE_KEY, self._keys.take())
         properties.setdefault("WAIT", "true")
-        encode_properties(properties)
+        try:
+            message.topic.encode()
+            encode_properties(properties).encode()
+        except ValueError as error:
+            raise MessageError(str(error)) from None
         born_ms = message.born_timestamp_ms or now_ms(self._session.runtime.clock)
         return replace(message, properties=properties, born_timestamp_ms=born_ms)
 

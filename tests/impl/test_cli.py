@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from impl import cli
 from impl.client.blocking import BlockingClient
 from impl.client.model import Sent
 from impl.message import Message
@@ -149,6 +150,19 @@ MISTAKES = [
     ("send --namesrv x --topic T --body b", "send: --namesrv: 'x' is not an address, HOST:PORT expected"),
     ("send --namesrv h:1 --topic T", "send: give either --body TEXT or --size BYTES"),
     ("consume --namesrv 127.0.0.1:1 --topic T --group G", "consume: queues of T: no connection to"),
+    ("send --namesrv h:1 --topic T --size 9000000", "send: the body has 9000000 bytes, at most"),
+    ("send --namesrv h:1 --topic \udcff --body b", "send: --topic is '\\udcff', UTF-8 text expected"),
+    ("send --namesrv h:1 --topic T --body \udcff", "send: --body is '\\udcff', UTF-8 text expected"),
+    ("consume --namesrv h:1 --topic T --group \udcff", "consume: --group is '\\udcff', UTF-8 text expected"),
+    (
+        "send --namesrv h:1 --topic T --body b --events /nowhere/e",
+        "send: /nowhere/e: No such file or directory",
+    ),
+    (
+        "consume --namesrv h:1 --topic T --group G --events /nowhere/e",
+        "consume: /nowhere/e: No such file or directory",
+    ),
+    ("namesrv --host a..b", "namesrv: 'a..b' cannot be the name of a host"),
 ]
 
 
@@ -158,6 +172,21 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: str, message: str) -> 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"mqproof {message}")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_programming_error_is_not_taken_for_a_mistake_of_the_user() -> None:
+    async def broken() -> None:
+        raise ValueError("planted")
+
+    with pytest.raises(ValueError, match="planted"):
+        cli._run("send", broken())
+
+
+def test_a_summary_that_cannot_be_written_is_one_line() -> None:
+    where = ("--namesrv", "127.0.0.1:1", "--topic", "T")
+    done = run("send", *where, "--body", "b", "--json", "/nowhere/s.json")
+    assert done.returncode == 2
+    assert done.stderr == "mqproof send: --json /nowhere/s.json: No such file or directory\n"
 
 
 def test_a_mistake_in_a_properties_file_names_file_and_line(tmp_path: Path) -> None:

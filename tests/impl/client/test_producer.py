@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from impl.client.model import MessageQueue, NoRouteError, Outcome, Refused, Sent, Unknown
+from impl.client.model import MessageError, MessageQueue, NoRouteError, Outcome, Refused, Sent, Unknown
 from impl.client.producer import Producer, ProducerConfig
 from impl.client.session import Session
 from impl.event_log import EventLog
@@ -195,12 +195,14 @@ def test_a_send_to_a_given_queue_has_one_attempt() -> None:
         (Message("T", b""), "empty"),
         (Message("T", b"x" * 11), "11 bytes, at most 10"),
         (Message("T", b"x", {"a": "\x01"}), "0x01"),
+        (Message("T", b"x", {"a": "\ud800"}), "surrogates not allowed"),
+        (Message("\ud800", b"x"), "surrogates not allowed"),
     ],
 )
 def test_a_message_that_cannot_be_sent_is_the_callers_fault(message: Message, reason: str) -> None:
     async def scene(world: World) -> None:
         producer = Producer(world.session, ProducerConfig(body_bytes_max=10))
-        with pytest.raises(ValueError, match=reason):
+        with pytest.raises(MessageError, match=reason):
             await producer.send(message)
 
     play(scene)
