@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from report.console import stop
 from report.model import Exit, Report, Table, Verdict, exit_code, overall
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def check(
     from spec.tlc.toolbox import find_toolbox
 
     if profile not in PROFILES:
-        _stop(f"--profile {profile}: expected one of {', '.join(PROFILES)}", Exit.USAGE)
+        stop(f"--profile {profile}: expected one of {', '.join(PROFILES)}", Exit.USAGE)
     began = time.monotonic()
     try:
         models = load() if models_file is None else load(models_file)
@@ -62,9 +63,9 @@ def check(
         with _progress(len(questions)) as progress, _terminable():
             answers = ask_all(models, questions, progress, toolbox)
     except ModelFileError as error:
-        _stop(str(error), Exit.USAGE)
+        stop(str(error), Exit.USAGE)
     except TlcError as error:
-        _stop(str(error), Exit.USAGE if error.reason in BAD_INPUT else Exit.TOOL)
+        stop(str(error), Exit.USAGE if error.reason in BAD_INPUT else Exit.TOOL)
     facts = {
         "profile": "as named" if only else profile,
         "java": f"{toolbox.java.major} from the {toolbox.java.origin}",
@@ -78,7 +79,7 @@ def check(
         try:
             write_text(json_file, as_json.render(report))
         except OSError as error:
-            _stop(f"--json {json_file}: {error}", Exit.USAGE)
+            stop(f"--json {json_file}: {error}", Exit.USAGE)
     raise typer.Exit(exit_code(report.results))
 
 
@@ -92,7 +93,7 @@ def coverage(json_file: _JSON = None) -> None:
     try:
         invariants = tuple(catalogue().values())
     except (CatalogueError, OSError) as error:
-        _stop(str(error), Exit.USAGE)
+        stop(str(error), Exit.USAGE)
     _print_table(table(invariants))
     print("\n".join(reasons(invariants)), end="\n\n")
     print(", ".join(f"{number} {what}" for what, number in totals(invariants).items()))
@@ -100,17 +101,17 @@ def coverage(json_file: _JSON = None) -> None:
         try:
             write_text(json_file, json.dumps(as_json(invariants), indent=1) + "\n")
         except OSError as error:
-            _stop(f"--json {json_file}: {error}", Exit.USAGE)
+            stop(f"--json {json_file}: {error}", Exit.USAGE)
 
 
 def _chosen(models: "Models", names: list[str], profile: str, only: str | None) -> "tuple[Question, ...]":
     if unknown := [name for name in names if name not in models.questions]:
-        _stop(f"no model {unknown[0]!r}; there are {', '.join(models.questions)}", Exit.USAGE)
+        stop(f"no model {unknown[0]!r}; there are {', '.join(models.questions)}", Exit.USAGE)
     of_models = [q for name in names or models.questions for q in models.questions[name]]
     chosen = tuple(q for q in of_models if (q.name == only if only else profile in q.profiles))
     if not chosen:
         wanted = f"--only {only}" if only else f"--profile {profile}"
-        _stop(f"{wanted}: no such run; there are {', '.join(q.name for q in of_models)}", Exit.USAGE)
+        stop(f"{wanted}: no such run; there are {', '.join(q.name for q in of_models)}", Exit.USAGE)
     return chosen
 
 
@@ -195,8 +196,3 @@ def _print_table(table: Table) -> None:
     with console.capture() as captured:
         console.print(shown)
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
-
-
-def _stop(message: str, code: int) -> NoReturn:
-    print(f"mqproof: {message}", file=sys.stderr)
-    raise typer.Exit(code)
