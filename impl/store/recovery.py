@@ -179,7 +179,7 @@ def _dispatch_from(parts: Parts, start: int) -> int:
     for end, stored in log.scan(start):
         reached = end
         if stored is not None:
-            written += _dispatch_recovered(parts, appended_record(stored), ends)
+            written += _dispatch_one(parts, appended_record(stored), ends)
     if reached < log.end:
         path = log.segments.path_of(reached)
         raise StoreError(f"{path}: no whole record at commit offset {reached}, and queues lack its entry")
@@ -192,12 +192,14 @@ def _dispatch_from(parts: Parts, start: int) -> int:
     return written
 
 
-def _dispatch_recovered(parts: Parts, appended: Appended, ends: dict[QueueKey, int]) -> bool:
-    """Dispatch one record and note the end of its queue; returns whether its entry was missing or wrong."""
+def _dispatch_one(parts: Parts, appended: Appended, ends: dict[QueueKey, int]) -> bool:
+    """Dispatch a record and note the end of its queue; returns whether its entry was missing or wrong."""
     if appended.queued:
-        key = (appended.topic, appended.queue_id)
-        ends[key] = appended.queue_offset + 1
+        key, offset = (appended.topic, appended.queue_id), appended.queue_offset
+        if offset < ends.get(key, offset):
+            return False  # a damaged one, for the offset is another record's already
+        ends[key] = offset + 1
         queue = parts.queues.find(*key)
-        if queue is not None and appended.queue_offset == 0 < queue.begin:
+        if queue is not None and offset == 0 < queue.begin:
             queue.clear()  # its first files are gone, and the log has all that was in them
     return parts.dispatcher.dispatch(appended)

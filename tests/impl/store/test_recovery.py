@@ -198,11 +198,11 @@ def test_a_misplaced_but_whole_record_is_refused() -> None:
     site = _opened("a", "b")
     data = site.store.record_at(0)
     assert data is not None
-    log = site.disk.open(f"store/commitlog/{0:020d}")
-    log.write(site.store.log_end, data)
+    log, end = site.disk.open(f"store/commitlog/{0:020d}"), site.store.log_end
+    log.write(end, data)
     log.sync()
     site.reopen_after_power_loss()
-    assert bodies(site.store) == ["a", "b"]
+    assert (bodies(site.store), site.store.log_end) == (["a", "b"], end)
 
 
 def test_queues_that_lead_the_log_are_cut() -> None:
@@ -365,6 +365,27 @@ def test_entries_that_neither_queue_nor_log_have_are_one_clear_error() -> None:
     with pytest.raises(
         StoreError, match=r"store/consumequeue/T/0: the queue goes from 0 to 0, entry 4 would"
     ):
+        site.open()
+
+
+def test_of_two_records_with_the_same_offset_the_first_counts_each_time() -> None:
+    """No checksum covers the offset. Each recovery must make the same of it."""
+    site = _opened("a", "b", "c")
+    last = stored_messages(site.store)[2].commit_offset
+    site.disk.open(f"store/commitlog/{0:020d}").write(last + 20, (1).to_bytes(8, "big"))
+    for _ in range(2):
+        site.reopen_after_process_crash()
+        assert bodies(site.store) == ["a", "b"]
+        assert site.recovery.redispatched == 0
+    assert site.append("d")[0].queue_offset == 2
+
+
+def test_records_of_a_queue_with_a_gap_between_their_offsets_are_refused_by_name() -> None:
+    site = _opened("a", "b", "c")
+    second = stored_messages(site.store)[1].commit_offset
+    site.disk.open(f"store/commitlog/{0:020d}").write(second + 20, (7).to_bytes(8, "big"))
+    site.simulated_disk.crash_process()
+    with pytest.raises(StoreError, match=r"T/0: the queue goes from 0 to 3, entry 7 would leave a gap"):
         site.open()
 
 
