@@ -13,7 +13,7 @@ from fuzz.store_judge import Recovered, judge
 from fuzz.store_lab import DIRECTORY, QUEUES, Lab
 from fuzz.target import Finding
 from impl.runtime.simulated_disk import Image
-from impl.store.config import FlushMode
+from impl.store.config import QUEUE_UNIT_BYTES, FlushMode
 from impl.store.errors import StoreError
 from impl.store.results import Recovery
 
@@ -22,6 +22,24 @@ _LIVES_MAX: Final = 4
 """Recoveries of one program: each is judged in full, which takes its time."""
 _BODY_BYTES: Final = (2, 10, 100, 330)
 
+
+_RECORD_NUMBERS: Final = (
+    (0, 4),
+    (4, 4),
+    (12, 4),
+    (16, 4),
+    (20, 8),
+    (28, 8),
+    (36, 4),
+    (40, 8),
+    (56, 8),
+    (72, 4),
+)
+"""Offset and width in a record: size, magic, queue id, flag, queue offset, commit offset, system flag, born
+time, store time, reconsume times."""
+_ENTRY_NUMBERS: Final = ((0, 8), (8, 4), (12, 8))
+_VALUES: Final = (0, 1, 2, 3, 4, 5, 8, 12, 16, 48, 91, 512, -1, -(1 << 63), (1 << 63) - 1, 1 << 40, 1 << 31)
+"""To put in their place, cut to their width."""
 
 SYNC: Final = 0
 ASYNC: Final = 1
@@ -89,6 +107,7 @@ class Run:
         if self.damaged:
             self._checked["DamageRefusedByName"] += 1
             self._recover_again()
+            self._serve()
             self.over = True
         else:
             self._judge(recovery, process_only)
@@ -138,6 +157,32 @@ class Run:
             end = lab.store.max_offset(*queue)
             for offset in range(lab.store.min_offset(*queue), min(end, 100)):
                 lab.store.get(*queue, offset, 1)
+
+    def _serve(self) -> None:
+        """A damaged store that was not refused takes messages and gives them back, also after a crash, and
+        nothing comes back behind them."""
+        lab = self.lab
+        self._checked["ServesAfterDamage"] += 1
+        lab.store.begin()
+        lab.truth = []
+        for queue in QUEUES:
+            lab.append(queue, 10)
+        lab.flush_log()
+        lab.store.dispatch()
+        self._give_back("when they were taken")
+        lab.crash_process()
+        try:
+            lab.load()
+        except StoreError as error:
+            raise Finding("ServesAfterDamage", f"it opened once, and then: {error}") from None
+        self._give_back("after a crash")
+
+    def _give_back(self, when: str) -> None:
+        store, truth = self.lab.store, self.lab.truth
+        got = [store.get(*each.queue, each.queue_offset, 1).records for each in truth]
+        if got != [(each.data,) for each in truth] or store.log_end != truth[-1].end:
+            text = f"{len(truth)} messages up to {truth[-1].end}, and {when} the log ends at {store.log_end}"
+            raise Finding("ServesAfterDamage", f"{text}; read back are {list(map(len, got))}")
 
 
 # What a running store does.
@@ -294,6 +339,40 @@ def _copy_bytes(run: Run) -> None:
     _damage(run, path, (content[:to] + piece + content[to + len(piece) :])[: len(content)])
 
 
+def _spoil_record(run: Run) -> None:
+    """A number in the head of a record is another: no checksum covers it."""
+    _spoil(run, "commitlog/", [each.commit_offset for each in run.lab.truth], _RECORD_NUMBERS)
+
+
+def _spoil_entry(run: Run) -> None:
+    """A number in an entry of a queue is another."""
+    topic, queue_id = QUEUES[run.take() % 3]
+    count = sum(each.queue == (topic, queue_id) for each in run.lab.truth)
+    places = [number * QUEUE_UNIT_BYTES for number in range(count)]
+    _spoil(run, f"consumequeue/{topic}/{queue_id}/", places, _ENTRY_NUMBERS)
+
+
+def _spoil(run: Run, folder: str, places: list[int], numbers: tuple[tuple[int, int], ...]) -> None:
+    """Another value for one of the `numbers` (offset, width) behind one of the places in a segmented file."""
+    if not places:
+        return
+    place = places[run.take() % len(places)]
+    at, width = numbers[run.take() % len(numbers)]
+    value = _VALUES[run.take() % len(_VALUES)].to_bytes(8, "big", signed=True)[-width:]
+    _stopped(run)
+    config = run.lab.config
+    log = folder.startswith("commitlog")
+    segment_bytes = config.commit_log_segment_bytes if log else config.consume_queue_segment_bytes
+    name = f"{folder}{place - place % segment_bytes:020d}"
+    content = run.lab.read(name)
+    if content is not None:
+        offset = place % segment_bytes + at
+        changed = content[:offset] + value + content[offset + width :]
+        run.lab.write(f"{DIRECTORY}/{name}", changed[: len(content)])
+        run.damaged = True
+    run.recover(process_only=False)
+
+
 def _truncate(run: Run) -> None:
     path, content = _some_file(run)
     _damage(run, path, content[: _portion(run.take(), len(content))])
@@ -366,6 +445,8 @@ HARMING: Final = {
     "foreign_file": _foreign_file,
     "stale_tail": _stale_tail,
     "no_queue_end": _no_queue_end,
+    "spoil_record": _spoil_record,
+    "spoil_entry": _spoil_entry,
 }
 OPERATIONS: Final[dict[str, Callable[[Run], None]]] = {**_RUNNING, **ENDING, **HARMING}
 _BY_NUMBER: Final = tuple(OPERATIONS.values())

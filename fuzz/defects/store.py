@@ -173,6 +173,13 @@ MUTANTS: Final = (
         _refuse_without_place,
     ),
     _mutant(
+        "TailNotCut",
+        "recovery leaves what stands behind the end of the log",
+        "ServesAfterDamage",
+        "recovery:cut_log",
+        _nothing,
+    ),
+    _mutant(
         "EntriesAlwaysWritten",
         "recovery writes queue entries that are there already",
         "RecoveryIdempotent",

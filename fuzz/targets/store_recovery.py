@@ -26,6 +26,7 @@ class StoreRecovery:
         "RecoveredPrefix": "recovery yields a prefix of what was appended, nothing altered or invented",
         "IndexRebuildable": "every record in the recovered log can be read through its queue",
         "DamageRefusedByName": "damaged files are refused with an error that names the file, or cut",
+        "ServesAfterDamage": "a damaged store that opens gives back what it takes and no more, after a crash too",
         "RecoveryIdempotent": "recovering again finds the same log end and nothing to do",
     }
     watched: ClassVar = ("impl.store",)
@@ -42,6 +43,10 @@ class StoreRecovery:
                 yield program(mode, *_UNSYNCED, "crash_next_recovery", 5, ending, b"\x83" * 8)
             for harm in HARMING:
                 yield program(mode, *_WRITTEN, "wait", 10, *_WRITTEN, *_UNSYNCED, harm, 3, 140, 8, 1, 2, 3)
+        # One number is another: the offset of a record in its queue, and where an entry points.
+        yield program(SYNC, *_WRITTEN, *_WRITTEN, "spoil_record", 1, 4, 3)
+        yield program(SYNC, *("append", 3) * 6, "flush_log", "dispatch", "spoil_record", 1, 1, 0)
+        yield program(ASYNC, *_WRITTEN, *_WRITTEN, "spoil_entry", 0, 0, 0, 10)
         yield program(SYNC, *_WRITTEN, *_UNSYNCED, "flush_log_fails", "lose_power")
         yield program(ASYNC, *_UNSYNCED, "dispatch", "flush_queues", "lose_power")
         yield program(ASYNC, "append", 9, "garbage_tail", 100, 4, b"oops")

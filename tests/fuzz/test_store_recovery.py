@@ -91,6 +91,8 @@ def test_numbers_of_operations_stay() -> None:
         "foreign_file",
         "stale_tail",
         "no_queue_end",
+        "spoil_record",
+        "spoil_entry",
     ]
 
 
