@@ -26,7 +26,7 @@ class StoreRecovery:
         "RecoveredPrefix": "recovery yields a prefix of what was appended, nothing altered or invented",
         "IndexRebuildable": "every record in the recovered log can be read through its queue",
         "DamageRefusedByName": "damaged files are refused with an error that names the file, or cut",
-        "ServesAfterDamage": "a damaged store that opens gives back what it takes and no more, after a crash too",
+        "ServesAfterDamage": "a damaged store that opens gives back what it takes and no more",
         "RecoveryIdempotent": "recovering again finds the same log end and nothing to do",
     }
     watched: ClassVar = ("impl.store",)
