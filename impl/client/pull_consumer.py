@@ -187,6 +187,7 @@ class PullConsumer:
                 client=self._session.client_id,
                 keys=message.properties.get(KEYS),
                 born_ts=message.born_timestamp_us,
+                attrs={"broker": queue.broker_name},
             )
 
 
