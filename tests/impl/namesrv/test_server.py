@@ -184,30 +184,31 @@ _BODIES = [
     zlib.compress(b"\0\0\0\x02{}\0\0\0\x01\0\0\0\x12T 4 4 6 SINGLE_TAG"),
     zlib.compress(b"\0\0\0\x02{}\0\0\0\x01\0\0\0\x02T "),
 ]
-_texts = st.sampled_from(["b-a", "b-b", "10.0.0.1:10911", "10.0.0.2:10911", "C", "", "\0", "0", "T"])
-_numbers = st.sampled_from(["0", "1", "-1", str(2**63 - 1), "9" * 30, "x"])
-_fields = st.fixed_dictionaries(
-    {},
-    optional={
-        **dict.fromkeys(("brokerName", "brokerAddr", "clusterName", "haServerAddr", "topic"), _texts),
-        **dict.fromkeys(("brokerId", "bodyCrc32"), _numbers),
-        **{
-            name: st.sampled_from(["true", "false", "?"]) for name in ("compressed", "acceptStandardJsonOnly")
-        },
-    },
-)
+_VALUES = {
+    **dict.fromkeys(
+        ("brokerName", "brokerAddr", "clusterName", "haServerAddr", "topic"),
+        ("b-a", "b-b", "10.0.0.1:10911", "10.0.0.2:10911", "C", "", "\0", "T"),
+    ),
+    **dict.fromkeys(("brokerId", "bodyCrc32"), ("0", "1", "-1", str(2**63 - 1), "9" * 30, "x")),
+    **dict.fromkeys(("compressed", "acceptStandardJsonOnly"), ("true", "false", "?")),
+}
+_changes = st.sampled_from([(name, value) for name, values in _VALUES.items() for value in values])
 _requests = st.tuples(
-    st.sampled_from([103, 104, 105, 106, 904, 999]), _fields, st.sampled_from(_BODIES), st.booleans()
+    st.sampled_from([103, 103, 103, 104, 105, 106, 904, 999]),
+    st.lists(_changes, max_size=2).map(dict),
+    st.sampled_from(_BODIES),
+    st.sampled_from([True, True, True, False]),
 )
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(_requests, max_size=12))
+@given(st.lists(_requests, min_size=8, max_size=16))
 def test_whatever_is_asked_is_answered_and_the_tables_serve_on(
     requests: list[tuple[int, dict[str, str], bytes, bool]],
 ) -> None:
+    register = RegisterBrokerRequest("b-a", "10.0.0.1:10911", "C", "10.0.0.1:10912", 0, compressed=True)
     complete = {
-        **headers.write(RegisterBrokerRequest("b-a", "10.0.0.1:10911", "C", "10.0.0.1:10912", 0)),
+        **headers.write(register),
         **headers.write(RouteRequest("T")),
     }
 
