@@ -63,7 +63,7 @@ class SimulatedDisk:
         self._names: dict[str, _Inode] = {}
         self._durable_names: dict[str, _Inode] = {}
         self._unsynced_names: dict[str, list[_NameChange]] = {}
-        self._labels = itertools.count()
+        self._files_made = 0
         self._locked: set[str] = set()
 
     # -- the Disk protocol
@@ -75,7 +75,8 @@ class SimulatedDisk:
         if path in self._names:
             raise FileExistsError(f"{path} exists")
         self.step(Step("create", path, size))
-        inode = _Inode(f"{path}#{next(self._labels)}")
+        inode = _Inode(f"{path}#{self._files_made}")
+        self._files_made += 1
         inode.do(_Resize(size))
         self._change(_Link(path, inode))
         return _Handle(self, path, inode)
