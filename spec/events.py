@@ -108,6 +108,8 @@ COLUMNS: Final[dict[str, str]] = {
 REQUIRED: Final = ("ts", "seq", "node", "kind")
 """Columns every event has; a log without one of them is refused."""
 
+_SCHEMAS: Final = frozenset(map(str, range(SCHEMA_VERSION + 1)))
+
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Event)
 
@@ -125,11 +127,11 @@ def decode(line: bytes, where: str) -> Event:
     """
     try:
         event = _decoder.decode(line)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # ValueError: broken UTF-8
         raise EventError(f"{where}: not an event: {error}") from None
     schema = event.attrs.get("schema", str(SCHEMA_VERSION))
-    if not schema.isdecimal() or int(schema) > SCHEMA_VERSION:
-        raise EventError(f"{where}: event schema {schema!r}, at most {SCHEMA_VERSION} expected")
+    if schema not in _SCHEMAS:
+        raise EventError(f"{where}: event schema {schema[:20]!r}, at most {SCHEMA_VERSION} expected")
     return event
 
 

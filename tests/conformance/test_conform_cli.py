@@ -20,7 +20,7 @@ def test_what_holds_exits_with_0_and_writes_its_files(tmp_path: Path) -> None:
     files = {suffix: tmp_path / f"r.{suffix}" for suffix in ("json", "html", "xml")}
     logs = tmp_path / "logs"
     code, out, _ = conform(
-        "--target", "impl", "--examples", "30", "--json", str(files["json"]),
+        "--target", "impl", "--examples", "100", "--json", str(files["json"]),
         "--report", str(files["html"]), "--junit", str(files["xml"]), "--events", str(logs),
     )  # fmt: skip
     assert code == Exit.HELD, out

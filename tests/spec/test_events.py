@@ -48,6 +48,12 @@ def test_a_row_has_every_column() -> None:
         (b'{"ts":"now","seq":0,"node":"b","kind":"send"}\n', "Expected `int`, got `str` - at `$.ts`"),
         (b'{"ts":1,"seq":0,"node":"b","kind":"explode"}\n', "Invalid enum value 'explode'"),
         (b'{"ts":1,"seq":0,"node":"b","kind":"send","attrs":{"schema":"99"}}\n', "event schema '99'"),
+        (
+            b'{"ts":1,"seq":0,"node":"b","kind":"send","attrs":{"schema":"' + b"1" * 5000 + b'"}}\n',
+            "schema '1111",
+        ),
+        (b'{"ts":1,"seq":0,"node":"\xff","kind":"send"}\n', "not an event"),
+        (b"[" * 100_000 + b"\n", "not an event"),
     ],
 )
 def test_a_line_that_is_no_event_is_refused_with_its_place(line: bytes, problem: str, tmp_path: Path) -> None:
