@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from reference.equiv import Equivalence
     from reference.explorer import Step
-    from spec.model_file import Question
+    from spec.model_file import Models, Question
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -65,12 +65,12 @@ def equiv(
     raise typer.Exit(exit_code(results))
 
 
-def _questions(model: str, profile: str) -> "list[Question]":
+def _questions(models: "Models", model: str, profile: str) -> "list[Question]":
     """The model's runs, without those that only ask something else of the same constants."""
-    from spec.model_file import Kind, load
+    from spec.model_file import Kind
 
     distinct: dict[tuple[str, ...], Question] = {}
-    for question in load().questions[model]:
+    for question in models.questions[model]:
         if question.kind is Kind.CHECK and profile in question.profiles:
             distinct.setdefault(question.config.of("CONSTANT"), question)
     return list(distinct.values())
@@ -82,15 +82,16 @@ def _results(model: str, profile: str) -> "Iterator[Result]":
     from reference.models import MODELS
     from spec.model_file import load
 
+    models = load()
     compared: list[Equivalence[Any]] = []
-    for question in _questions(model, profile):
+    for question in _questions(models, model, profile):
         started = time.perf_counter()
         with stages(f"equiv {model} {question.name}") as on_stage:
             equivalence = compare(
                 MODELS[model],
                 question.module,
                 question.config.text(),
-                load().libraries,
+                models.libraries,
                 next_name="MCNext",
                 on_stage=on_stage,
             )

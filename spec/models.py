@@ -11,7 +11,7 @@ from typing import Final
 
 from report.model import Result, Verdict, Witness
 from spec.catalogue import catalogue
-from spec.model_file import MODELS_FILE, Kind, Models, Question, load
+from spec.model_file import MODELS_FILE, Kind, Models, Question
 from spec.tlc import run as tlc
 from spec.tlc.errors import UNDECIDED, TlcError
 from spec.tlc.run import Job, Outcome
@@ -77,27 +77,6 @@ def ask_all(
         progress(question, answer)
         answers.append(answer)
     return tuple(answers)
-
-
-def run_mutants(
-    models: Models | None = None,
-    only: Iterable[str] = (),
-    progress: Progress = lambda _question, _answer: None,
-    toolbox: Toolbox | None = None,
-) -> tuple[Result, ...]:
-    """A result a TLA+ mutant: HELD when TLC caught it by the invariant named for it, else VIOLATED.
-
-    `only` names the mutants to run; none means all.
-
-    Raises:
-        TlcError: TLC gave no verdict. KeyError: `only` names no mutant.
-    """
-    models = models or load()
-    mutants = {
-        q.name: q for questions in models.questions.values() for q in questions if q.kind is Kind.MUTANT
-    }
-    chosen = [mutants[name] for name in only] or list(mutants.values())
-    return tuple(result for answer in ask_all(models, chosen, progress, toolbox) for result in answer.results)
 
 
 def replay(models: Models, question: Question) -> str:

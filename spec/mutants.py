@@ -2,32 +2,30 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 
 from report.model import Result
-from spec.model_file import Kind, Models, load
+from spec.model_file import Kind, Models, Question, load
 from spec.models import ask
-
-
-@cache
-def _models() -> Models:
-    return load()
 
 
 def names() -> tuple[str, ...]:
     """The mutants, in the order of models.toml."""
-    questions = (q for model in _models().questions.values() for q in model)
-    return tuple(question.name for question in questions if question.kind is Kind.MUTANT)
+    return tuple(_questions(load()))
 
 
-def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
+def run(chosen: Sequence[str] = (), models: Models | None = None) -> Iterator[Result]:
     """A result for each mutant, or each that is named: HELD means that it was caught.
 
     Raises:
-        TlcError: TLC gave no verdict.
+        TlcError: TLC gave no verdict. KeyError: a name is that of no mutant.
     """
-    for model in _models().questions.values():
-        for question in model:
-            if question.kind is Kind.MUTANT and (not chosen or question.name in chosen):
-                (result,) = ask(_models(), question).results
-                yield replace(result, name=question.name)
+    models = models or load()
+    questions = _questions(models)
+    for question in [questions[name] for name in chosen or questions]:
+        (result,) = ask(models, question).results
+        yield replace(result, name=question.name)
+
+
+def _questions(models: Models) -> dict[str, Question]:
+    of_models = (q for questions in models.questions.values() for q in questions)
+    return {question.name: question for question in of_models if question.kind is Kind.MUTANT}

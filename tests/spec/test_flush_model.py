@@ -3,8 +3,9 @@
 import pytest
 
 from report.model import Verdict
+from spec import mutants
 from spec.model_file import Kind, Profile, load
-from spec.models import ask_all, run_mutants
+from spec.models import ask_all
 
 MODELS = load()
 
@@ -27,7 +28,7 @@ def test_the_ci_profile_holds() -> None:
 
 @pytest.mark.deep
 def test_every_mutant_is_caught() -> None:
-    caught = run_mutants(MODELS)
+    caught = list(mutants.run(models=MODELS))
     kinds = [question.kind for questions in MODELS.questions.values() for question in questions]
     assert len(caught) == kinds.count(Kind.MUTANT) > 0
     assert [result for result in caught if result.verdict is not Verdict.HELD] == []

@@ -1,0 +1,17 @@
+"""The run over all broken designs: a result a mutant, under its own name."""
+
+import pytest
+
+from report.model import Verdict
+from spec import mutants
+from tests.spec.test_models import COUNTER
+
+
+def test_each_mutant_has_a_result_under_its_name() -> None:
+    (result,) = mutants.run(models=COUNTER)
+    assert (result.layer, result.verdict, result.name) == ("tla", Verdict.HELD, "Greedy")
+
+
+def test_a_name_of_no_mutant_is_an_error() -> None:
+    with pytest.raises(KeyError, match="Lost"):
+        list(mutants.run(["Lost"], COUNTER))
