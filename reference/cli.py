@@ -8,7 +8,7 @@ import typer
 
 from report.console import stages, stop
 from report.model import Exit, Report, Result, Verdict, Witness, exit_code
-from spec.catalogue import by_name
+from spec.catalogue import id_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,7 +129,7 @@ def _equal(question: "Question", equivalence: "Equivalence[Any]", seconds: float
 def _invariant(model: str, name: str, compared: "list[Equivalence[Any]]") -> Result:
     violations = [e.violation for e in compared if e.violation and e.violation.invariant == name]
     return Result(
-        id=by_name(name).id,
+        id=id_of(model, name),
         name=name,
         layer="reference",
         verdict=Verdict.VIOLATED if violations else Verdict.HELD,

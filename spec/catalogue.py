@@ -85,6 +85,11 @@ def by_name(name: str) -> Invariant:
     raise KeyError(name)
 
 
+def id_of(model: str, name: str) -> str:
+    """The id of the invariant called `name`; MODEL.NAME for a property that only a model knows."""
+    return next((i.id for i in catalogue().values() if i.name == name), f"{model}.{name}")
+
+
 def _invariant(entry: dict[str, Any], where: str) -> Invariant:
     fields = {"rules": [], "checks": {}, "why": {}, "mutants": {}, **entry}
     expected = set(Invariant.__slots__)

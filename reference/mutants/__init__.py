@@ -1,0 +1,53 @@
+"""Deliberately broken variants of the reference models, each of which its named invariant must catch.
+
+One module a model; `MUTANTS` here is all of them by name. Where spec/tla/mutants breaks the same thing, the
+name is the same without the model's.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from reference.explorer import Violation, explore
+from reference.mutants import flush
+from reference.mutants.mutant import Mutant as Mutant
+from report.model import Result, Verdict, Witness
+from spec.catalogue import id_of
+
+_ALL: Final = (*flush.MUTANTS,)
+
+MUTANTS: Final = {mutant.name: mutant for mutant in _ALL}
+assert len(MUTANTS) == len(_ALL), "two mutants of the reference have one name"
+
+
+def names() -> tuple[str, ...]:
+    """The mutants, in order."""
+    return tuple(MUTANTS)
+
+
+def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
+    """Explores each mutant, or each that is named: HELD means that it was caught.
+
+    Raises:
+        KeyError: a name is that of no mutant.
+    """
+    for mutant in (MUTANTS[name] for name in chosen or MUTANTS):
+        started = time.perf_counter()
+        exploration = explore(mutant.broken(), mutant.config)
+        violation = exploration.violation
+        yield Result(
+            id=id_of(mutant.model.name, mutant.invariant),
+            name=mutant.name,
+            layer="reference",
+            verdict=Verdict.HELD if violation else Verdict.VIOLATED,
+            counts={"states": len(exploration.parents)},
+            witnesses=(_witness(violation),) if violation else (),
+            detail=f"caught by {mutant.invariant}" if violation else f"survives {mutant.invariant}",
+            replay=f"mqproof mutants --layer reference --name {mutant.name}",
+            seconds=time.perf_counter() - started,
+        )
+
+
+def _witness(violation: Violation[Any]) -> Witness:
+    steps = [step.action + (str(step.parameters) if step.parameters else "") for step in violation.path]
+    return Witness(" -> ".join(steps), {"steps": str(len(steps))})
