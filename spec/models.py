@@ -5,7 +5,8 @@ says so: what is judged is the recorded expectation. Each result tells the comma
 """
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,6 +15,7 @@ from spec.catalogue import catalogue
 from spec.model_file import MODELS_FILE, Kind, Models, Question
 from spec.tlc import run as tlc
 from spec.tlc.errors import UNDECIDED, TlcError
+from spec.tlc.parallel import run_each
 from spec.tlc.run import Job, Outcome
 from spec.tlc.toolbox import Toolbox
 from spec.tlc.trace import Trace, changed
@@ -36,7 +38,7 @@ class Answer:
 
 
 Progress = Callable[[Question, Answer | None], None]
-"""Told when a question is asked (None), and when it is answered."""
+"""Told when a question is asked (None; from another thread), and when it is answered."""
 
 
 def ask(models: Models, question: Question, toolbox: Toolbox | None = None) -> Answer:
@@ -47,20 +49,23 @@ def ask(models: Models, question: Question, toolbox: Toolbox | None = None) -> A
     Raises:
         TlcError: anything else that kept TLC from a verdict; the message names the question.
     """
-    try:
-        outcome = tlc.run(_job(models, question), toolbox)
-    except TlcError as error:
-        if error.reason not in UNDECIDED:
-            raise TlcError(error.reason, f"{question.model} {question.name}: {error}", error.text) from None
-        unknown = _result(models, question, question.name, Verdict.UNKNOWN, {}, detail=str(error))
-        return Answer(question, (unknown,), 0, 0, 0.0, None)
-    if question.kind is Kind.PROBES:
-        results = _judge_probes(models, question, outcome)
-    elif question.violates is not None:
-        results = (_judge_negative(models, question, outcome),)
-    else:
-        results = _judge_check(models, question, outcome)
-    return Answer(question, results, outcome.distinct, outcome.depth, outcome.seconds, outcome.trace)
+    return next(ask_each(models, (question,), toolbox=toolbox))
+
+
+def ask_each(
+    models: Models,
+    questions: Sequence[Question],
+    progress: Progress = lambda _question, _answer: None,
+    toolbox: Toolbox | None = None,
+) -> Iterator[Answer]:
+    """Asks the questions, side by side where there are cores, and answers in their order. Raises as `ask`."""
+    jobs = [_job(models, question) for question in questions]
+    found = run_each(jobs, toolbox, on_start=lambda place: progress(questions[place], None))
+    with closing(found):
+        for question, outcome in zip(questions, found, strict=True):
+            answer = _judge(models, question, outcome)
+            progress(question, answer)
+            yield answer
 
 
 def ask_all(
@@ -69,14 +74,24 @@ def ask_all(
     progress: Progress = lambda _question, _answer: None,
     toolbox: Toolbox | None = None,
 ) -> tuple[Answer, ...]:
-    """Asks one question after the other. Raises as `ask`."""
-    answers: list[Answer] = []
-    for question in questions:
-        progress(question, None)
-        answer = ask(models, question, toolbox)
-        progress(question, answer)
-        answers.append(answer)
-    return tuple(answers)
+    """All answers of `ask_each`."""
+    return tuple(ask_each(models, tuple(questions), progress, toolbox))
+
+
+def _judge(models: Models, question: Question, outcome: Outcome | TlcError) -> Answer:
+    if isinstance(outcome, TlcError):
+        if outcome.reason not in UNDECIDED:
+            named = f"{question.model} {question.name}: {outcome}"
+            raise TlcError(outcome.reason, named, outcome.text) from None
+        unknown = _result(models, question, question.name, Verdict.UNKNOWN, {}, detail=str(outcome))
+        return Answer(question, (unknown,), 0, 0, 0.0, None)
+    if question.kind is Kind.PROBES:
+        results = _judge_probes(models, question, outcome)
+    elif question.violates is not None:
+        results = (_judge_negative(models, question, outcome),)
+    else:
+        results = _judge_check(models, question, outcome)
+    return Answer(question, results, outcome.distinct, outcome.depth, outcome.seconds, outcome.trace)
 
 
 def replay(models: Models, question: Question) -> str:

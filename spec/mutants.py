@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from report.model import Result
 from spec.model_file import Kind, Models, Question, load
-from spec.models import ask
+from spec.models import ask_each
 
 
 def names() -> tuple[str, ...]:
@@ -21,9 +21,9 @@ def run(chosen: Sequence[str] = (), models: Models | None = None) -> Iterator[Re
     """
     models = models or load()
     questions = _questions(models)
-    for question in [questions[name] for name in chosen or questions]:
-        (result,) = ask(models, question).results
-        yield replace(result, name=question.name)
+    for answer in ask_each(models, [questions[name] for name in chosen or questions]):
+        (result,) = answer.results
+        yield replace(result, name=answer.question.name)
 
 
 def _questions(models: Models) -> dict[str, Question]:

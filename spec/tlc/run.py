@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ DEADLOCK: Final = "Deadlock"
 """The name under which a deadlock is reported as a violated property."""
 
 _CONFIG_FILE: Final = "run.cfg"
+_GLANCE_SECONDS: Final = 0.2
+"""So often a waiting thread looks whether it has been abandoned."""
 
 
 class Verdict(StrEnum):
@@ -89,11 +92,12 @@ class Outcome:
     """All that TLC printed."""
 
 
-def run(job: Job, toolbox: Toolbox | None = None) -> Outcome:
+def run(job: Job, toolbox: Toolbox | None = None, abandoned: threading.Event | None = None) -> Outcome:
     """Runs TLC and waits for it.
 
     Everything TLC writes stays in a temporary directory, which is gone afterwards; the process group is
-    killed by its own id when the time is over or the caller is interrupted.
+    killed by its own id when the time is over, the caller is interrupted, or `abandoned` is set: an
+    interrupt reaches the main thread alone, which so tells the others.
 
     Raises:
         TlcError: no verdict was reached; `reason` and the message tell why.
@@ -103,7 +107,8 @@ def run(job: Job, toolbox: Toolbox | None = None) -> Outcome:
         place = Path(name)
         _prepare(place, job)
         began = time.monotonic()
-        text, exit_code = _execute(_command(tools, place, job), place, job.seconds_max)
+        command = _command(tools, place, job)
+        text, exit_code = _execute(command, place, job.seconds_max, abandoned or threading.Event())
         seconds = time.monotonic() - began
     return _judge(job, text, exit_code, seconds)
 
@@ -150,7 +155,9 @@ def _simulation(simulate: Simulate) -> list[str]:
     ]
 
 
-def _execute(command: list[str], place: Path, seconds_max: float) -> tuple[str, int]:
+def _execute(
+    command: list[str], place: Path, seconds_max: float, abandoned: threading.Event
+) -> tuple[str, int]:
     """Runs the command in a process group of its own; returns its output and exit code."""
     try:
         process = subprocess.Popen(
@@ -167,18 +174,25 @@ def _execute(command: list[str], place: Path, seconds_max: float) -> tuple[str, 
     except OSError as error:
         raise TlcError(Reason.TOOL_MISSING, f"Java did not start: {error}") from None
     try:
-        text, _ = process.communicate(timeout=seconds_max)
-        return text, process.returncode
-    except subprocess.TimeoutExpired:
-        _kill(process)
-        text, _ = process.communicate()
-        raise TlcError(
-            Reason.TIMEOUT, f"TLC: {Reason.TIMEOUT}: no verdict within {seconds_max:g} seconds", text
-        ) from None
+        text = _output(process, seconds_max, abandoned)
     except BaseException:
         _kill(process)
         process.communicate()
         raise
+    if text is not None:
+        return text, process.returncode
+    _kill(process)
+    text, _ = process.communicate()
+    raise TlcError(Reason.TIMEOUT, f"TLC: {Reason.TIMEOUT}: no verdict within {seconds_max:g} seconds", text)
+
+
+def _output(process: subprocess.Popen[str], seconds_max: float, abandoned: threading.Event) -> str | None:
+    """All that the process printed until it ended by itself; None when its time was over before."""
+    until = time.monotonic() + seconds_max
+    while (left := until - time.monotonic()) > 0 and not abandoned.is_set():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.communicate(timeout=min(left, _GLANCE_SECONDS))[0]
+    return None
 
 
 def _kill(process: subprocess.Popen[str]) -> None:

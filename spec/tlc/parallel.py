@@ -1,0 +1,70 @@
+"""Several runs of TLC side by side, as many as there are cores for their workers."""
+
+import os
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from spec.tlc.errors import TlcError
+from spec.tlc.run import Job, Outcome, run
+from spec.tlc.toolbox import Toolbox, find_toolbox
+
+
+def run_each(
+    jobs: Sequence[Job],
+    toolbox: Toolbox | None = None,
+    *,
+    cores: int | None = None,
+    on_start: Callable[[int], None] = lambda _: None,
+) -> Generator[Outcome | TlcError, None, None]:
+    """What TLC found for each job, or why it found nothing, in the order of the jobs.
+
+    A job takes as many cores as it has workers. `on_start` is told a job's place in the order when its run
+    begins, from another thread. When the caller is interrupted or stops asking, every run is killed.
+
+    Raises:
+        TlcError: there is no Java or no TLC.
+    """
+    tools = toolbox or find_toolbox()
+    seats = _Seats(cores or os.cpu_count() or 1)
+    abandoned = threading.Event()
+
+    def one(place: int, job: Job) -> Outcome | TlcError:
+        with seats.taken(job.workers):
+            on_start(place)
+            try:
+                return run(job, tools, abandoned)
+            except TlcError as error:
+                return error
+
+    with ThreadPoolExecutor(max_workers=seats.number) as pool:
+        futures = [pool.submit(one, place, job) for place, job in enumerate(jobs)]
+        try:
+            for future in futures:
+                yield future.result()
+        finally:
+            abandoned.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Seats:
+    """So many may sit; who needs several waits until they are free together."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._free = number
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def taken(self, wanted: int) -> Iterator[None]:
+        seats = min(wanted, self.number)
+        with self._changed:
+            self._changed.wait_for(lambda: self._free >= seats)
+            self._free -= seats
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += seats
+                self._changed.notify_all()

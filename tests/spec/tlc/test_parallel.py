@@ -1,0 +1,34 @@
+"""Runs of TLC side by side: the answers' order, the cores they take, and their end."""
+
+import threading
+import time
+
+from spec.tlc.errors import Reason, TlcError
+from spec.tlc.parallel import run_each
+from spec.tlc.run import Job, Outcome
+from tests.spec.tlc.counter import CONFIG, DISTINCT, LIBRARIES
+
+COUNTER = Job("Counter", CONFIG, LIBRARIES)
+LOST = Job("Lost", CONFIG, LIBRARIES)
+
+
+def test_answers_come_in_the_order_of_the_jobs_and_an_error_is_the_answer_of_its_job_alone() -> None:
+    first, second, third = run_each([COUNTER, LOST, COUNTER], cores=2)
+    assert isinstance(second, TlcError)
+    assert second.reason is Reason.PARSE
+    assert isinstance(first, Outcome)
+    assert isinstance(third, Outcome)
+    assert first.distinct == third.distinct == DISTINCT
+
+
+def test_a_caller_who_stops_asking_leaves_no_run_behind() -> None:
+    started = threading.Semaphore(0)
+    answers = run_each([LOST, *[COUNTER] * 50], cores=2, on_start=lambda _: started.release())
+    next(answers)
+    began = time.monotonic()
+    answers.close()
+    assert time.monotonic() - began < 20
+    begun = 0
+    while started.acquire(blocking=False):
+        begun += 1
+    assert begun < 10
