@@ -1,0 +1,50 @@
+------------------------------ MODULE MCDelivery ------------------------------
+(* Delivery, bounded: a message is sent only so often. Queues grow by one message at a time, and a fault does one
+   thing at a time: whatever a larger step does is done by several of these. *)
+EXTENDS Delivery
+
+CONSTANT MaxSends
+
+MCRetry(m) == sends[m] < MaxSends /\ Retry(m)
+
+MCStore(q, m) == Store([queue EXCEPT ![q] = Append(@, m)])
+
+\* An upper bound of the length of a queue and of what was seen of it.
+Longest == MaxSends * Cardinality(Messages)
+
+MCNext ==
+    \/ \E m \in Messages : Send(m) \/ MCRetry(m) \/ Acknowledge(m) \/ Fail(m)
+    \/ \E q \in Queues, m \in Messages : MCStore(q, m)
+    \/ \E q \in Queues : \E i \in 1..Longest : Deliver(q, i)
+    \/ \E q \in Queues : \E n \in 0..Longest :
+        CommitOffset(q, n) \/ Reset(q, n) \/ CorrectOffset(q, n) \/ Lose(q, n) \/ RollBack(q, n)
+    \/ Withdraw
+
+MCInit == Init
+
+MCSpec == Init /\ [][MCNext]_vars
+
+MCFairSpec == MCSpec /\ Fairness
+
+(* The one fairness clause is needed: without it AckedDelivered fails. *)
+WithoutDeliverFairness == MCSpec
+
+(* What is checked here is what other modules refine: each step of MCNext is one of Next. *)
+StepsOfDelivery == [][Next]_vars
+
+(* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
+NoRetry == \A m \in Messages : sends[m] < 2
+NoSecondCopy == \A m \in Messages : Copies(m, queue) < 2
+NoUnknownStored == \A m \in Messages : answer[m] = "unknown" => ~Stored(m, queue)
+NoCopyInAnotherQueue ==
+    \A m \in Messages : Cardinality({q \in Queues : \E i \in 1..Len(queue[q]) : queue[q][i] = m}) < 2
+NoWithdrawal == promise
+NoAckedGone == \A m \in Acked : Stored(m, queue)
+NoGroupBeyondEnd == \A q \in Queues : Len(seen[q]) <= Len(queue[q])
+NoPassedBy == \A q \in Queues : \A i \in 1..Len(queue[q]) : i <= Len(seen[q]) => seen[q][i] = queue[q][i]
+NoUnsentStored == [][\A m \in Messages : answer[m] = "unsent" => ~Stored(m, queue')]_vars
+NoLoss == [][\A q \in Queues : Len(queue'[q]) >= Len(queue[q])]_vars
+NoReset == [][\A q \in Queues : ~Reset(q, committed'[q])]_vars
+NoRollBack == [][\A q \in Queues : committed'[q] < committed[q] => ~Fault(answer', queue', committed', promise')]_vars
+NoCorrection == [][\A q \in Queues : Len(seen'[q]) >= Len(seen[q])]_vars
+=============================================================================
