@@ -14,6 +14,7 @@ COMMANDS: Final = {
         "the main job, small: models, equivalence, a real run with kills, its audit",
     ),
     "check": ("spec.cli", "model-check with TLC"),
+    "simulate": ("spec.cli", "print and draw a random behaviour of a model"),
     "equiv": ("reference.cli", "show that the reference is TLC's state graph"),
     "mutants": ("mqproof", "run the deliberately broken variants; every one must be caught"),
     "coverage": ("spec.cli", "the matrix of invariants and layers"),

@@ -17,11 +17,16 @@ from report.model import Exit, Report, Table, Verdict, exit_code, overall
 if TYPE_CHECKING:
     from spec.model_file import Models, Question
     from spec.models import Answer, Progress
+    from spec.tlc.trace import Trace
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 _PIPED_COLUMNS: Final = 1000
 _TERMINATED: Final = 128 + signal.SIGTERM
+_DRAW = Annotated[
+    Path | None, typer.Option("--draw", metavar="FILE.svg", help="Draw it as a sequence diagram.")
+]
+_MODELS = Annotated[Path | None, typer.Option("--models", metavar="FILE", help="Another models.toml.")]
 _JSON = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")]
 
 
@@ -39,12 +44,17 @@ def check(
     only: Annotated[
         str | None, typer.Option(metavar="NAME", help="One run, probe or mutant by its name.")
     ] = None,
+    draw: _DRAW = None,
     json_file: _JSON = None,
-    models_file: Annotated[
-        Path | None, typer.Option("--models", metavar="FILE", help="Another models.toml.")
-    ] = None,
+    models_file: _MODELS = None,
 ) -> None:
-    """Model-check with TLC: every run's verdict, states, depth and seconds; counterexamples step by step."""
+    """Model-check with TLC: every run's verdict, states, depth and seconds; counterexamples step by step.
+
+    --draw FILE.svg draws the first counterexample as a sequence diagram, wanted ones too: of a mutant, a
+    probe, a variant as shipped. A behaviour that breaks nothing is drawn by mqproof simulate.
+
+    Example: mqproof check Flush --only FlushAckBeforeFlush --draw counterexample.svg
+    """
     from report import json_file as as_json
     from report import terminal
     from report.write import write_text
@@ -75,12 +85,50 @@ def check(
     report = _report(answers, facts)
     _print_counterexamples(answers)
     terminal.show(report)
+    if draw is not None:
+        _draw_first(draw, answers)
     if json_file is not None:
         try:
             write_text(json_file, as_json.render(report))
         except OSError as error:
             stop(f"--json {json_file}: {error}", Exit.USAGE)
     raise typer.Exit(exit_code(report.results))
+
+
+@app.command()
+def simulate(
+    name: Annotated[str, typer.Argument(metavar="MODEL")],
+    only: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Under the constants of this run or mutant.")
+    ] = None,
+    depth: Annotated[int, typer.Option(min=2, help="How many states.")] = 15,
+    seed: Annotated[int, typer.Option(help="Another seed, another behaviour.")] = 1,
+    draw: _DRAW = None,
+    models_file: _MODELS = None,
+) -> None:
+    """Print a random behaviour of a model, and draw it as a sequence diagram with --draw FILE.svg.
+
+    Nothing is judged. The same seed gives the same behaviour.
+
+    Example: mqproof simulate Flush --depth 20 --seed 7 --draw behaviour.svg
+    """
+    from spec.model_file import ModelFileError, load
+    from spec.models import simulated
+    from spec.tlc.errors import BAD_INPUT, TlcError
+    from spec.tlc.trace import render
+
+    try:
+        models = load() if models_file is None else load(models_file)
+        question = _chosen(models, [name], "smoke", only)[0]
+        with _terminable():
+            trace = simulated(models, question, depth, seed)
+    except ModelFileError as error:
+        stop(str(error), Exit.USAGE)
+    except TlcError as error:
+        stop(str(error), Exit.USAGE if error.reason in BAD_INPUT else Exit.TOOL)
+    print(render(trace))
+    if draw is not None:
+        _draw(draw, trace, question, f"{name}: a behaviour of {question.name}, seed {seed}")
 
 
 @app.command()
@@ -109,6 +157,8 @@ def _chosen(models: "Models", names: list[str], profile: str, only: str | None) 
         stop(f"no model {unknown[0]!r}; there are {', '.join(models.questions)}", Exit.USAGE)
     of_models = [q for name in names or models.questions for q in models.questions[name]]
     chosen = tuple(q for q in of_models if (q.name == only if only else profile in q.profiles))
+    if only:
+        chosen += tuple(q.probe(only) for q in of_models if only in q.probes)
     if not chosen:
         wanted = f"--only {only}" if only else f"--profile {profile}"
         stop(f"{wanted}: no such run; there are {', '.join(q.name for q in of_models)}", Exit.USAGE)
@@ -131,6 +181,40 @@ def _report(answers: "tuple[Answer, ...]", facts: dict[str, str]) -> Report:
     columns = ("model", "run", "kind", "verdict", "states", "depth", "seconds")
     results = tuple(result for answer in answers for result in answer.results)
     return Report("mqproof check", results, facts, (Table("Runs of TLC", columns, rows),))
+
+
+def _draw_first(file: Path, answers: "tuple[Answer, ...]") -> None:
+    """The first counterexample of an unexpected violation, or else of an expected one."""
+    found = [answer for answer in answers if answer.trace is not None]
+    unexpected = [answer for answer in found if overall(answer.results) is Verdict.VIOLATED]
+    if not found:
+        print("mqproof: --draw: nothing was violated; mqproof simulate draws a behaviour", file=sys.stderr)
+        return
+    answer = (unexpected or found)[0]
+    assert answer.trace is not None
+    question = answer.question
+    violated = question.violates or next(r.name for r in answer.results if r.verdict is Verdict.VIOLATED)
+    _draw(file, answer.trace, question, f"{question.model}: {question.name}", violated)
+
+
+def _draw(file: Path, trace: "Trace", question: "Question", title: str, violated: str = "") -> None:
+    from report.sequence import render
+    from report.write import write_text
+    from spec.catalogue import catalogue
+    from spec.drawing import draw
+    from spec.drawings import table
+    from spec.model_file import Kind
+
+    statements = {invariant.name: invariant.statement for invariant in catalogue().values()}
+    why = f"What must hold: {statements[violated]}" if violated in statements else ""
+    if question.kind in (Kind.PROBES, Kind.ACTION_PROBE):
+        why = "As it must be: this run shows that the situation does happen."
+    diagram = draw(trace, title, table(question.model), violated, why)
+    try:
+        write_text(file, render(diagram))
+    except OSError as error:
+        stop(f"--draw {file}: {error}", Exit.USAGE)
+    print(f"drawn: {file}", file=sys.stderr)
 
 
 def _print_counterexamples(answers: "tuple[Answer, ...]") -> None:

@@ -4,7 +4,7 @@ Beside the questions that must be answered "yes" stand those that must be answer
 does happen), fairness (the clause is needed), mutants (the invariant catches a broken design).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
@@ -69,6 +69,11 @@ class Question:
     deadlock: bool = False
     seconds_max: int = 600
     heap_mib: int = 2048
+
+    def probe(self, name: str) -> "Question":
+        """One of the probes, asked alone: so its witness can be seen."""
+        asked = self.config.asking(name, "INVARIANT")
+        return replace(self, name=name, kind=Kind.ACTION_PROBE, config=asked, violates=name, probes=())
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from spec.tlc import run as tlc
 from spec.tlc.errors import UNDECIDED, TlcError
 from spec.tlc.parallel import run_each
 from spec.tlc.run import Job, Outcome
+from spec.tlc.simulate import behaviour
 from spec.tlc.toolbox import Toolbox
 from spec.tlc.trace import Trace, changed
 from spec.tlc.values import State
@@ -76,6 +77,13 @@ def ask_all(
 ) -> tuple[Answer, ...]:
     """All answers of `ask_each`."""
     return tuple(ask_each(models, tuple(questions), progress, toolbox))
+
+
+def simulated(
+    models: Models, question: Question, depth: int, seed: int, toolbox: Toolbox | None = None
+) -> Trace:
+    """A random behaviour under the constants and specification of a question. Raises as `behaviour`."""
+    return behaviour(_job(models, question), depth, seed, toolbox)
 
 
 def _judge(models: Models, question: Question, outcome: Outcome | TlcError) -> Answer:

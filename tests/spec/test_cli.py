@@ -151,3 +151,27 @@ def test_coverage_has_a_row_an_invariant_and_stable_json_keys(tmp_path: Path) ->
     assert rows["SPEC-1"]["why"]
     cells = len(document["layers"]) * len(document["invariants"])
     assert sum(document["totals"][state] for state in ("checked", "n/a", "open")) == cells
+
+
+def test_an_expected_counterexample_is_drawn_with_what_broke(tmp_path: Path) -> None:
+    file = tmp_path / "settles.svg"
+    assert check("--only", "CounterSettles", "--draw", str(file)).exit_code == 0
+    assert "Settles is violated" in file.read_text(encoding="utf-8")
+
+
+def test_a_probe_can_be_asked_alone_and_drawn(tmp_path: Path) -> None:
+    file = tmp_path / "probe.svg"
+    result = check("--only", "NeverFull", "--draw", str(file))
+    assert result.exit_code == 0
+    assert "As it must be" in file.read_text(encoding="utf-8")
+
+
+def test_a_simulated_behaviour_is_as_long_as_asked_and_the_same_for_the_same_seed(tmp_path: Path) -> None:
+    file = tmp_path / "behaviour.svg"
+    arguments = ("simulate", "Counter", "--depth", "4", "--models", str(COUNTER))
+    result = invoke(*arguments, "--draw", str(file))
+    assert result.exit_code == 0
+    assert "  4  " in result.stdout
+    assert "  5  " not in result.stdout
+    assert result.stdout == invoke(*arguments).stdout
+    assert file.read_text(encoding="utf-8").startswith("<svg")

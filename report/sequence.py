@@ -1,0 +1,356 @@
+"""Sequence diagrams: lifelines from top to bottom, arrows for messages, a row for each step; as SVG.
+
+`Diagram` says what is drawn, `render` draws it. The document needs nothing else (no font, no script, no style
+sheet), paints its own paper so that it reads on light and dark pages alike, and depends on the diagram alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from textwrap import wrap
+from typing import Final
+from xml.sax.saxutils import escape, quoteattr
+
+from report.printable import one_line
+
+
+class Mark(StrEnum):
+    """What a step does to the lifelines that it is marked at."""
+
+    STEP = "step"
+    CRASH = "crash"  # the lifeline is dead from here on
+    RESTART = "restart"  # it lives again
+
+
+class Tone(StrEnum):
+    """How the last box of a diagram is coloured."""
+
+    BAD = "bad"
+    GOOD = "good"
+    NEUTRAL = "neutral"
+
+
+@dataclass(frozen=True, slots=True)
+class Lifeline:
+    name: str
+    about: str = ""
+    """A second, smaller line under the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One row."""
+
+    action: str
+    """As the model names it; stands at the left."""
+    at: tuple[str, ...] = ()
+    """The lifelines that act, by name; the label stands at the first."""
+    label: str = ""
+    mark: Mark = Mark.STEP
+    changes: tuple[str, ...] = ()
+    """What changed, a line each; stands at the right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """A message. Rows are indexes into `Diagram.steps`."""
+
+    source: str
+    target: str
+    label: str
+    sent: int
+    ended: int | None
+    """The row in which it was received or lost; None while it is still on its way."""
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    title: str
+    lifelines: tuple[Lifeline, ...]
+    steps: tuple[Step, ...]
+    arrows: tuple[Arrow, ...] = ()
+    subtitle: str = ""
+    verdict: str = ""
+    """The headline of the box at the end, such as the violated invariant; no box without it."""
+    explanation: str = ""
+    tone: Tone = Tone.NEUTRAL
+    loop: tuple[int, int] | None = None
+    """The rows, first and last, that repeat for ever."""
+
+
+_SANS: Final = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', Arial, sans-serif"
+_MONO: Final = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
+_PAPER, _INK, _SOFT, _LINE, _STRIPE = "#ffffff", "#1c2430", "#5b6675", "#c3c9d1", "#f4f6f8"
+_BLUE, _RED, _GREEN = "#1f5fa8", "#b3261e", "#1b7f4b"
+_RED_ROW, _GREEN_ROW = "#fdecea", "#eaf6ef"
+_BOXES: Final = {
+    Tone.BAD: ("#fce8e6", _RED),
+    Tone.GOOD: ("#e3f4ea", _GREEN),
+    Tone.NEUTRAL: ("#eef0f2", _SOFT),
+}
+_MARGIN: Final = 20
+_LETTER: Final = 7.4
+"""Wide enough for a letter of the 13 px sans-serif text in any usual font."""
+_MONO_LETTER: Final = 7.0
+_TEXT_LINE: Final = 17
+_SPACING: Final = 190
+"""Between two lifelines."""
+_LABEL_LETTERS: Final = 24
+_CHANGE_LETTERS: Final = 52
+_ROW_MIN: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where everything stands, in pixels."""
+
+    x: dict[str, float]
+    left: float
+    """The left edge of the lifelines' part."""
+    changes: float
+    """The left edge of the changes."""
+    width: float
+    head: float
+    """The y of the lifelines' heads."""
+    tops: tuple[float, ...]
+    """One a row, and the bottom of the last."""
+
+    def middle(self, row: int) -> float:
+        return (self.tops[row] + self.tops[row + 1]) / 2
+
+
+def render(diagram: Diagram) -> str:
+    """The diagram as an SVG document; equal diagrams give equal text.
+
+    Raises:
+        ValueError: a step or an arrow names a lifeline, or a row, that the diagram does not have.
+    """
+    _check(diagram)
+    layout = _layout(diagram)
+    body = [*_title(diagram, layout), *_rows(diagram, layout), *_lifelines(diagram, layout)]
+    body += [part for arrow in diagram.arrows for part in _arrow(arrow, layout)]
+    body += [part for row, step in enumerate(diagram.steps) for part in _step(row, step, layout)]
+    body += _loop(diagram, layout)
+    box, height = _verdict(diagram, layout)
+    body += box
+    size = f'width="{layout.width:.0f}" height="{height:.0f}" viewBox="0 0 {layout.width:.0f} {height:.0f}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={_quoted(diagram.title)}>'
+    paper = f'<rect width="100%" height="100%" rx="8" fill="{_PAPER}"/>'
+    font = f'<g font-family="{_SANS}" font-size="13" fill="{_INK}">'
+    return (
+        "\n".join([head, f"<title>{_text(diagram.title)}</title>", paper, font, *body, "</g>", "</svg>"])
+        + "\n"
+    )
+
+
+def _check(diagram: Diagram) -> None:
+    known = {lifeline.name for lifeline in diagram.lifelines}
+    named = [name for step in diagram.steps for name in step.at]
+    named += [name for arrow in diagram.arrows for name in (arrow.source, arrow.target)]
+    if unknown := [name for name in named if name not in known]:
+        raise ValueError(
+            f"diagram {diagram.title!r}: no lifeline {unknown[0]!r}, expected one of {sorted(known)}"
+        )
+    rows = [row for arrow in diagram.arrows for row in (arrow.sent, arrow.ended) if row is not None]
+    rows += diagram.loop or ()
+    if unknown_rows := [row for row in rows if not 0 <= row < len(diagram.steps)]:
+        raise ValueError(f"diagram {diagram.title!r}: no row {unknown_rows[0]}, it has {len(diagram.steps)}")
+
+
+def _layout(diagram: Diagram) -> _Layout:
+    longest = max((len(step.action) for step in diagram.steps), default=0)
+    left = _MARGIN + 34 + longest * _LETTER + 16
+    x = {
+        lifeline.name: left + _SPACING * 0.45 + index * _SPACING
+        for index, lifeline in enumerate(diagram.lifelines)
+    }
+    # The label of the last lifeline stands to its right.
+    changes = left + _SPACING * (len(diagram.lifelines) + 0.4)
+    widest = max((len(line) for step in diagram.steps for line in _changes(step)), default=0)
+    width = max(changes + widest * _MONO_LETTER + _MARGIN, _MARGIN * 2 + len(diagram.title) * 10.5)
+    head = 58.0 + _TEXT_LINE * len(_subtitle(diagram, width))
+    tops = [head + 62]
+    for step in diagram.steps:
+        lines = max(len(_changes(step)), len(_label(step)), 1)
+        tops.append(tops[-1] + max(_ROW_MIN, lines * _TEXT_LINE + 14))
+    return _Layout(x, left, changes, width, head, tuple(tops))
+
+
+def _changes(step: Step) -> list[str]:
+    return [line for change in step.changes for line in _wrapped(change, _CHANGE_LETTERS, "  ")]
+
+
+def _label(step: Step) -> list[str]:
+    return _wrapped(step.label, _LABEL_LETTERS)
+
+
+def _subtitle(diagram: Diagram, width: float) -> list[str]:
+    return _wrapped(diagram.subtitle, int((width - 2 * _MARGIN) / _LETTER))
+
+
+def _wrapped(text: str, letters: int, indent: str = "") -> list[str]:
+    return wrap(one_line(text), letters, subsequent_indent=indent)
+
+
+def _title(diagram: Diagram, layout: _Layout) -> Iterator[str]:
+    yield _words(_MARGIN, 34, diagram.title, 'font-size="17" font-weight="650"')
+    for index, line in enumerate(_subtitle(diagram, layout.width)):
+        yield _words(_MARGIN, 56 + index * _TEXT_LINE, line, f'fill="{_SOFT}"')
+
+
+def _rows(diagram: Diagram, layout: _Layout) -> Iterator[str]:
+    for row, (top, bottom) in enumerate(pairwise(layout.tops)):
+        fill = _row_paper(row, diagram.steps[row])
+        size = f'width="{layout.width:.1f}" height="{bottom - top:.1f}"'
+        yield f'<rect x="0" y="{top:.1f}" {size} fill="{fill}"/>'
+
+
+def _row_paper(row: int, step: Step) -> str:
+    plain = _STRIPE if row % 2 == 0 else _PAPER
+    return {Mark.CRASH: _RED_ROW, Mark.RESTART: _GREEN_ROW}.get(step.mark, plain)
+
+
+def _lifelines(diagram: Diagram, layout: _Layout) -> Iterator[str]:
+    for lifeline in diagram.lifelines:
+        x = layout.x[lifeline.name]
+        marks = [
+            (layout.middle(row), step.mark)
+            for row, step in enumerate(diagram.steps)
+            if lifeline.name in step.at and step.mark is not Mark.STEP
+        ]
+        places = [(layout.head + 46, Mark.RESTART), *marks, (layout.tops[-1], Mark.RESTART)]
+        for (above, mark), (below, _) in pairwise(places):
+            style = f'stroke="{_LINE}" stroke-width="2"'
+            if mark is Mark.CRASH:
+                style = f'stroke="{_RED}" stroke-width="1.5" stroke-dasharray="1 6" stroke-linecap="round"'
+            yield f'<line x1="{x:.1f}" y1="{above:.1f}" x2="{x:.1f}" y2="{below:.1f}" {style}/>'
+        wide = _SPACING - 24
+        yield (
+            f'<rect x="{x - wide / 2:.1f}" y="{layout.head:.1f}" width="{wide}" height="46" rx="6"'
+            f' fill="#eaf1f9" stroke="{_BLUE}"/>'
+        )
+        y = layout.head + (21 if lifeline.about else 28)
+        yield _words(x, y, lifeline.name, 'text-anchor="middle" font-weight="650"')
+        about = f'text-anchor="middle" font-size="11" fill="{_SOFT}"'
+        yield from [_words(x, y + 15, lifeline.about, about)] if lifeline.about else []
+
+
+def _step(row: int, step: Step, layout: _Layout) -> Iterator[str]:
+    y = layout.middle(row)
+    yield _words(_MARGIN + 22, y + 4.5, str(row + 1), f'text-anchor="end" fill="{_SOFT}"')
+    yield _words(_MARGIN + 34, y + 4.5, step.action, 'font-weight="600"')
+    colour = {Mark.CRASH: _RED, Mark.RESTART: _GREEN}.get(step.mark, _BLUE)
+    for name in step.at:
+        yield from _sign(step.mark, layout.x[name], y)
+    if step.at:
+        beside = layout.x[step.at[0]] + 13
+        emphasis = ' font-weight="650"' if step.mark is not Mark.STEP else ""
+        style = f'font-size="12" fill="{colour}"{emphasis} {_halo(_row_paper(row, step))}'
+        yield from _block(beside, y, _label(step), style)
+    style = f'font-family="{_MONO}" font-size="11.5" fill="{_SOFT}" xml:space="preserve"'
+    yield from _block(layout.changes, y, _changes(step), style)
+
+
+def _halo(paper: str) -> str:
+    """Text in front of lines stays readable."""
+    return f'stroke="{paper}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
+
+
+def _sign(mark: Mark, x: float, y: float) -> Iterator[str]:
+    if mark is Mark.CRASH:
+        cross = f"M{x - 8:.1f} {y - 8:.1f}l16 16m0 -16l-16 16"
+        yield f'<path d="{cross}" stroke="{_RED}" stroke-width="3.5" stroke-linecap="round"/>'
+    elif mark is Mark.RESTART:
+        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{_PAPER}" stroke="{_GREEN}" stroke-width="3"/>'
+    else:
+        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{_BLUE}"/>'
+
+
+def _arrow(arrow: Arrow, layout: _Layout) -> Iterator[str]:
+    x1, y1 = layout.x[arrow.source], layout.middle(arrow.sent)
+    x2 = layout.x[arrow.target]
+    if arrow.ended is None:
+        # Drawn as far as the picture goes: it may yet arrive.
+        x2, y2 = (x1 + x2) / 2, layout.tops[-1] - 6
+    else:
+        y2 = layout.middle(arrow.ended)
+    if arrow.source == arrow.target:
+        x1, x2 = x1 + 4, x1 + 40
+    if arrow.lost:
+        x2, y2 = x1 + (x2 - x1) * 0.6, y1 + (y2 - y1) * 0.6
+    colour = _RED if arrow.lost else _INK
+    dash = ' stroke-dasharray="5 4"' if arrow.lost or arrow.ended is None else ""
+    stroke = f'stroke="{colour}" stroke-width="1.6"{dash}'
+    yield f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" fill="none" {stroke}/>'
+    yield from [_cross(x2, y2)] if arrow.lost else _head(x1, y1, x2, y2, colour)
+    share = 0.5 if y1 == y2 else 0.3
+    x, y = x1 + (x2 - x1) * share, y1 + (y2 - y1) * share - 6
+    yield _words(x, y, arrow.label, f'text-anchor="middle" font-size="12" fill="{colour}" {_halo(_PAPER)}')
+
+
+def _head(x1: float, y1: float, x2: float, y2: float, colour: str) -> Iterator[str]:
+    length = max(((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5, 1.0)
+    dx, dy = (x2 - x1) / length, (y2 - y1) / length
+    # It touches the dot of the step that receives, which is drawn later and has a radius of 5.
+    tip_x, tip_y = x2 - dx * 5, y2 - dy * 5
+    points = [
+        (tip_x, tip_y),
+        (tip_x - 11 * dx + 4.5 * dy, tip_y - 11 * dy - 4.5 * dx),
+        (tip_x - 11 * dx - 4.5 * dy, tip_y - 11 * dy + 4.5 * dx),
+    ]
+    corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    yield f'<polygon points="{corners}" fill="{colour}"/>'
+
+
+def _cross(x: float, y: float) -> str:
+    path = f"M{x - 5:.1f} {y - 5:.1f}l10 10m0 -10l-10 10"
+    return f'<path d="{path}" stroke="{_RED}" stroke-width="2.5" stroke-linecap="round"/>'
+
+
+def _loop(diagram: Diagram, layout: _Layout) -> Iterator[str]:
+    if diagram.loop is None:
+        return
+    top, bottom = layout.middle(diagram.loop[0]), layout.middle(diagram.loop[1])
+    path = f"M16 {bottom:.1f}H8V{top:.1f}H14"
+    yield f'<path d="{path}" fill="none" stroke="{_RED}" stroke-width="2"/>'
+    yield from _head(8, top, 22, top, _RED)
+
+
+def _verdict(diagram: Diagram, layout: _Layout) -> tuple[list[str], float]:
+    """The box, and the height of the whole picture."""
+    top = layout.tops[-1] + 14
+    if not diagram.verdict:
+        return [], top
+    fill, colour = _BOXES[diagram.tone]
+    wide = layout.width - 2 * _MARGIN
+    lines = _wrapped(diagram.explanation, int((wide - 40) / _LETTER))
+    height = 40 + _TEXT_LINE * len(lines)
+    parts = [
+        f'<rect x="{_MARGIN}" y="{top:.1f}" width="{wide:.1f}" height="{height}" rx="6" fill="{fill}"'
+        f' stroke="{colour}" stroke-width="1.5"/>',
+        _words(_MARGIN + 16, top + 25, diagram.verdict, f'font-size="15" font-weight="650" fill="{colour}"'),
+    ]
+    for index, line in enumerate(lines):
+        parts.append(_words(_MARGIN + 16, top + 45 + index * _TEXT_LINE, line, ""))
+    return parts, top + height + 16
+
+
+def _block(x: float, y: float, lines: Sequence[str], style: str) -> Iterator[str]:
+    """Lines of text whose middle is at y."""
+    first = y + 4.5 - (len(lines) - 1) * _TEXT_LINE / 2
+    for index, line in enumerate(lines):
+        yield _words(x, first + index * _TEXT_LINE, line, style)
+
+
+def _words(x: float, y: float, text: str, style: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}"{" " + style if style else ""}>{_text(text)}</text>'
+
+
+def _text(text: str) -> str:
+    return escape(one_line(text))
+
+
+def _quoted(text: str) -> str:
+    return quoteattr(one_line(text))

@@ -1,0 +1,74 @@
+"""Goal: a behaviour's picture tells who acted, what travelled and what came of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from report.sequence import Mark, Tone, render
+from spec.drawing import draw
+from spec.drawings import TABLES
+from spec.model_file import load
+from spec.tlc.trace import Step, Trace
+from spec.tlc.values import Function, State, Value
+
+VOTE = Function({"kind": "vote", "source": "n1", "target": "n2", "term": 2})
+REPLY = Function({"kind": "reply", "source": "n2", "target": "n1", "term": 2})
+
+
+def _state(term: Mapping[str, int], *messages: Value) -> State:
+    return Function({"term": Function(term), "network": frozenset(messages)})
+
+
+def _trace(*steps: tuple[str, State], **how: Any) -> Trace:
+    return Trace(
+        tuple(Step(number, name, state) for number, (name, state) in enumerate(steps, start=1)), **how
+    )
+
+
+ELECTION = _trace(
+    ("", _state({"n1": 1, "n2": 1})),
+    ("MCAskForVote", _state({"n1": 2, "n2": 1}, VOTE)),
+    ("HandleVote", _state({"n1": 2, "n2": 2}, REPLY)),
+    ("LoseMessage", _state({"n1": 2, "n2": 2})),
+    ("Crash", _state({"n1": 0, "n2": 2})),
+)
+
+
+def test_a_message_goes_from_the_step_that_adds_it_to_the_step_that_takes_it() -> None:
+    diagram = draw(ELECTION, "an election")
+    assert [lifeline.name for lifeline in diagram.lifelines] == ["n1", "n2"]
+    vote, reply = diagram.arrows
+    assert (vote.source, vote.target, vote.sent, vote.ended, vote.lost) == ("n1", "n2", 0, 1, False)
+    assert vote.label == "vote term 2"
+    assert (reply.sent, reply.ended, reply.lost) == (1, 2, True)
+
+
+def test_a_step_tells_its_action_who_acted_and_what_changed() -> None:
+    rows = draw(ELECTION, "an election").steps
+    assert [row.action for row in rows] == ["AskForVote", "HandleVote", "LoseMessage", "Crash"]
+    assert [row.at for row in rows] == [("n1",), ("n2",), (), ("n1",)]
+    assert rows[0].changes == ("term.n1: 1 → 2",)
+    assert rows[3].mark is Mark.CRASH
+
+
+def test_the_end_names_the_violated_property() -> None:
+    diagram = draw(ELECTION, "an election", violated="ElectionSafety", why="One leader a term.")
+    assert (diagram.verdict, diagram.tone) == ("ElectionSafety is violated", Tone.BAD)
+    assert diagram.explanation == "One leader a term."
+    assert draw(ELECTION, "an election").tone is Tone.NEUTRAL
+
+
+def test_a_loop_is_told_in_the_numbers_of_the_picture() -> None:
+    diagram = draw(_trace(*((s.action, s.state) for s in ELECTION.steps), back_to=3), "for ever")
+    assert diagram.loop == (2, 3)
+    assert diagram.explanation == "Steps 3 to 4 repeat for ever."
+
+
+def test_a_model_without_nodes_and_network_is_drawn_all_the_same() -> None:
+    counter = _trace(("", Function({"x": 0})), ("Count", Function({"x": 1})))
+    diagram = draw(counter, "counting")
+    assert diagram.steps[0].changes == ("x: 0 → 1",)
+    assert render(diagram)
+
+
+def test_every_table_is_that_of_a_model() -> None:
+    assert set(TABLES) <= set(load().questions)
