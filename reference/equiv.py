@@ -52,7 +52,10 @@ class Equivalence(Generic[StateT]):
 
 
 class ForgottenStepError(RuntimeError):
-    """The model's table of ground actions lacks a step of the TLA+ module; TLC's trace ends in it."""
+    """The model's table of ground actions lacks a step of the TLA+ module; TLC's trace ends in it.
+
+    Or an action's choices lack what its domain has.
+    """
 
 
 def compare(
@@ -90,11 +93,12 @@ def compare(
     started = time.perf_counter()
     mine: Steps[StateT] = defaultdict(set)
     exploration = explore(
-        model,
+        model.exhaustive(),
         config,
         on_edge=lambda before, name, parameters, after: mine[before].add(((name, parameters), after)),
         stop_at_violation=False,
     )
+    _check_choices(model, config, exploration, mine)
     seconds["reference"] = time.perf_counter() - started
 
     on_stage("the two are compared")
@@ -139,6 +143,24 @@ def _ground_labels(
         for name, action in model.actions.items()
         for parameters in action.domain(config)
     }
+
+
+def _check_choices(
+    model: Model[ConfigT, StateT], config: ConfigT, exploration: Exploration[StateT], mine: Steps[StateT]
+) -> None:
+    """What a walk with the model's choices sees is what all parameters show.
+
+    Raises:
+        ForgottenStepError: an action's choices leave out what is enabled, or add what is outside its domain.
+    """
+    if all(action.choices is None for action in model.actions.values()):
+        return
+    steps = model.under(config)
+    for state in exploration.parents:
+        chosen = {((name, parameters), after) for name, parameters, after in steps(state)}
+        if wrong := chosen ^ mine.get(state, set()):
+            (name, parameters), _ = next(iter(wrong))
+            raise ForgottenStepError(f"{model.name}: wrong choices of {name}, see {parameters} in {state}")
 
 
 def _translate(

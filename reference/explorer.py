@@ -1,10 +1,21 @@
 """Breadth-first search over a reference model: all reachable states, invariants, shortest counterexamples."""
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Generic
+from typing import Any, Final, Generic
 
 from reference.model import ConfigT, Model, Parameters, StateT
+
+Label = tuple[str, Parameters]
+"""An action's name and its parameters."""
+
+OnLevel = Callable[[int, int], None]
+"""Told after each level: its depth, and how many states are known."""
+
+_LABELS_MAX: Final = 1 << 24
+INITIAL: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,29 +35,44 @@ class Violation(Generic[StateT]):
 
 
 @dataclass(frozen=True, slots=True)
-class Exploration(Generic[StateT]):
-    parents: dict[StateT, tuple[StateT, str, Parameters] | None]
-    """Every reachable state, in the order found, with the step that first led to it; None if initial."""
-    edges: int
+class Summary(Generic[StateT]):
+    """What an exploration counted: the same from one process, from several, and from Spark."""
+
+    states: int
     depth: int
     """Number of states on the longest of the shortest paths, as TLC counts it."""
+    taken: Mapping[str, int]
+    """How often each action was taken."""
     violation: Violation[StateT] | None
+
+    @property
+    def edges(self) -> int:
+        """Steps between states, those to a known state included."""
+        return sum(self.taken.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration(Generic[StateT]):
+    parents: dict[StateT, int]
+    """Every reachable state, in the order found, with the step that first led to it, packed in a number."""
+    labels: tuple[Label, ...]
+    """What the numbers stand for."""
+    depth: int
+    """Number of states on the longest of the shortest paths, as TLC counts it."""
+    taken: Mapping[str, int]
+    """How often each action was taken, steps to a known state included."""
+    violation: Violation[StateT] | None
+
+    @property
+    def edges(self) -> int:
+        return sum(self.taken.values())
+
+    def summary(self) -> Summary[StateT]:
+        return Summary(len(self.parents), self.depth, self.taken, self.violation)
 
     def path(self, state: StateT) -> tuple[Step[StateT], ...]:
         """A shortest path to a reachable state. KeyError when it is not reachable."""
-        return path_to(self.parents, state)
-
-
-def path_to(
-    parents: dict[StateT, tuple[StateT, str, Parameters] | None], state: StateT
-) -> tuple[Step[StateT], ...]:
-    steps: list[Step[StateT]] = []
-    while (link := parents[state]) is not None:
-        before, action, parameters = link
-        steps.append(Step(action, parameters, state))
-        state = before
-    steps.append(Step("Init", (), state))
-    return tuple(reversed(steps))
+        return _path_to(self.parents, self.labels, state)
 
 
 def explore(
@@ -54,6 +80,7 @@ def explore(
     config: ConfigT,
     *,
     on_edge: Callable[[StateT, str, Parameters, StateT], None] | None = None,
+    on_level: OnLevel | None = None,
     stop_at_violation: bool = True,
     states_max: int | None = None,
 ) -> Exploration[StateT]:
@@ -64,54 +91,86 @@ def explore(
     Raises:
         MemoryError: more than `states_max` states are reachable.
     """
-    parents: dict[StateT, tuple[StateT, str, Parameters] | None] = dict.fromkeys(model.initial(config))
+    steps = model.under(config)
+    parents = dict.fromkeys(model.initial(config), INITIAL)
+    numbers: dict[Label, int] = {}
+    taken = dict.fromkeys(model.actions, 0)
     frontier = list(parents)
-    edges = 0
     depth = 0
-    violation = _first_violation(model, config, parents, frontier)
-    while frontier and not (violation and stop_at_violation):
-        depth += 1
-        found: list[StateT] = []
-        for state in frontier:
-            for name, parameters, after in model.steps(config, state):
-                edges += 1
-                if on_edge is not None:
-                    on_edge(state, name, parameters, after)
-                if violation is None:
-                    violation = _step_violation(model, config, parents, state, name, parameters, after)
-                if after not in parents:
-                    parents[after] = (state, name, parameters)
-                    found.append(after)
-        if states_max is not None and len(parents) > states_max:
-            raise MemoryError(f"{model.name}: more than {states_max} states")
-        violation = violation or _first_violation(model, config, parents, found)
-        frontier = found
-    return Exploration(parents, edges, depth, violation)
+    broken = first_broken(model, config, frontier)
+    violation = broken and Violation(broken[0], _path_to(parents, (), broken[1]))
+    with uncollected():
+        while frontier and not (violation and stop_at_violation):
+            depth += 1
+            found: list[StateT] = []
+            for source, state in enumerate(frontier, start=len(parents) - len(frontier)):
+                for name, parameters, after in steps(state):
+                    taken[name] += 1
+                    if on_edge is not None:
+                        on_edge(state, name, parameters, after)
+                    if violation is None and (invariant := broken_step(model, config, state, name, after)):
+                        path = _path_to(parents, tuple(numbers), state)
+                        violation = Violation(invariant, (*path, Step(name, parameters, after)))
+                    if after not in parents:
+                        number = numbers.setdefault((name, parameters), len(numbers))
+                        parents[after] = source * _LABELS_MAX + number
+                        found.append(after)
+                check_size(model, len(parents), states_max)
+            if violation is None and (broken := first_broken(model, config, found)):
+                violation = Violation(broken[0], _path_to(parents, tuple(numbers), broken[1]))
+            frontier = found
+            if on_level is not None:
+                on_level(depth, len(parents))
+    return Exploration(parents, tuple(numbers), depth, taken, violation)
 
 
-def _first_violation(
-    model: Model[ConfigT, StateT],
-    config: ConfigT,
-    parents: dict[StateT, tuple[StateT, str, Parameters] | None],
-    states: list[StateT],
-) -> Violation[StateT] | None:
+def _path_to(
+    parents: dict[StateT, int], labels: tuple[Label, ...], state: StateT
+) -> tuple[Step[StateT], ...]:
+    states = list(parents)
+    steps: list[Step[StateT]] = []
+    while (link := parents[state]) != INITIAL:
+        source, number = divmod(link, _LABELS_MAX)
+        steps.append(Step(*labels[number], state))
+        state = states[source]
+    steps.append(Step("Init", (), state))
+    return tuple(reversed(steps))
+
+
+def first_broken(
+    model: Model[ConfigT, StateT], config: ConfigT, states: Iterable[StateT]
+) -> tuple[str, StateT] | None:
+    """The first state that breaks an invariant, with that invariant's name."""
     for state in states:
         for name, holds in model.invariants.items():
             if not holds(config, state):
-                return Violation(name, path_to(parents, state))
+                return name, state
     return None
 
 
-def _step_violation(
-    model: Model[ConfigT, StateT],
-    config: ConfigT,
-    parents: dict[StateT, tuple[StateT, str, Parameters] | None],
-    before: StateT,
-    action: str,
-    parameters: Parameters,
-    after: StateT,
-) -> Violation[StateT] | None:
+def broken_step(
+    model: Model[ConfigT, StateT], config: ConfigT, before: StateT, action: str, after: StateT
+) -> str | None:
+    """The name of the first step invariant that a step breaks."""
     for name, holds in model.step_invariants.items():
         if not holds(config, before, action, after):
-            return Violation(name, (*path_to(parents, before), Step(action, parameters, after)))
+            return name
     return None
+
+
+def check_size(model: Model[Any, Any], states: int, states_max: int | None) -> None:
+    """Raises MemoryError when there are more than may be."""
+    if states_max is not None and states > states_max:
+        raise MemoryError(f"{model.name}: more than {states_max} states")
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without Python's cycle collector: states have no cycles, and it would go through all of them again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

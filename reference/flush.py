@@ -6,11 +6,12 @@ in TLA+; queue offsets count from 0.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, NamedTuple
 
 from reference.model import Action, Model, Parameters
+from reference.state import replace
 
 SYNC_FLUSH: Final = "SYNC_FLUSH"
 ASYNC_FLUSH: Final = "ASYNC_FLUSH"
@@ -400,6 +401,16 @@ def _each_image(config: Config) -> Iterator[Parameters]:
     return product(lengths, (False, True), kepts)
 
 
+def _possible_images(config: Config, state: State) -> Iterator[Parameters]:
+    if not _may_crash(config, state):
+        return iter(())
+    lengths = range(state.flushed, len(state.log) + 1)
+    kepts = product(
+        *(range(f, len(entries) + 1) for f, entries in zip(state.queue_flushed, state.queue, strict=True))
+    )
+    return product(lengths, (False, True), kepts)
+
+
 ACTIONS: Final = {
     action.name: action
     for action in (
@@ -416,7 +427,7 @@ ACTIONS: Final = {
         Action("PersistOffsets", persist_offsets, _once),
         Action("Shutdown", shutdown, _once),
         Action("ProcessCrash", process_crash, _once),
-        Action("OsCrash", os_crash, _each_image),
+        Action("OsCrash", os_crash, _each_image, _possible_images),
         Action("PowerLoss", power_loss, _once),
         Action("RecoverLog", recover_log, _once),
         Action("TruncateQueues", truncate_queues, _once),

@@ -1,7 +1,7 @@
 """What a reference model offers to the explorer, to the comparison with TLC, and to the conformance suite."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 ConfigT = TypeVar("ConfigT")
@@ -20,6 +20,9 @@ class Action(Generic[ConfigT, StateT]):
     """(config, state, *parameters) to the next state, or None where the action is disabled."""
     domain: Callable[[ConfigT], Iterable[Parameters]]
     """All parameters that the configuration allows, enabled or not."""
+    choices: Callable[[ConfigT, StateT], Iterable[Parameters]] | None = None
+    """Where most of a large domain is disabled in every state: those that may be enabled in this one. A walk
+    then tries no others; that none was forgotten is what `mqproof equiv` finds out, which does try them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,32 @@ class Model(Generic[ConfigT, StateT]):
 
     def steps(self, config: ConfigT, state: StateT) -> Iterator[tuple[str, Parameters, StateT]]:
         """Every enabled action of the state: (name, parameters, next state)."""
-        for name, action in self.actions.items():
-            for parameters in action.domain(config):
-                after = action.apply(config, state, *parameters)
+        return self.under(config)(state)
+
+    def under(self, config: ConfigT) -> Callable[[StateT], Iterator[tuple[str, Parameters, StateT]]]:
+        """`steps` for one configuration and many states: the domains are drawn once."""
+        fixed = [
+            (name, parameters, action.apply)
+            for name, action in self.actions.items()
+            if action.choices is None
+            for parameters in action.domain(config)
+        ]
+        chosen = [(name, a.choices, a.apply) for name, a in self.actions.items() if a.choices is not None]
+
+        def steps(state: StateT) -> Iterator[tuple[str, Parameters, StateT]]:
+            for name, parameters, apply in fixed:
+                after = apply(config, state, *parameters)
                 if after is not None:
                     yield name, parameters, after
+            for name, choices, apply in chosen:
+                for parameters in choices(config, state):
+                    after = apply(config, state, *parameters)
+                    if after is not None:
+                        yield name, parameters, after
+
+        return steps
+
+    def exhaustive(self) -> "Model[ConfigT, StateT]":
+        """The same model, every parameter of its domains tried in every state."""
+        actions = {name: replace(action, choices=None) for name, action in self.actions.items()}
+        return replace(self, actions=actions)

@@ -62,3 +62,9 @@ def test_models_and_modules_have_the_same_names() -> None:
     for name in MODELS:
         assert (TLA / f"{name}.tla").exists()
         assert (Path(reference.__file__).parent / f"{name.lower()}.py").exists()
+
+
+def test_choices_that_forget_a_step_are_not_believed() -> None:
+    crash = replace(flush.ACTIONS["OsCrash"], choices=lambda _config, _state: [(0, False, (0,))])
+    with pytest.raises(ForgottenStepError, match="wrong choices of OsCrash"):
+        _compare(replace(flush.MODEL, actions={**flush.ACTIONS, "OsCrash": crash}))

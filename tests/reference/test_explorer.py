@@ -1,5 +1,6 @@
 """The explorer on the flush model: the same numbers as TLC's, and shortest counterexamples."""
 
+import gc
 from dataclasses import replace
 from itertools import pairwise
 
@@ -42,3 +43,17 @@ def test_exploration_goes_on_past_a_violation_when_asked() -> None:
     assert whole.violation is not None
     assert [step.action for step in stopped.violation.path] == ["Init", "Shutdown"]
     assert len(stopped.parents) < len(whole.parents) == 986
+
+
+def test_steps_are_counted_by_action_with_choices_and_without() -> None:
+    config = Config(messages=("m1",))
+    chosen = explore(flush.MODEL, config)
+    tried = explore(flush.MODEL.exhaustive(), config)
+    assert (chosen.edges, set(chosen.taken)) == (1741, set(flush.ACTIONS))
+    assert all(chosen.taken.values())
+    assert tried.taken == chosen.taken
+
+
+def test_the_garbage_collector_works_again_after_an_exploration() -> None:
+    explore(flush.MODEL, Config(messages=("m1",)))
+    assert gc.isenabled()

@@ -1,0 +1,38 @@
+"""What is done to any State, a frozen dataclass with slots: a copy with some fields changed."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+from typing import Any
+
+from reference.model import StateT
+
+
+def replace(state: StateT, /, **changes: Any) -> StateT:
+    """The state with some of its fields changed: `dataclasses.replace`, three times as fast.
+
+    It does not run `__init__`, so a State has no `__post_init__`, no defaults that compute anything.
+
+    Raises:
+        TypeError: the state has no such field.
+    """
+    changed: StateT = _copier(type(state))(state, **changes)
+    return changed
+
+
+@cache
+def _copier(kind: type[Any]) -> Callable[..., Any]:
+    """A function written for one class, field by field, as `dataclass` itself writes `__init__`.
+
+    The descriptors of the slots set what a frozen class refuses to have set; `object.__setattr__` would look
+    each of them up again.
+    """
+    names = [field.name for field in fields(kind)]
+    scope = {f"set_{name}": getattr(kind, name).__set__ for name in names}
+    signature = ", ".join(f"{name}=unchanged" for name in names)
+    body = "".join(f"    set_{name}(new, old.{name} if {name} is unchanged else {name})\n" for name in names)
+    source = f"def copier(old, *, {signature}):\n    new = make(kind)\n{body}    return new\n"
+    scope |= {"kind": kind, "make": object.__new__, "unchanged": object()}
+    exec(source, scope)
+    copier: Callable[..., Any] = scope["copier"]
+    return copier
