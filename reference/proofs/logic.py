@@ -1,0 +1,122 @@
+"""Terms that are Python values where everything is known and Z3 expressions where it is not.
+
+The same encoding is so read in three scopes: unbounded, which a proof needs; bounded, where every quantifier is
+written out, so that a counterexample is found and can be shown; and concrete, where it is compared with the
+reference, state by state.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count, product
+from typing import Any, Final
+
+import z3
+
+Term = Any
+"""A Python int or bool, or a Z3 expression."""
+Function = Callable[..., Term]
+"""From terms to a term: what is a function or a sequence in the TLA+ module."""
+
+_numbers: Final = count()
+
+
+def conjunction(*terms: Term) -> Term:
+    unknown = [term for term in terms if not isinstance(term, bool)]
+    if not all(term for term in terms if isinstance(term, bool)):
+        return False
+    return z3.And(*unknown) if unknown else True
+
+
+def disjunction(*terms: Term) -> Term:
+    unknown = [term for term in terms if not isinstance(term, bool)]
+    if any(term for term in terms if isinstance(term, bool)):
+        return True
+    return z3.Or(*unknown) if unknown else False
+
+
+def negation(term: Term) -> Term:
+    return not term if isinstance(term, bool) else z3.Not(term)
+
+
+def implies(condition: Term, *conclusions: Term) -> Term:
+    return disjunction(negation(condition), conjunction(*conclusions))
+
+
+def choose(condition: Term, then: Term, otherwise: Term) -> Term:
+    """IF condition THEN then ELSE otherwise."""
+    if isinstance(condition, bool):
+        return then if condition else otherwise
+    return z3.If(condition, then, otherwise)
+
+
+def minimum(a: Term, b: Term) -> Term:
+    return choose(a <= b, a, b)
+
+
+def maximum(a: Term, b: Term) -> Term:
+    return choose(a >= b, a, b)
+
+
+def updated(function: Function, *arguments_and_value: Term) -> Function:
+    """[function EXCEPT ![arguments] = value]"""
+    *arguments, value = arguments_and_value
+    return lambda *at: choose(
+        conjunction(*(a == b for a, b in zip(at, arguments, strict=True))), value, function(*at)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A set of integers that variables range over; messages, queues and nodes are numbered from 0."""
+
+    name: str
+    low: int | None = 0
+    """The smallest; None for no bound."""
+    size: int | None = None
+    """How many there are in every scope, such as nodes; None for unboundedly many."""
+    nobody: bool = False
+    """As the value of a variable it may also be -1: nobody, torn, none."""
+
+
+FLAG: Final = Kind("flag", 0, 2)
+NUMBER: Final = Kind("number")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How much there is of what is unbounded: a size for each kind, or nothing for all of it."""
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    def values(self, kind: Kind) -> range | None:
+        """All values of a kind, None if there is no end to them."""
+        size = self.sizes.get(kind.name) if kind.size is None else kind.size
+        return None if size is None or kind.low is None else range(kind.low, kind.low + size)
+
+    def every(self, *kinds_and_body: Any) -> Term:
+        r"""every(KIND, OTHER, lambda x, y: ...) is \A x \in KIND, y \in OTHER : ..."""
+        *kinds, body = kinds_and_body
+        domains: list[Sequence[Term]] = []
+        free: list[Term] = []
+        ranges: list[Term] = []
+        for kind in kinds:
+            values: Sequence[Term] | None = self.values(kind)
+            if values is None:
+                variable = z3.Int(f"{kind.name}!{next(_numbers)}")
+                free.append(variable)
+                if kind.low is not None:
+                    ranges.append(variable >= kind.low)
+                values = (variable,)
+            domains.append(values)
+        whole = conjunction(*(body(*chosen) for chosen in product(*domains)))
+        if not free or isinstance(whole, bool):
+            return whole
+        return z3.ForAll(free, implies(conjunction(*ranges), whole))
+
+    def some(self, *kinds_and_body: Any) -> Term:
+        r"""some(KIND, lambda x: ...) is \E x \in KIND : ..."""
+        *kinds, body = kinds_and_body
+        return negation(self.every(*kinds, lambda *values: negation(body(*values))))
+
+
+UNBOUNDED: Final = Scope()

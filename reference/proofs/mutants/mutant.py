@@ -1,0 +1,40 @@
+"""What a broken variant of a proof is: one action, replaced; its proof must fail with a counterexample."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reference.proofs.proof import Answer, Obligation, Outcome, Proof, refute
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    proof: Proof
+    name: str
+    invariant: str
+    """Catalogue name of what can no longer be proved."""
+    action: str
+    apply: Callable[..., tuple[Any, Any]]
+    """Stands in for that action: (scope, state, *parameters) to the guard and the state after."""
+
+    def broken(self) -> Proof:
+        """The proof with this mutant's action."""
+        actions = tuple(
+            replace(action, apply=self.apply) if action.name == self.action else action
+            for action in self.proof.actions
+        )
+        return replace(self.proof, name=f"{self.proof.name} {self.name}", actions=actions)
+
+    def refuted(self) -> Answer | None:
+        """The first obligation with a counterexample to induction, None if the mutant survives.
+
+        The invariant itself is tried first: a single bad step tells most. Where it takes more than one step to
+        break, a clause of the inductive invariant is what fails.
+        """
+        broken = self.broken()
+        answers = (refute(broken, Obligation(self.action, name)) for name in self._conclusions())
+        return next((answer for answer in answers if answer.outcome is Outcome.REFUTED), None)
+
+    def _conclusions(self) -> Iterator[str]:
+        yield self.invariant
+        yield from self.proof.clauses

@@ -1,0 +1,118 @@
+"""Variables of a protocol in logic: declared once, made as Z3 symbols, or out of known values and back.
+
+The shape of a state is its variables as plain values: a number, a tuple for a function, tuples in tuples for a
+function of two arguments; a sequence has just the elements that it has.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, TypeVar
+
+import z3
+
+from reference.proofs.logic import FLAG, Function, Kind, Scope, Term, conjunction
+
+StateT = TypeVar("StateT")
+
+NOWHERE: Final = -9
+"""What a function of known values is where it is not defined; no invariant may depend on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    name: str
+    value: Kind
+    arguments: tuple[Kind, ...]
+    length: str
+    """Of a sequence: the variable that has its length, a function of the arguments but the last; else empty."""
+    auxiliary: bool
+
+
+def of(value: Kind, *arguments: Kind, length: str = "", auxiliary: bool = False) -> Any:
+    """A field of a protocol's State: the kind of its values, and if it is a function those of its arguments."""
+    return field(metadata={"value": value, "arguments": arguments, "length": length, "auxiliary": auxiliary})
+
+
+def variables(state: Any) -> Iterator[Variable]:
+    """Of a State or its class."""
+    return (Variable(name=f.name, **f.metadata) for f in fields(state))
+
+
+def symbols(state_class: type[StateT]) -> StateT:
+    """A state of which nothing is known: a Z3 constant or function for every variable."""
+    return state_class(**{v.name: symbol(v.name, v.value, v.arguments) for v in variables(state_class)})
+
+
+def symbol(name: str, value: Kind, arguments: tuple[Kind, ...] = ()) -> Term:
+    sort = z3.BoolSort() if value == FLAG else z3.IntSort()
+    if not arguments:
+        return z3.Const(name, sort)
+    return z3.Function(name, *(z3.BoolSort() if kind == FLAG else z3.IntSort() for kind in arguments), sort)
+
+
+def within(scope: Scope, value: Kind, arguments: tuple[Kind, ...], term: Term) -> Term:
+    """The variable has values of its kind, no larger than the scope has them."""
+    if value == FLAG:
+        return True
+    values = scope.values(value)
+
+    def ranged(x: Term) -> Term:
+        low = True if value.low is None else x >= (-1 if value.nobody else value.low)
+        return conjunction(low, True if values is None else x < values.stop)
+
+    return scope.every(*arguments, lambda *at: ranged(term(*at))) if arguments else ranged(term)
+
+
+def shape(scope: Scope, state: Any, evaluate: Callable[[Term], Any] = lambda term: term) -> dict[str, Any]:
+    """The state as plain values, in a bounded scope; `evaluate` makes a value of a term."""
+
+    def of_variable(variable: Variable) -> Any:
+        function = getattr(state, variable.name)
+        lengths = getattr(state, variable.length) if variable.length else None
+        return values_of(scope, function, variable.arguments, evaluate, lengths)
+
+    return {variable.name: of_variable(variable) for variable in variables(state)}
+
+
+def values_of(
+    scope: Scope,
+    term: Term,
+    arguments: tuple[Kind, ...],
+    evaluate: Callable[[Term], Any],
+    lengths: Term = None,
+    at: tuple[int, ...] = (),
+) -> Any:
+    """A value, or a function's values at all arguments that begin with `at`."""
+    if not arguments:
+        return evaluate(term(*at) if at else term)
+    kind, *rest = arguments
+    domain = scope.values(kind)
+    assert domain is not None, f"{kind.name} has no size in this scope"
+    if not rest and lengths is not None:
+        length = evaluate(lengths(*at) if at else lengths)
+        domain = range(domain.start, domain.start + length)
+    return tuple(values_of(scope, term, tuple(rest), evaluate, lengths, (*at, value)) for value in domain)
+
+
+def known(state_class: type[StateT], values: dict[str, Any]) -> StateT:
+    """The state of which everything is known; the other direction of `shape`."""
+    return state_class(
+        **{
+            v.name: _function(values[v.name], tuple(kind.low or 0 for kind in v.arguments))
+            if v.arguments
+            else values[v.name]
+            for v in variables(state_class)
+        }
+    )
+
+
+def _function(values: tuple[Any, ...], lows: tuple[int, ...]) -> Function:
+    def function(*at: int) -> Any:
+        found: Any = values
+        for index, low in zip(at, lows, strict=True):
+            if not 0 <= index - low < len(found):
+                return NOWHERE
+            found = found[index - low]
+        return found
+
+    return function

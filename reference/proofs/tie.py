@@ -1,0 +1,94 @@
+"""That a proof is about the reference: its invariant and its transitions are read on the reference's states.
+
+On a reachable state everything is known, so the very functions that Z3 is given compute plain values: the
+invariant must hold, and each action must lead to exactly the states that the reference's action leads to.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from reference.model import Model
+from reference.proofs.logic import FLAG, Kind, Scope
+from reference.proofs.proof import Parameter, Proof, kinds_of
+from reference.proofs.state import known, shape, variables
+
+Shape = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    proof: Proof
+    model: Model[Any, Any]
+    config: Any
+    scope: Scope
+    """Large enough for every state of the configuration."""
+    from_reference: Callable[[Any, Any], dict[str, Any]]
+    """(config, state) to its shape in the proof."""
+    names: Mapping[str, str]
+    """Where an action of the reference has another name in the proof."""
+
+
+@dataclass(frozen=True, slots=True)
+class Untied:
+    state: Any
+    """Of the reference."""
+    what: str
+
+
+def untied(tie: Tie, states: Iterable[Any]) -> Iterator[Untied]:
+    """Where the proof says something else than the reference of these reachable states; nothing, if all is well."""
+    for state in states:
+        in_logic = known(tie.proof.state, tie.from_reference(tie.config, state))
+        for name, holds in {**tie.proof.clauses, **tie.proof.safety}.items():
+            if holds(tie.scope, in_logic) is not True:
+                yield Untied(state, f"a reachable state does not satisfy {name}")
+        theirs, mine = _reference_steps(tie, state), _proof_steps(tie, in_logic)
+        for action in sorted({*theirs, *mine}):
+            if theirs[action] != mine[action]:
+                yield Untied(
+                    state,
+                    f"{action}: {len(theirs[action] - mine[action])} next states of the reference are not the proof's,"
+                    f" {len(mine[action] - theirs[action])} of the proof are not the reference's",
+                )
+
+
+def _reference_steps(tie: Tie, state: Any) -> dict[str, set[Shape]]:
+    steps: dict[str, set[Shape]] = defaultdict(set)
+    for name, _, after in tie.model.steps(tie.config, state):
+        steps[tie.names.get(name, name)].add(_real(tie.proof, tie.from_reference(tie.config, after)))
+    return steps
+
+
+def _proof_steps(tie: Tie, state: Any) -> dict[str, set[Shape]]:
+    steps: dict[str, set[Shape]] = defaultdict(set)
+    for action in tie.proof.actions:
+        for chosen in product(*(_values(tie.scope, parameter) for parameter in action.parameters)):
+            guard, after = action.apply(tie.scope, state, *chosen)
+            assert isinstance(guard, bool), f"{action.name} is not decided on known values"
+            if guard:
+                steps[action.name].add(_real(tie.proof, shape(tie.scope, after)))
+    return steps
+
+
+def _values(scope: Scope, parameter: Parameter) -> Iterable[Any]:
+    value, arguments = kinds_of(parameter)
+    if arguments:
+        (kind,) = arguments
+        tables = product(_all(scope, value), repeat=len(_all(scope, kind)))
+        return (lambda x, table=table: table[x] for table in tables)
+    return _all(scope, value)
+
+
+def _all(scope: Scope, kind: Kind) -> tuple[Any, ...]:
+    if kind == FLAG:
+        return (False, True)
+    values = scope.values(kind)
+    assert values is not None, f"{kind.name} has no size in this scope"
+    return tuple(values)
+
+
+def _real(proof: Proof, values: dict[str, Any]) -> Shape:
+    return tuple((v.name, values[v.name]) for v in variables(proof.state) if not v.auxiliary)
