@@ -1,0 +1,216 @@
+--------------------------------- MODULE Group ---------------------------------
+(***************************************************************************)
+(* A consumer group reads the queues of Delivery: queues are assigned to   *)
+(* members and move between them, a member starts at the offset that the   *)
+(* broker has, and crashes before its own is stored. Tells which messages  *)
+(* may be delivered twice, and why.                                        *)
+(*                                                                         *)
+(* Abstracted away, one sentence each:                                     *)
+(*  - The broker: its queues are those of Delivery, with all its faults.   *)
+(*  - Strategies: a queue may be assigned to any member at any time.       *)
+(*  - Membership: a member that is gone for good is one that crashes and   *)
+(*    is assigned nothing.                                                 *)
+(*  - The listener: what is delivered is also consumed; what fails and is  *)
+(*    sent back is another message, of the retry topic.                    *)
+(*  - Orderly consumption: no lock at the broker, so that two members may  *)
+(*    read one queue while it moves.                                       *)
+(*  - Resets: all members learn of one at once.                            *)
+(***************************************************************************)
+EXTENDS Integers, Sequences, FiniteSets
+
+CONSTANTS
+    Messages,  \* what producers may send, strings
+    Queues,    \* the queues of one topic, strings
+    Consumers  \* the members of the group, strings
+
+VARIABLES answer, sends, queue, seen, committed, promise \* as in Delivery
+
+Promise == INSTANCE Delivery
+
+ASSUME Consumers # {}
+
+VARIABLE assigned \* the member that each queue belongs to; the others may not know yet
+AssignedOK == assigned \in [Queues -> Consumers]
+
+VARIABLE position \* of each member in each queue: how many messages lie behind it, or Idle
+Idle == -1
+PositionOK == position \in [Consumers -> [Queues -> Nat \cup {Idle}]]
+
+VARIABLE owed     \* history: how many deliveries of each message of a queue have a cause and are still to come
+OwedOK == owed \in [Queues -> Seq(Int)] /\ \A q \in Queues : Len(owed[q]) = Len(queue[q])
+
+broker == <<answer, sends, queue, committed, promise>>
+members == <<assigned, position, owed>>
+vars == <<broker, seen, members>>
+
+TypeOK == Promise!TypeOK /\ AssignedOK /\ PositionOK /\ OwedOK
+
+Init ==
+    /\ Promise!Init
+    /\ assigned \in [Queues -> Consumers]
+    /\ position = [c \in Consumers |-> [q \in Queues |-> Idle]]
+    /\ owed = [q \in Queues |-> <<>>]
+
+-----------------------------------------------------------------------------
+(* What is owed *)
+
+Max(a, b) == IF a < b THEN b ELSE a
+
+\* One delivery for each message that is stored.
+Owe(queues) ==
+    owed' = [q \in Queues |-> [i \in 1..Len(queues[q]) |-> IF i <= Len(owed[q]) THEN owed[q][i] ELSE 1]]
+
+\* A cause: from this offset on the messages may come once more.
+Again(q, offset) == [owed EXCEPT ![q] = [i \in 1..Len(@) |-> IF i > offset THEN Max(@[i], 1) ELSE @[i]]]
+
+-----------------------------------------------------------------------------
+(* Producers and broker, as in Delivery *)
+
+Send(m) == Promise!Send(m) /\ UNCHANGED members
+Retry(m) == Promise!Retry(m) /\ UNCHANGED members
+Acknowledge(m) == Promise!Acknowledge(m) /\ UNCHANGED members
+Fail(m) == Promise!Fail(m) /\ UNCHANGED members
+
+Store(longer) == Promise!Store(longer) /\ Owe(longer) /\ UNCHANGED <<assigned, position>>
+
+Fault(answers, kept, offsets, stands) ==
+    /\ Promise!Fault(answers, kept, offsets, stands)
+    /\ Owe(kept)
+    /\ UNCHANGED <<assigned, position>>
+
+-----------------------------------------------------------------------------
+(* The life of an assignment *)
+
+Reads(c, q) == position[c][q] # Idle
+
+\* The group's members or the queues changed. The member that had the queue learns of it later.
+Rebalance(q, c) ==
+    /\ assigned[q] # c
+    /\ assigned' = [assigned EXCEPT ![q] = c]
+    /\ owed' = IF Reads(c, q) THEN Again(q, position[c][q]) ELSE owed
+    /\ UNCHANGED <<broker, seen, position>>
+
+\* Where a member begins that has just got the queue.
+StartOffset(q) == committed[q]
+
+Start(c, q) ==
+    /\ assigned[q] = c /\ ~Reads(c, q)
+    /\ position' = [position EXCEPT ![c][q] = StartOffset(q)]
+    /\ owed' = Again(q, committed[q])
+    /\ UNCHANGED <<broker, seen, assigned>>
+
+\* A place behind the end of what was seen leaves a gap.
+Handed(sequence, i, m) ==
+    [k \in 1..Max(Len(sequence), i) |->
+        IF k = i THEN m ELSE IF k <= Len(sequence) THEN sequence[k] ELSE Promise!Passed]
+
+\* What a member still reads that the queue no longer belongs to comes on top: the new one reads it too.
+Deliver(c, q) ==
+    /\ Reads(c, q) /\ position[c][q] < Len(queue[q])
+    /\ LET i == position[c][q] + 1
+       IN  /\ seen' = [seen EXCEPT ![q] = Handed(@, i, queue[q][i])]
+           /\ position' = [position EXCEPT ![c][q] = i]
+           /\ owed' = IF assigned[q] = c THEN [owed EXCEPT ![q][i] = @ - 1] ELSE owed
+    /\ UNCHANGED <<broker, assigned>>
+
+\* The broker takes an offset that is ahead of its own, from whoever reads the queue.
+CommitOffset(c, q) ==
+    /\ Reads(c, q) /\ position[c][q] > committed[q]
+    /\ committed' = [committed EXCEPT ![q] = position[c][q]]
+    /\ UNCHANGED <<answer, sends, queue, promise, seen, members>>
+
+\* A member learns that the queue has moved, and stops reading it.
+Release(c, q) ==
+    /\ assigned[q] # c /\ Reads(c, q)
+    /\ position' = [position EXCEPT ![c][q] = Idle]
+    /\ UNCHANGED <<broker, seen, assigned, owed>>
+
+\* All that a member knows is what it told the broker.
+ConsumerCrash(c) ==
+    /\ \E q \in Queues : Reads(c, q)
+    /\ position' = [position EXCEPT ![c] = [q \in Queues |-> Idle]]
+    /\ UNCHANGED <<broker, seen, assigned, owed>>
+
+-----------------------------------------------------------------------------
+(* Offsets that go back *)
+
+\* No member is left behind this offset.
+SentBack(q, offset) ==
+    [c \in Consumers |-> [position[c] EXCEPT ![q] = IF @ > offset THEN offset ELSE @]]
+
+\* An operator sends the group back.
+Reset(q, offset) ==
+    /\ offset < committed[q]
+    /\ committed' = [committed EXCEPT ![q] = offset]
+    /\ position' = SentBack(q, offset)
+    /\ owed' = Again(q, offset)
+    /\ UNCHANGED <<answer, sends, queue, promise, seen, assigned>>
+
+\* A member asks for what lies beyond the end of a queue that lost its end, and is told so (PULL_OFFSET_MOVED).
+CorrectOffset(q) ==
+    /\ \E c \in Consumers : position[c][q] > Len(queue[q])
+    /\ committed' = [committed EXCEPT ![q] = Len(queue[q])]
+    /\ position' = SentBack(q, Len(queue[q]))
+    /\ seen' = [seen EXCEPT ![q] = Promise!Prefix(@, Len(queue[q]))]
+    /\ UNCHANGED <<answer, sends, queue, promise, assigned, owed>>
+
+-----------------------------------------------------------------------------
+(* The whole *)
+
+Consume(c, q) == Start(c, q) \/ Deliver(c, q) \/ CommitOffset(c, q) \/ Release(c, q) \/ Rebalance(q, c)
+
+\* Store and Fault allow any next values that fulfil them, as in Delivery.
+Next ==
+    \/ \E m \in Messages : Send(m) \/ Retry(m) \/ Acknowledge(m) \/ Fail(m)
+    \/ Store(queue')
+    \/ \E c \in Consumers, q \in Queues : Consume(c, q)
+    \/ \E c \in Consumers : ConsumerCrash(c)
+    \/ \E q \in Queues : CorrectOffset(q) \/ \E offset \in 0..Len(seen[q]) : Reset(q, offset)
+    \/ Fault(answer', queue', committed', promise')
+
+\* A member that has a queue starts, is served, and tells how far it is, although queues move and members crash again
+\* and again (strong); operators and brokers send the group back only so often.
+StartFairness == \A c \in Consumers, q \in Queues : SF_vars(Start(c, q))
+DeliverFairness == \A c \in Consumers, q \in Queues : SF_vars(Deliver(c, q))
+CommitFairness == \A c \in Consumers, q \in Queues : SF_vars(CommitOffset(c, q))
+OffsetsSettle == <>[][\A q \in Queues : committed'[q] >= committed[q]]_vars
+
+Fairness == StartFairness /\ DeliverFairness /\ CommitFairness /\ OffsetsSettle
+
+Spec == Init /\ [][Next]_vars /\ Fairness
+
+-----------------------------------------------------------------------------
+(* Safety. Names are those of spec/invariants.toml. *)
+
+\* DELIV-1
+NoAckedLost == Promise!NoAckedLost
+
+\* DELIV-2
+NoPhantom == Promise!NoPhantom
+
+\* DELIV-3: no delivery without a cause, and no copy without a send
+DuplicatesExplained ==
+    /\ Promise!DuplicatesExplained
+    /\ \A q \in Queues : \A i \in 1..Len(owed[q]) : owed[q][i] >= 0
+
+\* DELIV-4
+QueueOrder == Promise!QueueOrder
+
+\* DELIV-5: but for a reset, a correction, or a fault that takes the broker's memory
+OffsetMonotone ==
+    [][\A q \in Queues :
+        \/ committed'[q] >= committed[q]
+        \/ Reset(q, committed'[q])
+        \/ CorrectOffset(q)
+        \/ Fault(answer', queue', committed', promise')]_vars
+
+\* The group does nothing that Delivery does not promise.
+RefinesDelivery == Promise!Init /\ [][Promise!Next]_Promise!vars
+
+-----------------------------------------------------------------------------
+(* Liveness *)
+
+\* DELIV-12
+AckedDelivered == Promise!AckedDelivered
+
+=============================================================================

@@ -1,0 +1,66 @@
+-------------------------------- MODULE MCGroup --------------------------------
+(* Group, bounded as MCDelivery: a message is sent only so often, a queue grows by one message at a time, a fault does
+   one thing at a time. *)
+EXTENDS Group
+
+CONSTANT MaxSends
+
+MCRetry(m) == sends[m] < MaxSends /\ Retry(m)
+
+MCStore(q, m) == Store([queue EXCEPT ![q] = Append(@, m)])
+
+MCLose(q, length) ==
+    /\ length < Len(queue[q])
+    /\ Fault(answer, [queue EXCEPT ![q] = Promise!Prefix(@, length)], committed, promise)
+
+MCRollBack(q, offset) ==
+    /\ offset < committed[q]
+    /\ Fault(answer, queue, [committed EXCEPT ![q] = offset], promise)
+
+MCWithdraw == promise /\ Fault(answer, queue, committed, FALSE)
+
+\* An upper bound of the length of a queue and of what was seen of it.
+Longest == MaxSends * Cardinality(Messages)
+
+MCNext ==
+    \/ \E m \in Messages : Send(m) \/ MCRetry(m) \/ Acknowledge(m) \/ Fail(m)
+    \/ \E q \in Queues, m \in Messages : MCStore(q, m)
+    \/ \E c \in Consumers, q \in Queues : Consume(c, q)
+    \/ \E c \in Consumers : ConsumerCrash(c)
+    \/ \E q \in Queues :
+        \/ CorrectOffset(q)
+        \/ \E n \in 0..Longest - 1 : Reset(q, n) \/ MCLose(q, n) \/ MCRollBack(q, n)
+    \/ MCWithdraw
+
+MCInit == Init
+
+MCSpec == Init /\ [][MCNext]_vars
+
+MCFairSpec == MCSpec /\ Fairness
+
+(* Each fairness clause is needed: without it AckedDelivered fails. *)
+WithoutStartFairness == MCSpec /\ DeliverFairness /\ CommitFairness /\ OffsetsSettle
+WithoutDeliverFairness == MCSpec /\ StartFairness /\ CommitFairness /\ OffsetsSettle
+WithoutCommitFairness == MCSpec /\ StartFairness /\ DeliverFairness /\ OffsetsSettle
+WithoutSettledOffsets == MCSpec /\ StartFairness /\ DeliverFairness /\ CommitFairness
+WithWeakDeliverFairness ==
+    /\ MCSpec /\ StartFairness /\ CommitFairness /\ OffsetsSettle
+    /\ \A c \in Consumers, q \in Queues : WF_vars(Deliver(c, q))
+
+(* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
+NoRetry == \A m \in Messages : sends[m] < 2
+NoSecondCopy == \A m \in Messages : Promise!Copies(m, queue) < 2
+NoWindow == \A q \in Queues : \A c \in Consumers : Reads(c, q) => assigned[q] = c
+NoTwoReaders == \A q \in Queues : Cardinality({c \in Consumers : Reads(c, q)}) < 2
+NoOverlap == \A q \in Queues : \A c, d \in Consumers : c # d /\ Reads(c, q) /\ Reads(d, q) => position[c][q] # position[d][q]
+NoReaderAhead == \A q \in Queues : \A c \in Consumers : assigned[q] # c => position[c][q] <= committed[q]
+NoRepetitionOwed == \A q \in Queues : \A i \in 1..Len(queue[q]) : i <= Len(seen[q]) => owed[q][i] = 0
+NoWithdrawal == promise
+NoReaderBeyondEnd == \A q \in Queues : \A c \in Consumers : position[c][q] <= Len(queue[q])
+NoConsumerCrash == [][\A c \in Consumers : ~ConsumerCrash(c)]_vars
+NoRelease == [][\A c \in Consumers, q \in Queues : ~Release(c, q)]_vars
+NoReset == [][\A q \in Queues : ~Reset(q, committed'[q])]_vars
+NoCorrection == [][\A q \in Queues : ~CorrectOffset(q)]_vars
+NoRollBack == [][\A q \in Queues : ~MCRollBack(q, committed'[q])]_vars
+NoLoss == [][\A q \in Queues : ~MCLose(q, Len(queue'[q]))]_vars
+=============================================================================
