@@ -1,0 +1,62 @@
+"""Fingerprints: equal for equal states, whatever process asks."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pytest
+
+from reference import flush
+from reference.explorer import explore
+from reference.fingerprint import fingerprint
+
+
+class Message(NamedTuple):
+    kind: str
+    payload: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    messages: frozenset[Any]
+
+
+def test_states_that_differ_have_different_fingerprints() -> None:
+    states = explore(flush.MODEL, flush.Config(messages=("m1",))).parents
+    assert len({fingerprint(state) for state in states}) == len(states) == 986
+
+
+def test_a_set_has_one_fingerprint_whatever_its_order_and_types() -> None:
+    messages = [Message("vote", None), Message("vote", 1), Message("vote", frozenset({"n1", "n2"}))]
+    there = fingerprint(Network(frozenset(messages)))
+    assert there == fingerprint(Network(frozenset(reversed(messages))))
+    assert there != fingerprint(Network(frozenset(messages[:2])))
+
+
+def test_values_that_python_calls_equal_have_one_fingerprint() -> None:
+    assert fingerprint(Network(frozenset({True}))) == fingerprint(Network(frozenset({1})))
+    assert fingerprint(Network(frozenset({Message("a", 1)}))) == fingerprint(Network(frozenset({("a", 1)})))
+
+
+def test_another_process_with_another_salt_agrees() -> None:
+    program = (
+        "from reference import flush; from reference.fingerprint import fingerprint;"
+        "print([fingerprint(s).hex() for s in flush.initial(flush.Config())])"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": salt},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for salt in ("1", "2")
+    }
+    assert said == {f"{[fingerprint(state).hex() for state in flush.initial(flush.Config())]}\n"}
+
+
+def test_a_value_of_another_type_is_refused() -> None:
+    with pytest.raises(TypeError, match="a state may not hold a float"):
+        fingerprint(Network(frozenset({0.5})))
