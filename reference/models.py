@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from reference import flush
+from reference import flush, routing
 from reference.model import Model
 
-MODELS: Final[dict[str, Model[Any, Any]]] = {model.name: model for model in (flush.MODEL,)}
+MODELS: Final[dict[str, Model[Any, Any]]] = {model.name: model for model in (flush.MODEL, routing.MODEL)}

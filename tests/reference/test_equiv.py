@@ -1,5 +1,6 @@
 """The comparison with TLC's graph: equal where it must be, and able to see a difference."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,7 +62,8 @@ def test_a_table_of_actions_that_lacks_one_is_not_believed() -> None:
 def test_models_and_modules_have_the_same_names() -> None:
     for name in MODELS:
         assert (TLA / f"{name}.tla").exists()
-        assert (Path(reference.__file__).parent / f"{name.lower()}.py").exists()
+        snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+        assert (Path(reference.__file__).parent / f"{snake}.py").exists()
 
 
 def test_choices_that_forget_a_step_are_not_believed() -> None:

@@ -1,0 +1,731 @@
+"""How clients learn which brokers there are, action for action as in spec/tla/Routing.tla.
+
+Same order as there: tables and routes, state, brokers register, name servers forget, clients poll, time, what
+goes wrong, what is mended, safety. What the TLA+ module abstracts away is abstracted away here too. What a
+name server or client computes is a pure function of tables; the actions only say when and where.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+from reference.model import Action, Model, Parameters
+
+Broker = tuple[str, int]
+"""A broker process: its name and its id; id 0 is the master."""
+
+MASTER: Final = 0
+TOPICS: Final = ("topic", "TBW102")  # TBW102 is the default topic: whoever has no route for his takes its
+
+
+@dataclass(frozen=True)
+class Config:
+    name_servers: tuple[str, ...] = ("n1", "n2")
+    clients: tuple[str, ...] = ("c1",)
+    masters: tuple[str, ...] = ("a",)
+    """Broker names that have a master."""
+    slaves: tuple[str, ...] = ("a",)
+    """Broker names that have a slave."""
+    holders: tuple[str, ...] = ()
+    """Broker names whose brokers have the topic from the start."""
+    heartbeat_every: int = 1
+    """In ticks, as are the next three."""
+    scan_every: int = 1
+    expiry: int = 2
+    poll_every: int = 1
+    faults_max: int | None = 1
+    """As MCRouting bounds them; None for no bound."""
+
+    # Asked for in every state, so made once.
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted({*self.masters, *self.slaves}))
+
+    @cached_property
+    def brokers(self) -> tuple[Broker, ...]:
+        return tuple(sorted([(name, MASTER) for name in self.masters] + [(name, 1) for name in self.slaves]))
+
+    @cached_property
+    def each_broker(self) -> tuple[Parameters, ...]:
+        return tuple((b,) for b in self.brokers)
+
+    @cached_property
+    def each_server(self) -> tuple[Parameters, ...]:
+        return tuple((n,) for n in self.name_servers)
+
+    @cached_property
+    def each_client(self) -> tuple[Parameters, ...]:
+        return tuple((c,) for c in self.clients)
+
+    @cached_property
+    def each_server_and_broker(self) -> tuple[Parameters, ...]:
+        return tuple(product(self.name_servers, self.brokers))
+
+    @cached_property
+    def each_server_and_client(self) -> tuple[Parameters, ...]:
+        return tuple(product(self.name_servers, self.clients))
+
+    @cached_property
+    def each_server_and_name(self) -> tuple[Parameters, ...]:
+        return tuple(product(self.name_servers, self.names))
+
+    @cached_property
+    def each_client_and_server(self) -> tuple[Parameters, ...]:
+        return tuple(product(self.clients, self.name_servers))
+
+    @cached_property
+    def each_client_and_name(self) -> tuple[Parameters, ...]:
+        return tuple(product(self.clients, self.names))
+
+
+# Tables and routes. A permission is none (no such queue), read, or write (read and write).
+
+Permissions = tuple[str, ...]
+"""By broker name, in the configuration's order; so are Members and Publish."""
+Members = tuple[frozenset[int], ...]
+Publish = tuple[bool, ...]
+
+
+class Record(NamedTuple):
+    """The live record of a broker."""
+
+    age: int  # ticks since its last registration
+    version: int  # data version of its last registration
+
+
+UNHEARD: Final = Record(0, 0)
+"""The live record that is not there."""
+
+
+class Tables(NamedTuple):
+    """What one name server knows, all of it in memory."""
+
+    queues: tuple[Permissions, ...]  # by topic
+    members: Members  # ids that have an address
+    cluster: frozenset[str]
+    live: tuple[Record, ...]  # by broker
+
+
+def empty_tables(config: Config) -> Tables:
+    """EmptyTables"""
+    return Tables(
+        queues=(("none",) * len(config.names),) * len(TOPICS),
+        members=(frozenset(),) * len(config.names),
+        cluster=frozenset(),
+        live=(UNHEARD,) * len(config.brokers),
+    )
+
+
+class Route(NamedTuple):
+    """What a client knows of its topic."""
+
+    source: str  # whose route it is: none, topic, default
+    queues: Permissions
+    members: Members  # the brokers of the route: their ids by broker name
+
+
+def no_route(config: Config) -> Route:
+    """NoRoute"""
+    return Route("none", ("none",) * len(config.names), (frozenset(),) * len(config.names))
+
+
+def long(config: Config) -> int:
+    """Long: a longer silence is no different."""
+    return config.expiry + config.scan_every + config.poll_every + 1
+
+
+# State
+
+
+class State(NamedTuple):
+    """Tuples by broker, name server, client are in the order of the configuration.
+
+    A named tuple, because the explorer copies and hashes nothing else as often.
+    """
+
+    running: tuple[bool, ...]  # by broker
+    serving: tuple[bool, ...]  # by name server
+    broker_cut: frozenset[tuple[str, Broker]]  # silent partition: nothing arrives
+    client_cut: frozenset[tuple[str, str]]
+    tables: tuple[Tables, ...]  # by name server
+    connected: tuple[frozenset[Broker], ...]  # by name server: whose latest connection it sees open
+    created: frozenset[str]  # broker names whose brokers have the topic
+    heartbeat_age: tuple[int, ...]  # by broker: ticks since it registered
+    scan_age: tuple[int, ...]  # by name server
+    poll_age: tuple[int, ...]  # by client
+    server: tuple[str, ...]  # by client: the name server that it asks
+    answered: frozenset[str]  # the clients whose last request was answered
+    route: tuple[Route, ...]  # by client
+    publish: tuple[Publish, ...]  # by client: to which broker names it may send
+    silence: tuple[tuple[int, ...], ...]  # history, by name server and broker: ticks unheard
+    faults: int  # history
+
+
+def initial(config: Config) -> tuple[State, ...]:
+    """Init: everything has just been started; one state for each choice of the clients' name servers."""
+    servers, brokers, clients = len(config.name_servers), len(config.brokers), len(config.clients)
+    return tuple(
+        State(
+            running=(True,) * brokers,
+            serving=(True,) * servers,
+            broker_cut=frozenset(),
+            client_cut=frozenset(),
+            tables=(empty_tables(config),) * servers,
+            connected=(frozenset(),) * servers,
+            created=frozenset(config.holders),
+            heartbeat_age=(config.heartbeat_every,) * brokers,
+            scan_age=(0,) * servers,
+            poll_age=(config.poll_every,) * clients,
+            server=chosen,
+            answered=frozenset(),
+            route=(no_route(config),) * clients,
+            publish=((False,) * len(config.names),) * clients,
+            silence=((long(config),) * brokers,) * servers,
+            faults=0,
+        )
+        for chosen in product(config.name_servers, repeat=clients)
+    )
+
+
+def _with(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
+    return (*values[:index], value, *values[index + 1 :])
+
+
+# Brokers register
+
+
+def topics_of(broker: Broker, holders: Set[str]) -> tuple[str, ...]:
+    """TopicsOf"""
+    return TOPICS if broker[0] in holders else TOPICS[1:]
+
+
+def takes_topics_from(members: Set[int], broker_id: int) -> bool:
+    """TakesTopicsFrom: only the master, or where there is none the slave, says which queues its name has."""
+    return all(broker_id <= member for member in members)
+
+
+def registered(config: Config, table: Tables, broker: Broker, topics: Sequence[str]) -> Tables:
+    """Registered: an upsert; queues are touched only if it says something new or they are missing."""
+    name, broker_id = broker
+    i, b = config.names.index(name), config.brokers.index(broker)
+    version = len(topics)
+    queues = table.queues
+    if takes_topics_from(table.members[i], broker_id):
+        new = table.live[b].version != version
+        queues = tuple(
+            _with(permissions, i, "write")
+            if topic in topics and (new or permissions[i] == "none")
+            else permissions
+            for topic, permissions in zip(TOPICS, queues, strict=True)
+        )
+    return Tables(
+        queues=queues,
+        members=_with(table.members, i, table.members[i] | {broker_id}),
+        cluster=table.cluster | {name},
+        live=_with(table.live, b, Record(0, version)),
+    )
+
+
+def reached(config: Config, state: State, broker: Broker) -> tuple[bool, ...]:
+    """Reached: by name server, whether the broker's request arrives."""
+    return tuple(
+        serving and (n, broker) not in state.broker_cut
+        for n, serving in zip(config.name_servers, state.serving, strict=True)
+    )
+
+
+def _register_at(
+    config: Config, state: State, hearing: tuple[bool, ...], broker: Broker, topics: Sequence[str]
+) -> State:
+    b = config.brokers.index(broker)
+    return state._replace(
+        tables=tuple(
+            registered(config, table, broker, topics) if hears else table
+            for hears, table in zip(hearing, state.tables, strict=True)
+        ),
+        connected=tuple(
+            connected | {broker} if hears else connected
+            for hears, connected in zip(hearing, state.connected, strict=True)
+        ),
+        silence=tuple(
+            _with(silence, b, 0) if hears else silence
+            for hears, silence in zip(hearing, state.silence, strict=True)
+        ),
+    )
+
+
+def register(config: Config, state: State, broker: Broker) -> State | None:
+    """Register: at its start, and then as often as registerNameServerPeriod says."""
+    b = config.brokers.index(broker)
+    if state.heartbeat_age[b] != config.heartbeat_every or not state.running[b]:
+        return None
+    after = _register_at(
+        config, state, reached(config, state, broker), broker, topics_of(broker, state.created)
+    )
+    return after._replace(heartbeat_age=_with(state.heartbeat_age, b, 0))
+
+
+def auto_create(config: Config, state: State, client: str, name: str) -> State | None:
+    """AutoCreate: a send by the default topic's route; the master makes the topic and registers at once."""
+    c = config.clients.index(client)
+    if state.route[c].source != "default" or name in state.created:
+        return None
+    broker = (name, MASTER)
+    if not state.publish[c][config.names.index(name)] or not state.running[config.brokers.index(broker)]:
+        return None
+    created = state.created | {name}
+    after = _register_at(config, state, reached(config, state, broker), broker, topics_of(broker, created))
+    return after._replace(created=created)
+
+
+# Name servers forget
+
+
+def forgotten(config: Config, table: Tables, gone: Set[Broker]) -> Tables:
+    """Forgotten: with the last id of a name go its queues."""
+    if not gone:
+        return table
+    members = tuple(
+        frozenset(i for i in ids if (name, i) not in gone)
+        for name, ids in zip(config.names, table.members, strict=True)
+    )
+    return Tables(
+        queues=tuple(
+            tuple(p if ids else "none" for p, ids in zip(permissions, members, strict=True))
+            for permissions in table.queues
+        ),
+        members=members,
+        cluster=frozenset(
+            name for name, ids in zip(config.names, members, strict=True) if ids and name in table.cluster
+        ),
+        live=tuple(
+            UNHEARD if b in gone else record for b, record in zip(config.brokers, table.live, strict=True)
+        ),
+    )
+
+
+def _forget(config: Config, state: State, n: int, gone: Set[Broker]) -> State:
+    """Forget, at one name server."""
+    return state._replace(
+        tables=_with(state.tables, n, forgotten(config, state.tables[n], gone)),
+        connected=_with(state.connected, n, state.connected[n] - gone),
+    )
+
+
+def expired(config: Config, table: Tables) -> frozenset[Broker]:
+    """Expired"""
+    return frozenset(
+        b for b, record in zip(config.brokers, table.live, strict=True) if record.age > config.expiry
+    )
+
+
+def scan(config: Config, state: State, name_server: str) -> State | None:
+    """Scan"""
+    n = config.name_servers.index(name_server)
+    if state.scan_age[n] != config.scan_every or not state.serving[n]:
+        return None
+    after = _forget(config, state, n, expired(config, state.tables[n]))
+    return after._replace(scan_age=_with(state.scan_age, n, 0))
+
+
+# Clients poll
+
+
+def route_members(queues: Sequence[str], members: Sequence[frozenset[int]]) -> Members:
+    """The brokers in the answer to a route request: all ids of the names that have a queue."""
+    return tuple(
+        ids if permission != "none" else frozenset() for permission, ids in zip(queues, members, strict=True)
+    )
+
+
+def route_of(table: Tables, topic: str) -> Route | None:
+    """RouteOf: every queue of the topic, and every broker of their names; None is code 17."""
+    queues = table.queues[TOPICS.index(topic)]
+    members = route_members(queues, table.members)
+    return Route("topic" if topic == "topic" else "default", queues, members) if any(members) else None
+
+
+def route_from(config: Config, table: Tables) -> Route:
+    """RouteFrom: without a route of its own a topic gets the default topic's, if that has one."""
+    return route_of(table, "topic") or route_of(table, "TBW102") or no_route(config)
+
+
+def publishable(queues: Sequence[str], members: Sequence[frozenset[int]]) -> Publish:
+    """Publishable: writable is a queue that says so, at a name whose master is in the route."""
+    return tuple(
+        permission == "write" and MASTER in ids for permission, ids in zip(queues, members, strict=True)
+    )
+
+
+def _reaches(config: Config, state: State, c: int) -> bool:
+    """Reaches: the client's requests arrive at its name server."""
+    server = state.server[c]
+    return (
+        state.serving[config.name_servers.index(server)]
+        and (server, config.clients[c]) not in state.client_cut
+    )
+
+
+def poll(config: Config, state: State, client: str) -> State | None:
+    """Poll"""
+    c = config.clients.index(client)
+    if state.poll_age[c] != config.poll_every or not _reaches(config, state, c):
+        return None
+    route = route_from(config, state.tables[config.name_servers.index(state.server[c])])
+    return state._replace(
+        poll_age=_with(state.poll_age, c, 0),
+        answered=state.answered | {client},
+        route=_with(state.route, c, route),
+        publish=_with(state.publish, c, publishable(route.queues, route.members)),
+    )
+
+
+def poll_fails(config: Config, state: State, client: str, following: str) -> State | None:
+    """PollFails: the client keeps its route, and its next request goes to the name server `following`."""
+    c = config.clients.index(client)
+    if state.poll_age[c] != config.poll_every or _reaches(config, state, c):
+        return None
+    if following == state.server[c] and len(config.name_servers) > 1:
+        return None
+    return state._replace(
+        poll_age=_with(state.poll_age, c, 0),
+        answered=state.answered - {client},
+        server=_with(state.server, c, following),
+    )
+
+
+# Time passes, and waits for whatever is due
+
+
+def tick(config: Config, state: State) -> State | None:
+    """Tick"""
+    if config.poll_every in state.poll_age or config.scan_every in state.scan_age:
+        return None  # the age of what does not serve is 0
+    if config.heartbeat_every in state.heartbeat_age:
+        return None
+    most = long(config)
+    return state._replace(
+        heartbeat_age=tuple(
+            age + 1 if runs else 0 for runs, age in zip(state.running, state.heartbeat_age, strict=True)
+        ),
+        scan_age=tuple(
+            age + 1 if serves else 0 for serves, age in zip(state.serving, state.scan_age, strict=True)
+        ),
+        poll_age=tuple(age + 1 for age in state.poll_age),
+        tables=tuple(
+            table._replace(
+                live=tuple(r if r == UNHEARD else Record(r.age + 1, r.version) for r in table.live)
+            )
+            for table in state.tables
+        ),
+        silence=tuple(tuple(age + 1 if age < most else most for age in silence) for silence in state.silence),
+    )
+
+
+# What goes wrong
+
+
+def _may_fail(config: Config, state: State) -> bool:
+    return config.faults_max is None or state.faults < config.faults_max
+
+
+def _stopped(config: Config, state: State, broker: Broker) -> State | None:
+    b = config.brokers.index(broker)
+    if not state.running[b] or not _may_fail(config, state):
+        return None
+    return state._replace(
+        running=_with(state.running, b, False),
+        heartbeat_age=_with(state.heartbeat_age, b, 0),
+        faults=state.faults + 1,
+    )
+
+
+def broker_dies(config: Config, state: State, broker: Broker) -> State | None:
+    """BrokerDies: the name servers that see its connection close forget it at once."""
+    after = _stopped(config, state, broker)
+    if after is None:
+        return None
+    for n, hears in enumerate(reached(config, state, broker)):
+        if hears and broker in state.connected[n]:
+            after = _forget(config, after, n, {broker})
+    return after
+
+
+def machine_dies(config: Config, state: State, broker: Broker) -> State | None:
+    """MachineDies: no connection closes, nobody is told."""
+    return _stopped(config, state, broker)
+
+
+def close_channel(config: Config, state: State, name_server: str, broker: Broker) -> State | None:
+    """CloseChannel: under a broker that runs on; it opens another for its next registration."""
+    n = config.name_servers.index(name_server)
+    if not _may_fail(config, state) or broker not in state.connected[n]:
+        return None
+    if not state.running[config.brokers.index(broker)] or not reached(config, state, broker)[n]:
+        return None
+    return _forget(config, state, n, {broker})._replace(faults=state.faults + 1)
+
+
+def cut_broker(config: Config, state: State, name_server: str, broker: Broker) -> State | None:
+    """CutBroker"""
+    if not _may_fail(config, state) or (name_server, broker) in state.broker_cut:
+        return None
+    return state._replace(broker_cut=state.broker_cut | {(name_server, broker)}, faults=state.faults + 1)
+
+
+def cut_client(config: Config, state: State, name_server: str, client: str) -> State | None:
+    """CutClient"""
+    if not _may_fail(config, state) or (name_server, client) in state.client_cut:
+        return None
+    return state._replace(client_cut=state.client_cut | {(name_server, client)}, faults=state.faults + 1)
+
+
+def name_server_dies(config: Config, state: State, name_server: str) -> State | None:
+    """NameServerDies: all that it knows was in its memory."""
+    n = config.name_servers.index(name_server)
+    if not _may_fail(config, state) or not state.serving[n]:
+        return None
+    return state._replace(
+        serving=_with(state.serving, n, False),
+        tables=_with(state.tables, n, empty_tables(config)),
+        connected=_with(state.connected, n, frozenset()),
+        scan_age=_with(state.scan_age, n, 0),
+        faults=state.faults + 1,
+    )
+
+
+def wipe_write(config: Config, state: State, name_server: str, name: str) -> State | None:
+    """WipeWrite: out of writing, at one name server, until the name says something new there."""
+    n, i = config.name_servers.index(name_server), config.names.index(name)
+    table = state.tables[n]
+    if not _may_fail(config, state) or not state.serving[n]:
+        return None
+    if all(permissions[i] != "write" for permissions in table.queues):
+        return None
+    wiped = table._replace(queues=tuple(_with(p, i, "read") if p[i] == "write" else p for p in table.queues))
+    return state._replace(tables=_with(state.tables, n, wiped), faults=state.faults + 1)
+
+
+# What is mended
+
+
+def broker_starts(config: Config, state: State, broker: Broker) -> State | None:
+    """BrokerStarts"""
+    b = config.brokers.index(broker)
+    if state.running[b]:
+        return None
+    return state._replace(
+        running=_with(state.running, b, True),
+        heartbeat_age=_with(state.heartbeat_age, b, config.heartbeat_every),
+    )
+
+
+def name_server_starts(config: Config, state: State, name_server: str) -> State | None:
+    """NameServerStarts"""
+    n = config.name_servers.index(name_server)
+    return None if state.serving[n] else state._replace(serving=_with(state.serving, n, True))
+
+
+def heal_broker(_config: Config, state: State, name_server: str, broker: Broker) -> State | None:
+    """HealBroker"""
+    if (name_server, broker) not in state.broker_cut:
+        return None
+    return state._replace(broker_cut=state.broker_cut - {(name_server, broker)})
+
+
+def heal_client(_config: Config, state: State, name_server: str, client: str) -> State | None:
+    """HealClient"""
+    if (name_server, client) not in state.client_cut:
+        return None
+    return state._replace(client_cut=state.client_cut - {(name_server, client)})
+
+
+# The whole
+
+
+def _once(_config: Config) -> tuple[Parameters, ...]:
+    return ((),)
+
+
+ACTIONS: Final[dict[str, Action[Config, State]]] = {
+    action.name: action
+    for action in (
+        Action("Register", register, lambda c: c.each_broker),
+        Action("AutoCreate", auto_create, lambda c: c.each_client_and_name),
+        Action("Scan", scan, lambda c: c.each_server),
+        Action("Poll", poll, lambda c: c.each_client),
+        Action("PollFails", poll_fails, lambda c: c.each_client_and_server),
+        Action("Tick", tick, _once),
+        Action("BrokerDies", broker_dies, lambda c: c.each_broker),
+        Action("MachineDies", machine_dies, lambda c: c.each_broker),
+        Action("CloseChannel", close_channel, lambda c: c.each_server_and_broker),
+        Action("CutBroker", cut_broker, lambda c: c.each_server_and_broker),
+        Action("CutClient", cut_client, lambda c: c.each_server_and_client),
+        Action("NameServerDies", name_server_dies, lambda c: c.each_server),
+        Action("WipeWrite", wipe_write, lambda c: c.each_server_and_name),
+        Action("BrokerStarts", broker_starts, lambda c: c.each_broker),
+        Action("NameServerStarts", name_server_starts, lambda c: c.each_server),
+        Action("HealBroker", heal_broker, lambda c: c.each_server_and_broker),
+        Action("HealClient", heal_client, lambda c: c.each_server_and_client),
+    )
+}
+
+
+# Safety
+
+
+def tables_agree(config: Config, state: State) -> bool:
+    """ROUTE-1 TablesAgree"""
+    return all(_agrees(config, table) for table in set(state.tables))
+
+
+def _agrees(config: Config, table: Tables) -> bool:
+    for permissions in table.queues:
+        for permission, ids in zip(permissions, table.members, strict=True):
+            if permission != "none" and not ids:
+                return False
+    for (name, broker_id), record in zip(config.brokers, table.live, strict=True):
+        if (broker_id in table.members[config.names.index(name)]) != (record != UNHEARD):
+            return False
+    return table.cluster == {name for name, ids in zip(config.names, table.members, strict=True) if ids}
+
+
+def live_broker_kept(config: Config, state: State) -> bool:
+    """ROUTE-2 LiveBrokerKept: while its connection is open."""
+    for connected, silence, table in zip(state.connected, state.silence, state.tables, strict=True):
+        for b, age, record in zip(config.brokers, silence, table.live, strict=True):
+            if record == UNHEARD and age <= config.expiry and b in connected:
+                return False
+    return True
+
+
+def dead_broker_forgotten(config: Config, state: State) -> bool:
+    """ROUTE-3 DeadBrokerForgotten: silent towards the name server that the client asks."""
+    for client, server, route in zip(config.clients, state.server, state.route, strict=True):
+        silence = state.silence[config.name_servers.index(server)]
+        if client in state.answered and long(config) in silence:
+            for (name, broker_id), age in zip(config.brokers, silence, strict=True):
+                if age == long(config) and broker_id in route.members[config.names.index(name)]:
+                    return False
+    return True
+
+
+def master_only_writes(_config: Config, state: State) -> bool:
+    """ROUTE-4 MasterOnlyWrites"""
+    return all(
+        not writes or (permission == "write" and MASTER in ids)
+        for publish, route in zip(state.publish, state.route, strict=True)
+        for writes, permission, ids in zip(publish, route.queues, route.members, strict=True)
+    )
+
+
+INVARIANTS: Final = {
+    "TablesAgree": tables_agree,
+    "LiveBrokerKept": live_broker_kept,
+    "DeadBrokerForgotten": dead_broker_forgotten,
+    "MasterOnlyWrites": master_only_writes,
+}
+
+
+# The same thing in TLC's words
+
+
+def from_constants(constants: Mapping[str, Any]) -> Config:
+    """The configuration that a cfg file's constants say; sets are put in order."""
+    return Config(
+        name_servers=tuple(sorted(constants["NameServers"])),
+        clients=tuple(sorted(constants["Clients"])),
+        masters=tuple(sorted(constants["Masters"])),
+        slaves=tuple(sorted(constants["Slaves"])),
+        holders=tuple(sorted(constants["Holders"])),
+        heartbeat_every=constants["HeartbeatEvery"],
+        scan_every=constants["ScanEvery"],
+        expiry=constants["Expiry"],
+        poll_every=constants["PollEvery"],
+        faults_max=constants["MaxFaults"],
+    )
+
+
+def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
+    """A state as TLC prints it: records and functions are mappings, sequences are tuples."""
+
+    def by(keys: Sequence[Any], function: Any) -> tuple[Any, ...]:
+        return tuple(function[key] for key in keys)
+
+    def tables(record: Any) -> Tables:
+        return Tables(
+            queues=tuple(by(config.names, queues) for queues in by(TOPICS, record["queues"])),
+            members=by(config.names, record["members"]),
+            cluster=record["cluster"],
+            live=tuple(Record(r["age"], r["version"]) for r in by(config.brokers, record["live"])),
+        )
+
+    def route(record: Any) -> Route:
+        members = tuple(frozenset(i for n, i in record["brokers"] if n == name) for name in config.names)
+        return Route(record["source"], by(config.names, record["queues"]), members)
+
+    return State(
+        running=tuple(b in variables["running"] for b in config.brokers),
+        serving=tuple(n in variables["serving"] for n in config.name_servers),
+        broker_cut=variables["brokerCut"],
+        client_cut=variables["clientCut"],
+        tables=tuple(map(tables, by(config.name_servers, variables["tables"]))),
+        connected=by(config.name_servers, variables["connected"]),
+        created=variables["created"],
+        heartbeat_age=by(config.brokers, variables["heartbeatAge"]),
+        scan_age=by(config.name_servers, variables["scanAge"]),
+        poll_age=by(config.clients, variables["pollAge"]),
+        server=by(config.clients, variables["server"]),
+        answered=variables["answered"],
+        route=tuple(map(route, by(config.clients, variables["route"]))),
+        publish=tuple(
+            tuple(name in names for name in config.names)
+            for names in by(config.clients, variables["publish"])
+        ),
+        silence=tuple(
+            by(config.brokers, silence) for silence in by(config.name_servers, variables["silence"])
+        ),
+        faults=variables["faults"],
+    )
+
+
+_BOUNDED: Final = frozenset(
+    {
+        "BrokerDies",
+        "MachineDies",
+        "CloseChannel",
+        "CutBroker",
+        "CutClient",
+        "NameServerDies",
+        "WipeWrite",
+    }
+)
+
+
+def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
+    """An action as MCRouting's operator and its arguments in TLA+ syntax."""
+    return f"MC{name}" if name in _BOUNDED else name, tuple(map(_tla, parameters))
+
+
+def _tla(value: Any) -> str:
+    match value:
+        case str():
+            return f'"{value}"'
+        case (str(name), int(broker_id)):
+            return f'<<"{name}", {broker_id}>>'
+    raise TypeError(f"no TLA+ for {value!r}")
+
+
+MODEL: Final = Model(
+    name="Routing",
+    initial=initial,
+    actions=ACTIONS,
+    invariants=INVARIANTS,
+    step_invariants={},
+    from_constants=from_constants,
+    from_tla=from_tla,
+    operator=operator,
+)

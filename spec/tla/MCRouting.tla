@@ -1,0 +1,68 @@
+------------------------------ MODULE MCRouting ------------------------------
+(* Routing, bounded: only so many faults, which then end. Everything else is bounded by the sets and periods. *)
+EXTENDS Routing
+
+CONSTANT MaxFaults
+
+MayFail == faults < MaxFaults
+
+MCBrokerDies(b) == MayFail /\ BrokerDies(b)
+MCMachineDies(b) == MayFail /\ MachineDies(b)
+MCCloseChannel(n, b) == MayFail /\ CloseChannel(n, b)
+MCCutBroker(n, b) == MayFail /\ CutBroker(n, b)
+MCCutClient(n, c) == MayFail /\ CutClient(n, c)
+MCNameServerDies(n) == MayFail /\ NameServerDies(n)
+MCWipeWrite(n, name) == MayFail /\ WipeWrite(n, name)
+
+MCFault ==
+    \/ \E b \in Brokers : MCBrokerDies(b) \/ MCMachineDies(b)
+    \/ \E n \in NameServers, b \in Brokers : MCCloseChannel(n, b) \/ MCCutBroker(n, b)
+    \/ \E n \in NameServers, c \in Clients : MCCutClient(n, c)
+    \/ \E n \in NameServers : MCNameServerDies(n)
+    \/ \E n \in NameServers, name \in Names : MCWipeWrite(n, name)
+
+MCNext == Work \/ MCFault \/ Repair
+
+MCInit == Init
+
+MCSpec == Init /\ [][MCNext]_vars
+
+MCFairSpec == MCSpec /\ Fairness
+
+(* Each fairness clause is needed: without it the liveness property fails. *)
+WithoutTickFairness == MCSpec /\ RegisterFairness /\ ScanFairness /\ PollFairness /\ RoundFairness
+WithoutRegisterFairness == MCSpec /\ TickFairness /\ ScanFairness /\ PollFairness /\ RoundFairness
+WithoutScanFairness == MCSpec /\ TickFairness /\ RegisterFairness /\ PollFairness /\ RoundFairness
+WithoutPollFairness == MCSpec /\ TickFairness /\ RegisterFairness /\ ScanFairness /\ RoundFairness
+WithoutRoundFairness == MCSpec /\ TickFairness /\ RegisterFairness /\ ScanFairness /\ PollFairness
+
+(* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
+Known(n) == Live(tables[n])
+Linked(n, b) == n \in serving /\ <<n, b>> \notin brokerCut
+NoDeadBroker == running = Brokers
+NoSilentDeath == \A n \in NameServers : \A b \in Known(n) : b \in running \/ ~Linked(n, b)
+NoClosedChannel ==
+    \A n \in NameServers, b \in running : Linked(n, b) /\ silence[n][b] = 0 => b \in connected[n]
+NoEviction == \A n \in NameServers, b \in Brokers : silence[n][b] = Expiry + 1 => b \in Known(n)
+NoExpired == \A n \in NameServers : Expired(n) = {}
+NoCutBroker == brokerCut = {}
+NoCutClient == clientCut = {}
+NoHealedBroker ==
+    faults = 1 /\ running = Brokers /\ serving = NameServers /\ brokerCut = {} =>
+        \A n \in NameServers, b \in Brokers : b \notin Known(n) \/ silence[n][b] <= HeartbeatEvery
+NoHealedClient ==
+    faults = 1 /\ running = Brokers /\ serving = NameServers /\ clientCut = {} =>
+        \A c \in Clients : c \in answered \/ pollAge[c] > 0 \/ route[c] = NoRoute
+NoDeadNameServer == serving = NameServers
+NoAmnesia == \A n \in serving : tables[n] = EmptyTables => \A b \in Brokers : silence[n][b] = Long
+NoDifference == \A n, m \in serving : tables[n].members = tables[m].members
+NoWipe == \A n \in NameServers, t \in Topics, name \in Names : tables[n].queues[t][name] # "read"
+NoWipeUndone ==
+    \A c \in Clients : \A name \in publish[c] : tables[server[c]].queues["TBW102"][name] # "read"
+NoFailedPoll == \A c \in Clients : c \in answered \/ route[c] = NoRoute
+NoDefaultRoute == \A c \in Clients : route[c].source # "default"
+NoAutoCreation == created = Holders
+NoMasterlessRoute == \A c \in Clients : \A b \in route[c].brokers : <<Name(b), 0>> \in route[c].brokers
+NoStaleRoute == \A c \in answered : \A b \in route[c].brokers : b \in running
+NoRouteLost == \A c \in answered : route[c] # NoRoute \/ faults = 0
+=============================================================================

@@ -1,0 +1,463 @@
+------------------------------ MODULE Routing ------------------------------
+(***************************************************************************)
+(* How clients learn which brokers there are: brokers register at every    *)
+(* name server again and again, name servers forget whom they no longer    *)
+(* hear, clients ask one name server for the route of their topic.         *)
+(* Processes and machines die, connections close, links fall silent, name  *)
+(* servers start with empty tables.                                        *)
+(*                                                                         *)
+(* Which queue of the route a producer takes is a module of its own,       *)
+(* QueueChoice: it depends on nothing here but the route, and the product  *)
+(* of the two would hide both.                                             *)
+(*                                                                         *)
+(* Abstracted away, one sentence each:                                     *)
+(*  - Time: a tick is ten seconds; what takes seconds at most, a request   *)
+(*    with its answer, is one step; nobody's period is ever overrun.       *)
+(*  - Clocks: ages are counted, all at the same speed; no clock is read.   *)
+(*  - Messages: a request arrives, or its link is cut and it does not; a   *)
+(*    request that arrives and loses its answer comes again next period.   *)
+(*  - Registration goes to all name servers in one step; whom it does not  *)
+(*    reach, its link is cut.                                              *)
+(*  - Addresses: a broker keeps its name, id and address for life.         *)
+(*  - Queues: one entry stands for all queues of a topic at a broker name. *)
+(*  - Topics: one besides the default topic, which every broker has; a     *)
+(*    slave has its master's topics; the data version is their number.     *)
+(*  - Clusters: there is one; filter servers: they live and die with the   *)
+(*    live record of their broker.                                         *)
+(*  - Orderly stops: unregistering does to the tables what the close of    *)
+(*    the connection does.                                                 *)
+(*  - Links between clients and brokers are up.                            *)
+(***************************************************************************)
+EXTENDS Naturals, FiniteSets
+
+CONSTANTS
+    NameServers,    \* strings
+    Clients,        \* producers of the topic, strings
+    Masters,        \* names of brokers that have a master, strings
+    Slaves,         \* names of brokers that have a slave
+    Holders,        \* names whose brokers have the topic from the start
+    HeartbeatEvery, \* ticks between two registrations of a broker: 3
+    ScanEvery,      \* ticks between two scans of a name server: 1
+    Expiry,         \* ticks of silence that a name server bears: 12
+    PollEvery       \* ticks between two route requests of a client: 3
+
+Names == Masters \cup Slaves
+
+ASSUME /\ NameServers # {} /\ Holders \subseteq Names
+       /\ {HeartbeatEvery, ScanEvery, Expiry, PollEvery} \subseteq Nat \ {0}
+       /\ HeartbeatEvery <= Expiry
+
+-----------------------------------------------------------------------------
+(* Brokers, tables, routes *)
+
+\* A broker process is known by its name and its id; id 0 is the master.
+Brokers == (Masters \X {0}) \cup (Slaves \X {1})
+Name(broker) == broker[1]
+Id(broker) == broker[2]
+
+Topics == {"topic", "TBW102"} \* TBW102 is the default topic: whoever has no route for his takes its
+
+Permissions == {"none", "read", "write"} \* no such queue, read-only, read and write
+
+Unheard == [age |-> 0, version |-> 0] \* the live record that is not there
+
+\* What one name server knows, all of it in memory.
+Tables == [
+    queues : [Topics -> [Names -> Permissions]],
+    members : [Names -> SUBSET {0, 1}],                \* the ids of a broker name that have an address
+    cluster : SUBSET Names,
+    live : [Brokers -> [age : Nat, version : Nat]]]    \* ticks since the last registration, and its data version
+
+EmptyTables == [
+    queues |-> [t \in Topics |-> [name \in Names |-> "none"]],
+    members |-> [name \in Names |-> {}],
+    cluster |-> {},
+    live |-> [b \in Brokers |-> Unheard]]
+
+Live(tables) == {b \in Brokers : tables.live[b] # Unheard}
+
+\* What a client knows of its topic.
+Routes == [
+    source : {"none", "topic", "default"},             \* whose route it is: nobody's, the topic's, the default topic's
+    queues : [Names -> Permissions],
+    brokers : SUBSET Brokers]
+
+NoRoute == [source |-> "none", queues |-> [name \in Names |-> "none"], brokers |-> {}]
+
+Long == Expiry + ScanEvery + PollEvery + 1 \* a longer silence is no different
+
+-----------------------------------------------------------------------------
+(* State *)
+
+VARIABLE running      \* the brokers whose process runs
+RunningOK == running \subseteq Brokers
+
+VARIABLE serving      \* the name servers whose process runs
+ServingOK == serving \subseteq NameServers
+
+VARIABLE brokerCut    \* silent partition: pairs of name server and broker between which nothing arrives
+BrokerCutOK == brokerCut \subseteq NameServers \X Brokers
+
+VARIABLE clientCut    \* the same between name servers and clients
+ClientCutOK == clientCut \subseteq NameServers \X Clients
+
+VARIABLE tables       \* what each name server knows
+TablesOK == tables \in [NameServers -> Tables]
+
+VARIABLE connected    \* the brokers whose latest connection is open, as each name server sees it
+ConnectedOK == connected \in [NameServers -> SUBSET Brokers]
+
+VARIABLE created      \* the broker names whose brokers have the topic
+CreatedOK == created \subseteq Names
+
+VARIABLE heartbeatAge \* ticks since a broker last registered
+HeartbeatAgeOK == heartbeatAge \in [Brokers -> 0..HeartbeatEvery]
+
+VARIABLE scanAge      \* ticks since a name server last scanned
+ScanAgeOK == scanAge \in [NameServers -> 0..ScanEvery]
+
+VARIABLE pollAge      \* ticks since a client last asked for its route
+PollAgeOK == pollAge \in [Clients -> 0..PollEvery]
+
+VARIABLE server       \* the name server that a client asks
+ServerOK == server \in [Clients -> NameServers]
+
+VARIABLE answered     \* the clients whose last request was answered: those that are up to date
+AnsweredOK == answered \subseteq Clients
+
+VARIABLE route        \* the route that a client has
+RouteOK == route \in [Clients -> Routes]
+
+VARIABLE publish      \* the broker names to whose queues a client may send
+PublishOK == publish \in [Clients -> SUBSET Names]
+
+VARIABLE silence      \* history: ticks since a registration of a broker last arrived, up to Long
+SilenceOK == silence \in [NameServers -> [Brokers -> 0..Long]]
+
+VARIABLE faults       \* history: how much has gone wrong
+FaultsOK == faults \in Nat
+
+processes == <<running, serving>>
+links == <<brokerCut, clientCut>>
+servers == <<tables, connected, scanAge>>
+clients == <<pollAge, server, answered, route, publish>>
+vars == <<processes, links, servers, created, heartbeatAge, clients, silence, faults>>
+
+TypeOK ==
+    /\ RunningOK /\ ServingOK /\ BrokerCutOK /\ ClientCutOK /\ ConnectedOK /\ CreatedOK
+    /\ HeartbeatAgeOK /\ ScanAgeOK /\ PollAgeOK /\ ServerOK /\ AnsweredOK /\ RouteOK /\ PublishOK
+    /\ SilenceOK /\ FaultsOK
+    /\ \A n \in NameServers : \* tables \in [NameServers -> Tables], without building that set
+        /\ tables[n].queues \in [Topics -> [Names -> Permissions]]
+        /\ tables[n].members \in [Names -> SUBSET {0, 1}]
+        /\ tables[n].cluster \subseteq Names
+        /\ \A b \in Brokers : tables[n].live[b].age \in 0..(Expiry + ScanEvery) /\ tables[n].live[b].version \in Nat
+
+\* Everything has just been started: brokers and clients make their first request within this tick.
+Init ==
+    /\ running = Brokers /\ serving = NameServers
+    /\ brokerCut = {} /\ clientCut = {}
+    /\ tables = [n \in NameServers |-> EmptyTables]
+    /\ connected = [n \in NameServers |-> {}]
+    /\ created = Holders
+    /\ heartbeatAge = [b \in Brokers |-> HeartbeatEvery]
+    /\ scanAge = [n \in NameServers |-> 0]
+    /\ pollAge = [c \in Clients |-> PollEvery]
+    /\ server \in [Clients -> NameServers]
+    /\ answered = {}
+    /\ route = [c \in Clients |-> NoRoute]
+    /\ publish = [c \in Clients |-> {}]
+    /\ silence = [n \in NameServers |-> [b \in Brokers |-> Long]]
+    /\ faults = 0
+
+-----------------------------------------------------------------------------
+(* Brokers register *)
+
+TopicsOf(broker, holders) == IF Name(broker) \in holders THEN Topics ELSE {"TBW102"}
+
+\* Only the master, or where there is none the slave, says which queues its name has.
+TakesTopicsFrom(table, b) == \A id \in table.members[Name(b)] : Id(b) <= id
+
+\* A registration is an upsert, and queues are touched only if it says something new or they are missing.
+Registered(table, b, topics) ==
+    LET version == Cardinality(topics)
+        Takes(t) ==
+            /\ t \in topics
+            /\ TakesTopicsFrom(table, b)
+            /\ table.live[b].version # version \/ table.queues[t][Name(b)] = "none"
+    IN  [queues |-> [t \in Topics |->
+                        IF Takes(t) THEN [table.queues[t] EXCEPT ![Name(b)] = "write"] ELSE table.queues[t]],
+         members |-> [table.members EXCEPT ![Name(b)] = @ \cup {Id(b)}],
+         cluster |-> table.cluster \cup {Name(b)},
+         live |-> [table.live EXCEPT ![b] = [age |-> 0, version |-> version]]]
+
+\* The name servers that a broker's request reaches.
+Reached(b) == {n \in serving : <<n, b>> \notin brokerCut}
+
+RegisterAt(reached, b, topics) ==
+    /\ tables' = [n \in NameServers |-> IF n \in reached THEN Registered(tables[n], b, topics) ELSE tables[n]]
+    /\ connected' = [n \in NameServers |-> IF n \in reached THEN connected[n] \cup {b} ELSE connected[n]]
+    /\ silence' = [n \in NameServers |-> IF n \in reached THEN [silence[n] EXCEPT ![b] = 0] ELSE silence[n]]
+
+\* At its start, and then as often as registerNameServerPeriod says.
+Register(b) ==
+    /\ b \in running
+    /\ heartbeatAge[b] = HeartbeatEvery
+    /\ heartbeatAge' = [heartbeatAge EXCEPT ![b] = 0]
+    /\ RegisterAt(Reached(b), b, TopicsOf(b, created))
+    /\ UNCHANGED <<processes, links, scanAge, created, clients, faults>>
+
+\* A producer sends by the default topic's route: the master makes the topic and registers at once.
+AutoCreate(c, name) ==
+    LET b == <<name, 0>>
+    IN  /\ route[c].source = "default"
+        /\ name \in publish[c] \ created
+        /\ b \in running
+        /\ created' = created \cup {name}
+        /\ RegisterAt(Reached(b), b, TopicsOf(b, created'))
+        /\ UNCHANGED <<processes, links, scanAge, heartbeatAge, clients, faults>>
+
+-----------------------------------------------------------------------------
+(* Name servers forget *)
+
+\* With the last id of a name go its queues.
+Forgotten(table, gone) ==
+    LET members == [name \in Names |-> {id \in table.members[name] : <<name, id>> \notin gone}]
+    IN  [queues |-> [t \in Topics |->
+                        [name \in Names |-> IF members[name] = {} THEN "none" ELSE table.queues[t][name]]],
+         members |-> members,
+         cluster |-> {name \in table.cluster : members[name] # {}},
+         live |-> [b \in Brokers |-> IF b \in gone THEN Unheard ELSE table.live[b]]]
+
+\* lost: pairs of a name server and a broker that it forgets.
+Forget(lost) ==
+    LET Gone(n) == {b \in Brokers : <<n, b>> \in lost}
+    IN  /\ tables' = [n \in NameServers |-> Forgotten(tables[n], Gone(n))]
+        /\ connected' = [n \in NameServers |-> connected[n] \ Gone(n)]
+
+Expired(n) == {b \in Live(tables[n]) : tables[n].live[b].age > Expiry}
+
+Scan(n) ==
+    /\ n \in serving
+    /\ scanAge[n] = ScanEvery
+    /\ scanAge' = [scanAge EXCEPT ![n] = 0]
+    /\ Forget({n} \X Expired(n))
+    /\ UNCHANGED <<processes, links, created, heartbeatAge, clients, silence, faults>>
+
+-----------------------------------------------------------------------------
+(* Clients poll *)
+
+\* The answer to a route request: every queue of the topic, and every broker of their names; none is code 17.
+RouteOf(table, topic) ==
+    LET queues == table.queues[topic]
+        brokers == {b \in Brokers : queues[Name(b)] # "none" /\ Id(b) \in table.members[Name(b)]}
+    IN  IF brokers = {} THEN NoRoute
+        ELSE [source |-> IF topic = "topic" THEN "topic" ELSE "default", queues |-> queues, brokers |-> brokers]
+
+\* Without a route of its own a topic gets the default topic's, if that has one.
+RouteFrom(table, old) ==
+    IF RouteOf(table, "topic") # NoRoute THEN RouteOf(table, "topic") ELSE RouteOf(table, "TBW102")
+
+\* Writable is a queue that says so, at a name whose master is in the route.
+Publishable(r) == {name \in Names : r.queues[name] = "write" /\ <<name, 0>> \in r.brokers}
+
+Reaches(c, n) == n \in serving /\ <<n, c>> \notin clientCut
+
+Poll(c) ==
+    /\ pollAge[c] = PollEvery
+    /\ Reaches(c, server[c])
+    /\ pollAge' = [pollAge EXCEPT ![c] = 0]
+    /\ answered' = answered \cup {c}
+    /\ route' = [route EXCEPT ![c] = RouteFrom(tables[server[c]], @)]
+    /\ publish' = [publish EXCEPT ![c] = Publishable(route'[c])]
+    /\ UNCHANGED <<processes, links, servers, created, heartbeatAge, server, silence, faults>>
+
+\* No answer: the client keeps its route, and its next request goes to another name server.
+PollFails(c, next) ==
+    /\ pollAge[c] = PollEvery
+    /\ ~Reaches(c, server[c])
+    /\ next # server[c] \/ NameServers = {next}
+    /\ pollAge' = [pollAge EXCEPT ![c] = 0]
+    /\ answered' = answered \ {c}
+    /\ server' = [server EXCEPT ![c] = next]
+    /\ UNCHANGED <<processes, links, servers, created, heartbeatAge, route, publish, silence, faults>>
+
+-----------------------------------------------------------------------------
+(* Time passes, and waits for whatever is due *)
+
+Older(age, most) == IF age < most THEN age + 1 ELSE most
+
+Tick ==
+    /\ \A b \in running : heartbeatAge[b] < HeartbeatEvery
+    /\ \A n \in serving : scanAge[n] < ScanEvery
+    /\ \A c \in Clients : pollAge[c] < PollEvery
+    /\ heartbeatAge' = [b \in Brokers |-> IF b \in running THEN heartbeatAge[b] + 1 ELSE 0]
+    /\ scanAge' = [n \in NameServers |-> IF n \in serving THEN scanAge[n] + 1 ELSE 0]
+    /\ pollAge' = [c \in Clients |-> pollAge[c] + 1]
+    /\ tables' = [n \in NameServers |->
+                    [tables[n] EXCEPT !.live =
+                        [b \in Brokers |-> IF @[b] = Unheard THEN Unheard ELSE [@[b] EXCEPT !.age = @ + 1]]]]
+    /\ silence' = [n \in NameServers |-> [b \in Brokers |-> Older(silence[n][b], Long)]]
+    /\ UNCHANGED <<processes, links, connected, created, server, answered, route, publish, faults>>
+
+-----------------------------------------------------------------------------
+(* What goes wrong *)
+
+\* A broker's process ends: the name servers that see its connection close forget it at once.
+BrokerDies(b) ==
+    /\ b \in running
+    /\ running' = running \ {b}
+    /\ heartbeatAge' = [heartbeatAge EXCEPT ![b] = 0]
+    /\ Forget({n \in Reached(b) : b \in connected[n]} \X {b})
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<serving, links, scanAge, created, clients, silence>>
+
+\* A broker's machine ends: no connection closes, nobody is told.
+MachineDies(b) ==
+    /\ b \in running
+    /\ running' = running \ {b}
+    /\ heartbeatAge' = [heartbeatAge EXCEPT ![b] = 0]
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<serving, links, servers, created, clients, silence>>
+
+\* A connection closes under a broker that runs on; it opens another for its next registration.
+CloseChannel(n, b) ==
+    /\ b \in running \cap connected[n]
+    /\ n \in Reached(b)
+    /\ Forget({<<n, b>>})
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<processes, links, scanAge, created, heartbeatAge, clients, silence>>
+
+CutBroker(n, b) ==
+    /\ <<n, b>> \notin brokerCut
+    /\ brokerCut' = brokerCut \cup {<<n, b>>}
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<processes, clientCut, servers, created, heartbeatAge, clients, silence>>
+
+CutClient(n, c) ==
+    /\ <<n, c>> \notin clientCut
+    /\ clientCut' = clientCut \cup {<<n, c>>}
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<processes, brokerCut, servers, created, heartbeatAge, clients, silence>>
+
+\* All that a name server knows was in its memory.
+NameServerDies(n) ==
+    /\ n \in serving
+    /\ serving' = serving \ {n}
+    /\ tables' = [tables EXCEPT ![n] = EmptyTables]
+    /\ connected' = [connected EXCEPT ![n] = {}]
+    /\ scanAge' = [scanAge EXCEPT ![n] = 0]
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<running, links, created, heartbeatAge, clients, silence>>
+
+\* An operator takes a broker name out of writing, at one name server, until the name says something new there.
+WipeWrite(n, name) ==
+    LET Wiped(t) == IF tables[n].queues[t][name] = "write" THEN "read" ELSE tables[n].queues[t][name]
+    IN  /\ n \in serving
+        /\ \E t \in Topics : tables[n].queues[t][name] = "write"
+        /\ tables' = [tables EXCEPT ![n].queues = [t \in Topics |-> [@[t] EXCEPT ![name] = Wiped(t)]]]
+        /\ faults' = faults + 1
+        /\ UNCHANGED <<processes, links, connected, scanAge, created, heartbeatAge, clients, silence>>
+
+-----------------------------------------------------------------------------
+(* What is mended *)
+
+BrokerStarts(b) ==
+    /\ b \notin running
+    /\ running' = running \cup {b}
+    /\ heartbeatAge' = [heartbeatAge EXCEPT ![b] = HeartbeatEvery]
+    /\ UNCHANGED <<serving, links, servers, created, clients, silence, faults>>
+
+NameServerStarts(n) ==
+    /\ n \notin serving
+    /\ serving' = serving \cup {n}
+    /\ UNCHANGED <<running, links, servers, created, heartbeatAge, clients, silence, faults>>
+
+HealBroker(n, b) ==
+    /\ <<n, b>> \in brokerCut
+    /\ brokerCut' = brokerCut \ {<<n, b>>}
+    /\ UNCHANGED <<processes, clientCut, servers, created, heartbeatAge, clients, silence, faults>>
+
+HealClient(n, c) ==
+    /\ <<n, c>> \in clientCut
+    /\ clientCut' = clientCut \ {<<n, c>>}
+    /\ UNCHANGED <<processes, brokerCut, servers, created, heartbeatAge, clients, silence, faults>>
+
+-----------------------------------------------------------------------------
+(* The whole *)
+
+Work ==
+    \/ \E b \in Brokers : Register(b)
+    \/ \E c \in Clients, name \in Names : AutoCreate(c, name)
+    \/ \E n \in NameServers : Scan(n)
+    \/ \E c \in Clients : Poll(c) \/ \E next \in NameServers : PollFails(c, next)
+    \/ Tick
+
+Fault ==
+    \/ \E b \in Brokers : BrokerDies(b) \/ MachineDies(b)
+    \/ \E n \in NameServers, b \in Brokers : CloseChannel(n, b) \/ CutBroker(n, b)
+    \/ \E n \in NameServers, c \in Clients : CutClient(n, c)
+    \/ \E n \in NameServers : NameServerDies(n)
+    \/ \E n \in NameServers, name \in Names : WipeWrite(n, name)
+
+Repair ==
+    \/ \E b \in Brokers : BrokerStarts(b)
+    \/ \E n \in NameServers : NameServerStarts(n)
+    \/ \E n \in NameServers, b \in Brokers : HealBroker(n, b)
+    \/ \E n \in NameServers, c \in Clients : HealClient(n, c)
+
+Next == Work \/ Fault \/ Repair
+
+\* Time passes, and what is due is done; nothing is promised of repairs.
+TickFairness == WF_vars(Tick)
+RegisterFairness == \A b \in Brokers : WF_vars(Register(b))
+ScanFairness == \A n \in NameServers : WF_vars(Scan(n))
+PollFairness == \A c \in Clients : WF_vars(Poll(c) \/ \E next \in NameServers : PollFails(c, next))
+\* Strong: going round its list, a client that finds no answer comes to every name server.
+RoundFairness == \A c \in Clients, next \in NameServers : SF_vars(PollFails(c, next))
+
+Fairness == TickFairness /\ RegisterFairness /\ ScanFairness /\ PollFairness /\ RoundFairness
+
+FaultsEnd == <>[][faults' = faults]_vars
+
+Spec == Init /\ [][Next]_vars /\ Fairness /\ FaultsEnd
+
+-----------------------------------------------------------------------------
+(* Safety. Names are those of spec/invariants.toml. *)
+
+\* ROUTE-1
+TablesAgree ==
+    \A n \in NameServers :
+        LET t == tables[n] IN
+        /\ \A topic \in Topics, name \in Names : t.queues[topic][name] # "none" => t.members[name] # {}
+        /\ \A b \in Brokers : Id(b) \in t.members[Name(b)] <=> b \in Live(t)
+        /\ t.cluster = {name \in Names : t.members[name] # {}}
+
+\* ROUTE-2: while its connection is open
+LiveBrokerKept ==
+    \A n \in NameServers : \A b \in connected[n] : silence[n][b] <= Expiry => b \in Live(tables[n])
+
+\* ROUTE-3: silent towards the name server that the client asks
+DeadBrokerForgotten ==
+    \A c \in answered : \A b \in route[c].brokers : silence[server[c]][b] <= Expiry + ScanEvery + PollEvery
+
+\* ROUTE-4
+MasterOnlyWrites ==
+    \A c \in Clients : \A name \in publish[c] : route[c].queues[name] = "write" /\ <<name, 0>> \in route[c].brokers
+
+-----------------------------------------------------------------------------
+(* Liveness *)
+
+\* The broker has the topic, runs, and every name server hears it; the client reaches n.
+Steady(b, c, n) ==
+    /\ b \in running /\ Name(b) \in created
+    /\ serving = NameServers
+    /\ \A any \in NameServers : <<any, b>> \notin brokerCut
+    /\ <<n, c>> \notin clientCut
+
+\* ROUTE-7
+EventuallyRouted ==
+    \A b \in Brokers, c \in Clients, n \in NameServers :
+        <>[]Steady(b, c, n) => <>[](route[c].source = "topic" /\ b \in route[c].brokers)
+
+=============================================================================
