@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "check": ("spec.cli", "model-check with TLC"),
     "simulate": ("spec.cli", "print and draw a random behaviour of a model"),
     "equiv": ("reference.cli", "show that the reference is TLC's state graph"),
+    "prove": ("reference.cli", "prove invariants inductive with Z3, contracts with CrossHair"),
     "mutants": ("mqproof", "run the deliberately broken variants; every one must be caught"),
     "coverage": ("spec.cli", "the matrix of invariants and layers"),
     "namesrv": ("impl.cli", "run a name server"),

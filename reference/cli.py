@@ -1,4 +1,4 @@
-"""`mqproof equiv`."""
+"""`mqproof equiv` and `mqproof prove`."""
 
 import time
 from pathlib import Path
@@ -63,6 +63,40 @@ def equiv(
     if json_file is not None:
         write_text(json_file, as_json.render(report))
     raise typer.Exit(exit_code(results))
+
+
+@app.command()
+def prove(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="All when none is named.")
+    ] = None,
+    mutants: Annotated[
+        bool, typer.Option("--mutants", help="The broken variants instead: each proof must fail.")
+    ] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
+    ] = None,
+) -> None:
+    """Prove invariants inductive with Z3, and the contracts of pure functions with CrossHair.
+
+    Prints what each proof grants. A proof that fails shows a counterexample to induction: a small state that
+    the invariant allows, and the step that breaks it. What the solver cannot decide is unknown, exit code 3.
+
+    Example: mqproof prove Flush;  mqproof prove Flush --mutants
+    """
+    from reference.proofs import command
+    from report import json_file as as_json
+    from report import terminal
+    from report.write import write_text
+
+    if unknown := [name for name in names or [] if name not in command.names()]:
+        stop(f"nothing to prove is called {unknown[0]!r}; there are {', '.join(command.names())}", Exit.USAGE)
+    with stages("prove") as on_stage:
+        report = command.report(names or (), mutants, on_stage)
+    terminal.show(report)
+    if json_file is not None:
+        write_text(json_file, as_json.render(report))
+    raise typer.Exit(exit_code(report.results))
 
 
 def _questions(models: "Models", model: str, profile: str) -> "list[Question]":

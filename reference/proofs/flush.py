@@ -1,11 +1,13 @@
 """The flush protocol in logic, action for action as in spec/tla/Flush.tla, with its inductive invariant.
 
-Any number of messages, queues, records and crashes. A sequence is a length and a function from 1. Three notions
-of the module are replaced by what characterises them, since the log has no end here:
- - SelectSeq over a queue, and the number of its entries up to a position, by the cut of an increasing sequence;
+Any number of messages, queues, records and crashes. A sequence is a length and a function from 1. Three
+notions of the module are replaced by what characterises them, since the log has no end here:
+ - SelectSeq over a queue, and the number of its entries up to a position, by the cut of an increasing
+   sequence;
  - the records of a queue in log order, by the function `place` that numbers them from 0;
  - Position(m), by "every record of m".
-The auxiliary variables `place`, `count` and `position` stand in no guard and no other variable depends on them.
+The auxiliary variables `place`, `count` and `position` stand in no guard, and no other variable depends on
+them.
 """
 
 from collections.abc import Callable
@@ -15,7 +17,6 @@ from typing import Any, Final
 from reference import flush
 from reference.proofs.logic import (
     FLAG,
-    NUMBER,
     Function,
     Kind,
     Scope,
@@ -31,23 +32,23 @@ from reference.proofs.logic import (
 from reference.proofs.proof import Action, Proof
 from reference.proofs.state import of
 
-MESSAGE: Final = Kind("message", nobody=True)
-QUEUE: Final = Kind("queue", nobody=True)
+MESSAGE: Final = Kind("message", nobody=True, names=("m",))
+QUEUE: Final = Kind("queue", nobody=True, names=("q",))
 LENGTH: Final = Kind("length")
 INDEX: Final = Kind("index", low=1)  # into a sequence
 
 TORN: Final = -1
 """The message, and the queue, of a torn record."""
 
-PHASE: Final = Kind("phase", size=4)
+PHASE: Final = Kind("phase", size=4, names=("running", "down", "log_recovered", "dispatching"))
 RUNNING, DOWN, LOG_RECOVERED, DISPATCHING = range(4)
-PHASES: Final = ("running", "down", "log_recovered", "dispatching")
 
 BY_QUEUE: Final = (LENGTH, QUEUE)  # a number for each queue
 
-ANSWER: Final = Kind("answer", size=5)
+ANSWER: Final = Kind(
+    "answer", size=5, names=("unsent", "waiting", "SEND_OK", "FLUSH_DISK_TIMEOUT", "unknown")
+)
 UNSENT, WAITING, SEND_OK, FLUSH_DISK_TIMEOUT, UNKNOWN = range(5)
-ANSWERS: Final = ("unsent", "waiting", "SEND_OK", "FLUSH_DISK_TIMEOUT", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,14 @@ def initial(scope: Scope, s: State) -> Term:
         s.phase == RUNNING,
         *(
             n == 0
-            for n in (s.log_length, s.flushed, s.checkpoint, s.dispatched, s.appended_length, s.system_crashes)
+            for n in (
+                s.log_length,
+                s.flushed,
+                s.checkpoint,
+                s.dispatched,
+                s.appended_length,
+                s.system_crashes,
+            )
         ),
         s.abort,
         scope.every(
@@ -149,7 +157,9 @@ def flush_log(_scope: Scope, s: State, n: Term) -> tuple[Term, State]:
 
 def _covered(scope: Scope, s: State, m: Term) -> Term:
     """Position(m) <= flushed"""
-    return scope.every(INDEX, lambda i: implies(conjunction(i <= s.log_length, s.log_message(i) == m), i <= s.flushed))
+    return scope.every(
+        INDEX, lambda i: implies(conjunction(i <= s.log_length, s.log_message(i) == m), i <= s.flushed)
+    )
 
 
 def answer_ok(scope: Scope, s: State, m: Term) -> tuple[Term, State]:
@@ -211,7 +221,9 @@ def write_checkpoint(scope: Scope, s: State, p: Term) -> tuple[Term, State]:
         return scope.every(
             QUEUE,
             INDEX,
-            lambda q, i: implies(conjunction(i <= s.queue_length(q), s.queue(q, i) <= n), i <= s.queue_flushed(q)),
+            lambda q, i: implies(
+                conjunction(i <= s.queue_length(q), s.queue(q, i) <= n), i <= s.queue_flushed(q)
+            ),
         )
 
     limit = minimum(s.flushed, s.dispatched)
@@ -295,7 +307,9 @@ def os_crash(scope: Scope, s: State, n: Term, torn: Term, kept: Function) -> tup
         s.flushed <= n,
         n <= s.log_length,
         implies(torn, n < s.log_length),
-        scope.every(QUEUE, lambda q: conjunction(s.queue_flushed(q) <= kept(q), kept(q) <= s.queue_length(q))),
+        scope.every(
+            QUEUE, lambda q: conjunction(s.queue_flushed(q) <= kept(q), kept(q) <= s.queue_length(q))
+        ),
     )
 
     def tear(function: Function, value: Term) -> Function:
@@ -514,7 +528,9 @@ def clean_exit_left_all_durable(scope: Scope, s: State) -> Term:
 
 
 def unsent_is_nowhere(scope: Scope, s: State) -> Term:
-    return scope.every(INDEX, lambda i: implies(i <= s.appended_length, s.answer(s.appended_message(i)) != UNSENT))
+    return scope.every(
+        INDEX, lambda i: implies(i <= s.appended_length, s.answer(s.appended_message(i)) != UNSENT)
+    )
 
 
 def messages_are_where_they_were_appended(scope: Scope, s: State) -> Term:
@@ -525,17 +541,13 @@ def messages_are_where_they_were_appended(scope: Scope, s: State) -> Term:
 
 
 def _is_at(s: State, m: Term, limit: Term) -> Term:
-    return conjunction(
-        s.position(m) >= 1, s.position(m) <= limit, s.appended_message(s.position(m)) == m
-    )
+    return conjunction(s.position(m) >= 1, s.position(m) <= limit, s.appended_message(s.position(m)) == m)
 
 
 def waiting_is_in_the_log(scope: Scope, s: State) -> Term:
     return scope.every(
         MESSAGE,
-        lambda m: implies(
-            s.answer(m) == WAITING, s.phase == RUNNING, _is_at(s, m, s.log_length)
-        ),
+        lambda m: implies(s.answer(m) == WAITING, s.phase == RUNNING, _is_at(s, m, s.log_length)),
     )
 
 
@@ -718,7 +730,9 @@ def index_rebuildable(scope: Scope, s: State) -> Term:
             QUEUE,
             INDEX,
             INDEX,
-            lambda q, i, j: implies(conjunction(i < j, j <= s.queue_length(q)), s.queue(q, i) < s.queue(q, j)),
+            lambda q, i, j: implies(
+                conjunction(i < j, j <= s.queue_length(q)), s.queue(q, i) < s.queue(q, j)
+            ),
         ),
         scope.every(
             INDEX,
@@ -726,7 +740,9 @@ def index_rebuildable(scope: Scope, s: State) -> Term:
                 p <= s.dispatched,
                 scope.some(
                     INDEX,
-                    lambda i: conjunction(i <= s.queue_length(s.log_queue(p)), s.queue(s.log_queue(p), i) == p),
+                    lambda i: conjunction(
+                        i <= s.queue_length(s.log_queue(p)), s.queue(s.log_queue(p), i) == p
+                    ),
                 ),
             ),
         ),
@@ -802,7 +818,7 @@ def from_reference(config: flush.Config, state: flush.State) -> dict[str, Any]:
     positions = {record.message: i for i, record in enumerate(state.appended, start=1)}
     return {
         "sync": state.mode == flush.SYNC_FLUSH,
-        "phase": PHASES.index(state.phase),
+        "phase": PHASE.names.index(state.phase),
         **log("log", state.log),
         "flushed": state.flushed,
         "queue_length": tuple(map(len, state.queue)),
@@ -814,7 +830,7 @@ def from_reference(config: flush.Config, state: flush.State) -> dict[str, Any]:
         "dispatched": state.dispatched,
         "next_offset": state.next_offset,
         "committed": state.committed,
-        "answer": tuple(map(ANSWERS.index, state.answer)),
+        "answer": tuple(map(ANSWER.names.index, state.answer)),
         "seen_length": tuple(map(len, state.seen)),
         "seen": tuple(tuple(_number(messages, m) for m in seen) for seen in state.seen),
         **log("appended", state.appended),

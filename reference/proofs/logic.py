@@ -1,8 +1,8 @@
 """Terms that are Python values where everything is known and Z3 expressions where it is not.
 
-The same encoding is so read in three scopes: unbounded, which a proof needs; bounded, where every quantifier is
-written out, so that a counterexample is found and can be shown; and concrete, where it is compared with the
-reference, state by state.
+The same encoding is so read in three scopes: unbounded, which a proof needs; bounded, where every quantifier
+is written out, so that a counterexample is found and can be shown; and concrete, where it is compared with
+the reference, state by state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -76,6 +76,15 @@ class Kind:
     """How many there are in every scope, such as nodes; None for unboundedly many."""
     nobody: bool = False
     """As the value of a variable it may also be -1: nobody, torn, none."""
+    names: tuple[str, ...] = ()
+    """Of the values, for a reader; or one, for all of them, to which the value is added."""
+
+    def show(self, value: Any) -> str:
+        if value == -1 and self.nobody:
+            return "none"
+        if len(self.names) == 1:
+            return f"{self.names[0]}{value}"
+        return self.names[value] if self.names else str(value)
 
 
 FLAG: Final = Kind("flag", 0, 2)

@@ -1,8 +1,8 @@
 """What an inductive proof is, and how its obligations are put to Z3.
 
-A proof gives the transitions of a TLA+ module as functions from a state to a guard and the state after, and an
-inductive invariant as a conjunction of named clauses. Shown apart: every initial state satisfies the clauses,
-every action keeps them, and together they imply each safety invariant of the catalogue.
+A proof gives the transitions of a TLA+ module as functions from a state to a guard and the state after, and
+an inductive invariant as a conjunction of named clauses. Shown apart: every initial state satisfies the
+clauses, every action keeps them, and together they imply each safety invariant of the catalogue.
 """
 
 import time
@@ -69,7 +69,7 @@ INVARIANT: Final = "Invariant"
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """premise => conclusion. The premise is Init, the invariant alone, or the invariant and an action's step."""
+    """premise => conclusion. The premise is Init, the invariant, or the invariant and an action's step."""
 
     premise: str
     conclusion: str
@@ -170,7 +170,9 @@ def _small(scope: Scope, state: Any) -> Term:
     """The state fits a bounded scope. Nothing is assumed of an unbounded one."""
     if not scope.sizes:
         return True
-    return conjunction(*(within(scope, v.value, v.arguments, getattr(state, v.name)) for v in variables(state)))
+    return conjunction(
+        *(within(scope, v.value, v.arguments, getattr(state, v.name)) for v in variables(state))
+    )
 
 
 def kinds_of(parameter: Parameter) -> tuple[Kind, tuple[Kind, ...]]:
@@ -191,6 +193,8 @@ def _read(proof: Proof, obligation: Obligation, query: _Query, model: z3.ModelRe
     return Counterexample(
         before=shape(proof.scope, query.before, value),
         action=obligation.premise,
-        parameters=tuple(values_of(proof.scope, term, arguments, value) for term, arguments in query.parameters),
+        parameters=tuple(
+            values_of(proof.scope, term, arguments, value) for term, arguments in query.parameters
+        ),
         after=shape(proof.scope, query.after, value) if query.after else {},
     )

@@ -1,10 +1,10 @@
 """Variables of a protocol in logic: declared once, made as Z3 symbols, or out of known values and back.
 
-The shape of a state is its variables as plain values: a number, a tuple for a function, tuples in tuples for a
-function of two arguments; a sequence has just the elements that it has.
+The shape of a state is its variables as plain values: a number, a tuple for a function, tuples in tuples for
+a function of two arguments; a sequence has just the elements that it has.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar
 
@@ -24,12 +24,12 @@ class Variable:
     value: Kind
     arguments: tuple[Kind, ...]
     length: str
-    """Of a sequence: the variable that has its length, a function of the arguments but the last; else empty."""
+    """Of a sequence: the variable that has its length, by the arguments but the last; else empty."""
     auxiliary: bool
 
 
 def of(value: Kind, *arguments: Kind, length: str = "", auxiliary: bool = False) -> Any:
-    """A field of a protocol's State: the kind of its values, and if it is a function those of its arguments."""
+    """A field of a protocol's State: the kind of its values, and of its arguments if it is a function."""
     return field(metadata={"value": value, "arguments": arguments, "length": length, "auxiliary": auxiliary})
 
 
@@ -116,3 +116,19 @@ def _function(values: tuple[Any, ...], lows: tuple[int, ...]) -> Function:
         return found
 
     return function
+
+
+def show(state_class: type[Any], values: Mapping[str, Any]) -> dict[str, str]:
+    """The variables of a shape as a reader likes them: <<...>> is a sequence, q0: 1 a function at q0."""
+    return {v.name: _show(v, v.arguments, values[v.name]) for v in variables(state_class)}
+
+
+def _show(variable: Variable, arguments: tuple[Kind, ...], values: Any) -> str:
+    if not arguments:
+        return variable.value.show(values)
+    kind, *rest = arguments
+    shown = [_show(variable, tuple(rest), value) for value in values]
+    if variable.length and not rest:
+        return f"<<{', '.join(shown)}>>"
+    named = (f"{kind.show(i)}: {text}" for i, text in enumerate(shown, start=kind.low or 0))
+    return f"({', '.join(named)})" if rest else ", ".join(named)

@@ -39,7 +39,7 @@ class Untied:
 
 
 def untied(tie: Tie, states: Iterable[Any]) -> Iterator[Untied]:
-    """Where the proof says something else than the reference of these reachable states; nothing, if all is well."""
+    """Where the proof and the reference differ over these reachable states; nothing, if all is well."""
     for state in states:
         in_logic = known(tie.proof.state, tie.from_reference(tie.config, state))
         for name, holds in {**tie.proof.clauses, **tie.proof.safety}.items():
@@ -48,11 +48,11 @@ def untied(tie: Tie, states: Iterable[Any]) -> Iterator[Untied]:
         theirs, mine = _reference_steps(tie, state), _proof_steps(tie, in_logic)
         for action in sorted({*theirs, *mine}):
             if theirs[action] != mine[action]:
-                yield Untied(
-                    state,
-                    f"{action}: {len(theirs[action] - mine[action])} next states of the reference are not the proof's,"
-                    f" {len(mine[action] - theirs[action])} of the proof are not the reference's",
+                only_theirs, only_mine = theirs[action] - mine[action], mine[action] - theirs[action]
+                what = (
+                    f"{len(only_theirs)} next states are the reference's alone, {len(only_mine)} the proof's"
                 )
+                yield Untied(state, f"{action}: {what}")
 
 
 def _reference_steps(tie: Tie, state: Any) -> dict[str, set[Shape]]:

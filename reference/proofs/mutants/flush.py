@@ -1,4 +1,4 @@
-"""Broken variants of the flush proof; the same bugs, under the same names, as in reference/mutants/flush.py."""
+"""Broken variants of the flush proof; the same bugs, under the same names, as in reference/mutants."""
 
 from dataclasses import replace
 from functools import partial
@@ -48,7 +48,7 @@ def _dispatch_before_flush(scope: Scope, s: State) -> Step:
 
 
 def _preallocated_delivered(scope: Scope, s: State, q: Term) -> Step:
-    guard, after = flush.deliver(scope, s, q)
+    _, after = flush.deliver(scope, s, q)
     beyond = s.seen_length(q) >= s.queue_length(q)
     _, torn = flush.deliver(scope, replace(s, log_message=lambda _i: flush.TORN), q)
     seen = lambda r, i: choose(beyond, torn.seen(r, i), after.seen(r, i))  # noqa: E731

@@ -17,19 +17,23 @@ class Mutant:
     apply: Callable[..., tuple[Any, Any]]
     """Stands in for that action: (scope, state, *parameters) to the guard and the state after."""
 
+    @property
+    def full_name(self) -> str:
+        return f"{self.proof.name} {self.name}"
+
     def broken(self) -> Proof:
         """The proof with this mutant's action."""
         actions = tuple(
             replace(action, apply=self.apply) if action.name == self.action else action
             for action in self.proof.actions
         )
-        return replace(self.proof, name=f"{self.proof.name} {self.name}", actions=actions)
+        return replace(self.proof, name=self.full_name, actions=actions)
 
     def refuted(self) -> Answer | None:
         """The first obligation with a counterexample to induction, None if the mutant survives.
 
-        The invariant itself is tried first: a single bad step tells most. Where it takes more than one step to
-        break, a clause of the inductive invariant is what fails.
+        The invariant itself is tried first: a single bad step tells most. Where it takes more than one step
+        to break, a clause of the inductive invariant is what fails.
         """
         broken = self.broken()
         answers = (refute(broken, Obligation(self.action, name)) for name in self._conclusions())

@@ -1,0 +1,12 @@
+"""Deliberately broken variants of the proofs: each must fail, with a counterexample to induction.
+
+One module a proof; `MUTANTS` here is all of them. Where reference/mutants breaks the same thing, the name is
+the same.
+"""
+
+from typing import Final
+
+from reference.proofs.mutants import flush
+from reference.proofs.mutants.mutant import Mutant
+
+MUTANTS: Final[tuple[Mutant, ...]] = (*flush.MUTANTS,)
