@@ -1,0 +1,315 @@
+------------------------------ MODULE Guarantee ------------------------------
+(***************************************************************************)
+(* What becomes of a message under each way to run RocketMQ and each       *)
+(* fault: one broker group, a master and perhaps a slave, each with its    *)
+(* page cache over its disk; a producer; another master that stays well.   *)
+(* The guarantee matrix is read off this module: a behaviour has its modes *)
+(* from the beginning and remembers what struck it, and so belongs to one  *)
+(* cell.                                                                   *)
+(*                                                                         *)
+(* Coarser than Flush and Replication, which say how one broker keeps its  *)
+(* log and how two of them agree; here are both at once, and the producer. *)
+(*                                                                         *)
+(* Abstracted away, one sentence each:                                     *)
+(*  - Consume queues: whoever has the record in its log can deliver it,    *)
+(*    which Flush shows.                                                   *)
+(*  - Torn records: recovery cuts them off, so that a crash of the machine *)
+(*    keeps a prefix.                                                      *)
+(*  - Consumers: they read from the master while it runs, else from the    *)
+(*    slave, as released clients do; their offsets belong to Delivery.     *)
+(*  - The network: a request arrives or dies with the broker's process, an *)
+(*    answer always arrives; slow answers are Flush's and Replication's.   *)
+(*  - Segments: the log has one, so that an empty slave gets all of it.    *)
+(*  - Retries: a synchronous send goes on until another master has the     *)
+(*    message, because its caller sees the exception and sends again.      *)
+(*  - The off-heap pool, DLedger and the controller of 5.x are left out.   *)
+(***************************************************************************)
+EXTENDS Naturals, Sequences, FiniteSets
+
+CONSTANTS
+    Messages,         \* what the producer may send, strings
+    FlushModes,       \* flushDiskType, the same on both nodes
+    ReplicationModes, \* brokerRole of the master; "none" is a master without slave
+    ProducerModes,    \* how the messages are sent
+    Faults            \* what may strike
+
+ASSUME /\ FlushModes \subseteq {"SYNC_FLUSH", "ASYNC_FLUSH"}
+       \* "SYNC_MASTER_5X" is SYNC_MASTER as released in 5.x, with inSyncReplicas = 1: it waits for nobody.
+       /\ ReplicationModes \subseteq {"none", "ASYNC_MASTER", "SYNC_MASTER", "SYNC_MASTER_5X"}
+       /\ ProducerModes \subseteq {"sync", "async", "oneway"}
+       /\ Faults \subseteq {"clean", "process", "os", "power", "disk", "machine"}
+
+Nodes == {"master", "slave"}
+
+Prefix(sequence, length) == SubSeq(sequence, 1, length)
+
+Max(a, b) == IF a < b THEN b ELSE a
+
+-----------------------------------------------------------------------------
+(* State *)
+
+VARIABLE flush       \* never changes
+FlushOK == flush \in FlushModes
+
+VARIABLE replication \* never changes
+ReplicationOK == replication \in ReplicationModes
+
+VARIABLE producer    \* never changes
+ProducerOK == producer \in ProducerModes
+
+VARIABLE up          \* a node that is down will be started again; one that is gone will not
+UpOK == up \in [Nodes -> {"running", "down", "gone"}]
+
+VARIABLE log         \* the commit log as a reader of the files sees it: page cache over disk
+LogOK == \A n \in Nodes : log[n] \in Seq(Messages)
+
+VARIABLE flushed     \* how many records of the log are durable
+FlushedOK == \A n \in Nodes : flushed[n] \in 0..Len(log[n])
+
+VARIABLE reported    \* memory of the master: the furthest position that a slave ever reported to it
+ReportedOK == reported \in Nat
+
+VARIABLE answer      \* what the producer knows of each message
+Stored == {"SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"}
+Answers == Stored \cup {"unsent", "sent", "waiting", "broken", "silence", "error", "elsewhere"}
+AnswerOK == answer \in [Messages -> Answers]
+
+VARIABLE struck      \* history: what has struck whom, in order
+StruckOK == struck \in Seq([fault : Faults, node : Nodes])
+
+modes == <<flush, replication, producer>>
+files == <<log, flushed>>
+vars == <<modes, up, files, reported, answer, struck>>
+
+TypeOK ==
+    /\ FlushOK /\ ReplicationOK /\ ProducerOK
+    /\ UpOK /\ LogOK /\ FlushedOK /\ ReportedOK /\ AnswerOK /\ StruckOK
+
+Init ==
+    /\ flush \in FlushModes
+    /\ replication \in ReplicationModes
+    /\ producer \in ProducerModes
+    /\ up = [n \in Nodes |-> IF n = "slave" /\ replication = "none" THEN "gone" ELSE "running"]
+    /\ log = [n \in Nodes |-> <<>>] /\ flushed = [n \in Nodes |-> 0]
+    /\ reported = 0
+    /\ answer = [m \in Messages |-> "unsent"]
+    /\ struck = <<>>
+
+-----------------------------------------------------------------------------
+(* The producer *)
+
+Running(n) == up[n] = "running"
+
+\* Nobody listens: the call fails at once.
+Refused == IF producer = "oneway" THEN "error" ELSE "broken"
+
+Send(m) ==
+    /\ answer[m] = "unsent"
+    /\ answer' = [answer EXCEPT ![m] = IF Running("master") THEN "sent" ELSE Refused]
+    /\ UNCHANGED <<modes, up, files, reported, struck>>
+
+\* The connection broke: the send is tried again on another master, which stores the message.
+Retry(m) ==
+    /\ answer[m] = "broken"
+    /\ answer' = [answer EXCEPT ![m] = "elsewhere"]
+    /\ UNCHANGED <<modes, up, files, reported, struck>>
+
+\* An asynchronous send that has used up its time or its retries tells its callback.
+GiveUp(m) ==
+    /\ answer[m] = "broken"
+    /\ producer = "async"
+    /\ answer' = [answer EXCEPT ![m] = "error"]
+    /\ UNCHANGED <<modes, up, files, reported, struck>>
+
+-----------------------------------------------------------------------------
+(* The master, in the order of a message's life *)
+
+Position(m) == CHOOSE i \in 1..Len(log["master"]) : log["master"][i] = m
+
+WaitsForSlave == replication = "SYNC_MASTER"
+
+\* The record is in the page cache. Nobody waits for a slave that is not connected; a oneway send never waits.
+AppendRecord(m) ==
+    /\ Running("master")
+    /\ answer[m] = "sent"
+    /\ log' = [log EXCEPT !["master"] = @ \o <<m>>]
+    /\ answer' = [answer EXCEPT ![m] =
+            IF producer = "oneway" THEN "silence"
+            ELSE IF WaitsForSlave /\ ~Running("slave") THEN "SLAVE_NOT_AVAILABLE"
+            ELSE "waiting"]
+    /\ UNCHANGED <<modes, up, flushed, reported, struck>>
+
+\* An fsync returns.
+FlushLog(n) ==
+    /\ Running(n)
+    /\ flushed[n] < Len(log[n])
+    /\ flushed' = [flushed EXCEPT ![n] = Len(log[n])]
+    /\ UNCHANGED <<modes, up, log, reported, answer, struck>>
+
+\* The slave asks for what lies behind the end of its own log; that the bytes before it agree nobody checks.
+Transfer ==
+    /\ Running("master") /\ Running("slave")
+    /\ Len(log["slave"]) < Len(log["master"])
+    /\ log' = [log EXCEPT !["slave"] = @ \o <<log["master"][Len(@) + 1]>>]
+    /\ UNCHANGED <<modes, up, flushed, reported, answer, struck>>
+
+\* The slave's report means: in my page cache. The master believes it, also beyond its own end.
+Report ==
+    /\ Running("master") /\ Running("slave")
+    /\ Len(log["slave"]) > reported
+    /\ reported' = Len(log["slave"])
+    /\ UNCHANGED <<modes, up, files, answer, struck>>
+
+FlushedFor(m) == flush = "SYNC_FLUSH" => Position(m) <= flushed["master"]
+ReplicatedFor(m) == WaitsForSlave => Position(m) <= reported
+
+Answer(m, status) ==
+    /\ Running("master")
+    /\ answer[m] = "waiting"
+    /\ answer' = [answer EXCEPT ![m] = status]
+    /\ UNCHANGED <<modes, up, files, reported, struck>>
+
+AnswerOk(m) == Answer(m, "SEND_OK") /\ FlushedFor(m) /\ ReplicatedFor(m)
+AnswerDiskTimeout(m) == Answer(m, "FLUSH_DISK_TIMEOUT") /\ ~FlushedFor(m)
+AnswerSlaveTimeout(m) == Answer(m, "FLUSH_SLAVE_TIMEOUT") /\ ~ReplicatedFor(m)
+
+-----------------------------------------------------------------------------
+(* What may strike *)
+
+\* The process of n ends: who waited for the master learns nothing but that.
+Breaks(n) ==
+    answer' = [m \in Messages |->
+        IF n = "slave" \/ answer[m] \notin {"sent", "waiting"} THEN answer[m]
+        ELSE IF producer = "oneway" THEN "silence" ELSE "broken"]
+
+Strike(fault, n, becomes, kept) ==
+    /\ fault \in Faults
+    /\ struck' = struck \o <<[fault |-> fault, node |-> n]>>
+    /\ up' = [up EXCEPT ![n] = becomes]
+    /\ log' = [log EXCEPT ![n] = Prefix(@, kept)]
+    /\ reported' = IF n = "master" THEN 0 ELSE reported
+    /\ Breaks(n)
+    /\ UNCHANGED modes
+
+\* Stopped in order: what waits is answered, everything is durable.
+CleanStop(n) ==
+    /\ Running(n)
+    /\ n = "master" => \A m \in Messages : answer[m] # "waiting"
+    /\ flushed[n] = Len(log[n])
+    /\ Strike("clean", n, "down", Len(log[n]))
+    /\ UNCHANGED flushed
+
+\* SIGKILL: the page cache lives on.
+ProcessCrash(n) ==
+    /\ Running(n)
+    /\ Strike("process", n, "down", Len(log[n]))
+    /\ UNCHANGED flushed
+
+\* The operating system dies: it may have written out any part of the page cache.
+OsCrash(n, kept) ==
+    /\ up[n] # "gone"
+    /\ kept \in flushed[n]..Len(log[n])
+    /\ Strike("os", n, "down", kept)
+    /\ UNCHANGED flushed
+
+\* The power fails: nothing of the page cache is left.
+PowerLoss(n) ==
+    /\ up[n] # "gone"
+    /\ Strike("power", n, "down", flushed[n])
+    /\ UNCHANGED flushed
+
+LoseFiles(n) == flushed' = [flushed EXCEPT ![n] = 0]
+
+\* The disk is destroyed; the broker may be started again with a new one, which is empty.
+DiskLost(n) ==
+    /\ up[n] # "gone"
+    /\ Strike("disk", n, "down", 0)
+    /\ LoseFiles(n)
+
+\* The machine is destroyed, with all that it held.
+MachineLost(n) ==
+    /\ up[n] # "gone"
+    /\ Strike("machine", n, "gone", 0)
+    /\ LoseFiles(n)
+
+\* Recovery syncs what it found. A master comes back as master, whatever its slave has.
+Restart(n) ==
+    /\ up[n] = "down"
+    /\ up' = [up EXCEPT ![n] = "running"]
+    /\ flushed' = [flushed EXCEPT ![n] = Len(log[n])]
+    /\ UNCHANGED <<modes, log, reported, answer, struck>>
+
+-----------------------------------------------------------------------------
+(* The whole *)
+
+Produce == \E m \in Messages : Send(m) \/ Retry(m) \/ GiveUp(m)
+
+Serve ==
+    \/ \E m \in Messages : AppendRecord(m) \/ AnswerOk(m) \/ AnswerDiskTimeout(m) \/ AnswerSlaveTimeout(m)
+    \/ \E n \in Nodes : FlushLog(n)
+    \/ Transfer \/ Report
+
+Fault ==
+    \E n \in Nodes :
+        \/ CleanStop(n) \/ ProcessCrash(n) \/ PowerLoss(n) \/ DiskLost(n) \/ MachineLost(n)
+        \/ \E kept \in 0..Cardinality(Messages) : OsCrash(n, kept)
+
+Next == Produce \/ Serve \/ Fault \/ \E n \in Nodes : Restart(n)
+
+Spec == Init /\ [][Next]_vars
+
+-----------------------------------------------------------------------------
+(* What may become of a message, from bad to worse. The matrix tells the worst for each cell. *)
+
+\* Nobody is about to come back.
+Settled == \A n \in Nodes : up[n] # "down"
+
+InLog(m, n) == \E i \in 1..Len(log[n]) : log[n][i] = m
+
+\* Consumers read from the master while it runs, else from the slave.
+Readable(m) ==
+    \/ answer[m] = "elsewhere"
+    \/ IF Running("master") THEN InLog(m, "master") ELSE Running("slave") /\ InLog(m, "slave")
+
+Kept(m) == answer[m] = "elsewhere" \/ \E n \in Nodes : InLog(m, n)
+
+Lost(m) == Settled /\ ~Readable(m)
+
+Acked(m) == answer[m] = "SEND_OK"
+Untold(m) == answer[m] \in Stored \cup {"silence"} \* the send gave no error
+Told(m) == answer[m] = "error"
+
+NoLoss == \A m \in Messages : Told(m) \/ Untold(m) => ~Lost(m)
+NoSilentLoss == \A m \in Messages : Untold(m) => ~Lost(m)
+\* DELIV-1
+NoAckedLost == \A m \in Messages : Acked(m) => ~Lost(m)
+\* Not even an operator finds it on some node.
+NoAckedGone == \A m \in Messages : Acked(m) => Kept(m)
+
+-----------------------------------------------------------------------------
+(* What holds whatever the cell *)
+
+Kinds == {struck[i].fault : i \in 1..Len(struck)}
+
+QuietLosesNothing == struck = <<>> => NoLoss
+
+AckedSurvivesProcess == Kinds \subseteq {"clean", "process"} => NoAckedLost
+
+\* However often, and whichever of the two.
+SyncFlushSurvivesPower ==
+    flush = "SYNC_FLUSH" /\ Kinds \subseteq {"clean", "process", "os", "power"} => NoAckedLost
+
+\* One fault of any kind, whatever the flush mode: one of the two has it.
+SyncMasterSurvivesOne == replication = "SYNC_MASTER" /\ Len(struck) <= 1 => NoAckedGone
+
+\* And while the master is gone it is read from the slave.
+SlaveServesForMaster ==
+    replication = "SYNC_MASTER" /\ Len(struck) <= 1 /\ up["master"] = "gone" => NoAckedLost
+
+\* A synchronous send ends with a stored message.
+SyncSendStored == producer = "sync" => \A m \in Messages : ~Told(m) /\ answer[m] # "silence"
+
+\* Stopping in order loses nothing that a synchronous producer sends.
+CleanStopLosesNothing == producer = "sync" /\ Kinds \subseteq {"clean"} => NoLoss
+
+=============================================================================

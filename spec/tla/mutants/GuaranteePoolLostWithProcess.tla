@@ -1,0 +1,9 @@
+-------------------- MODULE GuaranteePoolLostWithProcess ---------------------
+(* Records are kept in the off-heap pool, in the memory of the process, until they are committed. *)
+EXTENDS MCGuarantee
+
+MutantProcessCrash(n) ==
+    /\ Running(n)
+    /\ Strike("process", n, "down", flushed[n])
+    /\ UNCHANGED flushed
+==============================================================================

@@ -1,0 +1,10 @@
+-------------------- MODULE GuaranteeRecoveryCutsTooMuch ---------------------
+(* Recovery cuts the log to where it was last known to be durable (issues 6703, 6609). *)
+EXTENDS MCGuarantee
+
+MutantRestart(n) ==
+    /\ up[n] = "down"
+    /\ up' = [up EXCEPT ![n] = "running"]
+    /\ log' = [log EXCEPT ![n] = Prefix(@, flushed[n])]
+    /\ UNCHANGED <<modes, flushed, reported, answer, struck>>
+==============================================================================
