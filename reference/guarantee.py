@@ -1,0 +1,479 @@
+"""What becomes of a message under each configuration and fault: spec/tla/Guarantee.tla, action for action.
+
+Same order as there: state, the producer, the master, what may strike, what may become of a message, safety.
+What the TLA+ module abstracts away is abstracted away here too. Pairs are (of the master, of the slave).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+from reference.model import Action, Model, Parameters
+
+SYNC_FLUSH: Final = "SYNC_FLUSH"
+SYNC_MASTER: Final = "SYNC_MASTER"
+MASTER, SLAVE = 0, 1
+NODES: Final = ("master", "slave")
+RUNNING, DOWN, GONE = "running", "down", "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    messages: tuple[str, ...] = ("m1",)
+    flush_modes: tuple[str, ...] = ("ASYNC_FLUSH", SYNC_FLUSH)
+    replication_modes: tuple[str, ...] = ("ASYNC_MASTER", SYNC_MASTER, "SYNC_MASTER_5X", "none")
+    producer_modes: tuple[str, ...] = ("async", "oneway", "sync")
+    faults: tuple[str, ...] = ("clean", "disk", "machine", "os", "power", "process")
+    faults_max: int | None = 1
+    """As MCGuarantee bounds them; None for no bound."""
+
+
+# State
+
+
+class Struck(NamedTuple):
+    fault: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    flush: str  # never changes, as the next two
+    replication: str
+    producer: str
+    up: tuple[str, str]  # running | down: will be started again | gone: will not
+    log: tuple[tuple[str, ...], tuple[str, ...]]  # as a reader of the files sees it: page cache over disk
+    flushed: tuple[int, int]  # durable records
+    reported: int  # memory of the master: the furthest position that a slave ever reported
+    answer: tuple[str, ...]  # by message: what the producer knows of it
+    struck: tuple[Struck, ...]  # history: what has struck whom, in order
+
+
+STORED: Final = frozenset({"SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"})
+
+
+def initial(config: Config) -> tuple[State, ...]:
+    """Init: one state for each combination of modes."""
+    modes = product(config.flush_modes, config.replication_modes, config.producer_modes)
+    return tuple(
+        State(
+            flush=flush,
+            replication=replication,
+            producer=producer,
+            up=(RUNNING, GONE if replication == "none" else RUNNING),
+            log=((), ()),
+            flushed=(0, 0),
+            reported=0,
+            answer=("unsent",) * len(config.messages),
+            struck=(),
+        )
+        for flush, replication, producer in modes
+    )
+
+
+def _with(pair: tuple[Any, Any], node: int, value: Any) -> tuple[Any, Any]:
+    return (value, pair[SLAVE]) if node == MASTER else (pair[MASTER], value)
+
+
+def _told(state: State, m: int, status: str) -> tuple[str, ...]:
+    return (*state.answer[:m], status, *state.answer[m + 1 :])
+
+
+# The producer
+
+
+def send(config: Config, state: State, message: str) -> State | None:
+    """Send: where nobody listens the call fails at once."""
+    m = config.messages.index(message)
+    if state.answer[m] != "unsent":
+        return None
+    refused = "error" if state.producer == "oneway" else "broken"
+    return replace(state, answer=_told(state, m, "sent" if state.up[MASTER] == RUNNING else refused))
+
+
+def retry(config: Config, state: State, message: str) -> State | None:
+    """Retry: another master stores the message."""
+    m = config.messages.index(message)
+    if state.answer[m] != "broken":
+        return None
+    return replace(state, answer=_told(state, m, "elsewhere"))
+
+
+def give_up(config: Config, state: State, message: str) -> State | None:
+    """GiveUp: an asynchronous send tells its callback."""
+    m = config.messages.index(message)
+    if state.answer[m] != "broken" or state.producer != "async":
+        return None
+    return replace(state, answer=_told(state, m, "error"))
+
+
+# The master, in the order of a message's life
+
+
+def append_record(config: Config, state: State, message: str) -> State | None:
+    """AppendRecord: nobody waits for a slave that is not connected; a oneway send never waits."""
+    m = config.messages.index(message)
+    if state.up[MASTER] != RUNNING or state.answer[m] != "sent":
+        return None
+    status = "waiting"
+    if state.producer == "oneway":
+        status = "silence"
+    elif state.replication == SYNC_MASTER and state.up[SLAVE] != RUNNING:
+        status = "SLAVE_NOT_AVAILABLE"
+    log = _with(state.log, MASTER, (*state.log[MASTER], message))
+    return replace(state, log=log, answer=_told(state, m, status))
+
+
+def flush_log(_config: Config, state: State, node: int) -> State | None:
+    """FlushLog: an fsync returns."""
+    end = len(state.log[node])
+    if state.up[node] != RUNNING or state.flushed[node] == end:
+        return None
+    return replace(state, flushed=_with(state.flushed, node, end))
+
+
+def _connected(state: State) -> bool:
+    return state.up == (RUNNING, RUNNING)
+
+
+def transfer(_config: Config, state: State) -> State | None:
+    """Transfer: the slave asks for what lies behind its end; that the bytes before it agree nobody checks."""
+    master, slave = state.log
+    if not _connected(state) or len(slave) >= len(master):
+        return None
+    return replace(state, log=(master, (*slave, master[len(slave)])))
+
+
+def report(_config: Config, state: State) -> State | None:
+    """Report: in my page cache. The master believes it, also beyond its own end."""
+    end = len(state.log[SLAVE])
+    if not _connected(state) or end <= state.reported:
+        return None
+    return replace(state, reported=end)
+
+
+def flushed_for(state: State, message: str) -> bool:
+    """FlushedFor"""
+    return state.flush != SYNC_FLUSH or state.log[MASTER].index(message) < state.flushed[MASTER]
+
+
+def replicated_for(state: State, message: str) -> bool:
+    """ReplicatedFor"""
+    return state.replication != SYNC_MASTER or state.log[MASTER].index(message) < state.reported
+
+
+def _waiting(config: Config, state: State, message: str) -> bool:
+    return state.up[MASTER] == RUNNING and state.answer[config.messages.index(message)] == "waiting"
+
+
+def _answer(config: Config, state: State, message: str, status: str) -> State:
+    return replace(state, answer=_told(state, config.messages.index(message), status))
+
+
+def answer_ok(config: Config, state: State, message: str) -> State | None:
+    """AnswerOk"""
+    if not _waiting(config, state, message) or not flushed_for(state, message):
+        return None
+    return _answer(config, state, message, "SEND_OK") if replicated_for(state, message) else None
+
+
+def answer_disk_timeout(config: Config, state: State, message: str) -> State | None:
+    """AnswerDiskTimeout"""
+    if not _waiting(config, state, message) or flushed_for(state, message):
+        return None
+    return _answer(config, state, message, "FLUSH_DISK_TIMEOUT")
+
+
+def answer_slave_timeout(config: Config, state: State, message: str) -> State | None:
+    """AnswerSlaveTimeout"""
+    if not _waiting(config, state, message) or replicated_for(state, message):
+        return None
+    return _answer(config, state, message, "FLUSH_SLAVE_TIMEOUT")
+
+
+# What may strike
+
+
+def _strike(config: Config, state: State, fault: str, node: int, becomes: str, kept: int) -> State | None:
+    """Strike: the process of the node ends; who waited for the master learns nothing but that."""
+    if fault not in config.faults or (
+        config.faults_max is not None and len(state.struck) >= config.faults_max
+    ):
+        return None
+    answer = state.answer
+    if node == MASTER:
+        broken = "silence" if state.producer == "oneway" else "broken"
+        answer = tuple(broken if status in ("sent", "waiting") else status for status in answer)
+    return State(
+        flush=state.flush,
+        replication=state.replication,
+        producer=state.producer,
+        up=_with(state.up, node, becomes),
+        log=_with(state.log, node, state.log[node][:kept]),
+        flushed=_with(state.flushed, node, min(state.flushed[node], kept)),
+        reported=0 if node == MASTER else state.reported,
+        answer=answer,
+        struck=(*state.struck, Struck(fault, NODES[node])),
+    )
+
+
+def clean_stop(config: Config, state: State, node: int) -> State | None:
+    """CleanStop: what waits is answered, everything is durable."""
+    end = len(state.log[node])
+    if state.up[node] != RUNNING or state.flushed[node] != end:
+        return None
+    if node == MASTER and "waiting" in state.answer:
+        return None
+    return _strike(config, state, "clean", node, DOWN, end)
+
+
+def process_crash(config: Config, state: State, node: int) -> State | None:
+    """ProcessCrash: the page cache lives on."""
+    if state.up[node] != RUNNING:
+        return None
+    return _strike(config, state, "process", node, DOWN, len(state.log[node]))
+
+
+def os_crash(config: Config, state: State, node: int, kept: int) -> State | None:
+    """OsCrash: any part of the page cache may have been written out."""
+    if state.up[node] == GONE or not state.flushed[node] <= kept <= len(state.log[node]):
+        return None
+    return _strike(config, state, "os", node, DOWN, kept)
+
+
+def power_loss(config: Config, state: State, node: int) -> State | None:
+    """PowerLoss: nothing of the page cache is left."""
+    if state.up[node] == GONE:
+        return None
+    return _strike(config, state, "power", node, DOWN, state.flushed[node])
+
+
+def disk_lost(config: Config, state: State, node: int) -> State | None:
+    """DiskLost: the broker may be started again with a new disk, which is empty."""
+    return None if state.up[node] == GONE else _strike(config, state, "disk", node, DOWN, 0)
+
+
+def machine_lost(config: Config, state: State, node: int) -> State | None:
+    """MachineLost"""
+    return None if state.up[node] == GONE else _strike(config, state, "machine", node, GONE, 0)
+
+
+def restart(_config: Config, state: State, node: int) -> State | None:
+    """Restart: recovery syncs what it found. A master comes back as master, whatever its slave has."""
+    if state.up[node] != DOWN:
+        return None
+    flushed = _with(state.flushed, node, len(state.log[node]))
+    return replace(state, up=_with(state.up, node, RUNNING), flushed=flushed)
+
+
+# The whole
+
+
+def _each_message(config: Config) -> Iterator[Parameters]:
+    return ((m,) for m in config.messages)
+
+
+def _each_node(_config: Config) -> Iterator[Parameters]:
+    return iter(((MASTER,), (SLAVE,)))
+
+
+def _once(_config: Config) -> Iterator[Parameters]:
+    return iter(((),))
+
+
+ACTIONS: Final = {
+    action.name: action
+    for action in (
+        Action("Send", send, _each_message),
+        Action("Retry", retry, _each_message),
+        Action("GiveUp", give_up, _each_message),
+        Action("AppendRecord", append_record, _each_message),
+        Action("FlushLog", flush_log, _each_node),
+        Action("Transfer", transfer, _once),
+        Action("Report", report, _once),
+        Action("AnswerOk", answer_ok, _each_message),
+        Action("AnswerDiskTimeout", answer_disk_timeout, _each_message),
+        Action("AnswerSlaveTimeout", answer_slave_timeout, _each_message),
+        Action("CleanStop", clean_stop, _each_node),
+        Action("ProcessCrash", process_crash, _each_node),
+        Action("OsCrash", os_crash, lambda c: product((MASTER, SLAVE), range(len(c.messages) + 1))),
+        Action("PowerLoss", power_loss, _each_node),
+        Action("DiskLost", disk_lost, _each_node),
+        Action("MachineLost", machine_lost, _each_node),
+        Action("Restart", restart, _each_node),
+    )
+}
+_BOUNDED: Final = frozenset({"CleanStop", "ProcessCrash", "OsCrash", "PowerLoss", "DiskLost", "MachineLost"})
+
+
+# What may become of a message, from bad to worse
+
+
+def settled(state: State) -> bool:
+    """Settled: nobody is about to come back."""
+    return DOWN not in state.up
+
+
+def readable(state: State, message: str, answer: str) -> bool:
+    """Readable: from the master while it runs, else from the slave."""
+    if answer == "elsewhere":
+        return True
+    if state.up[MASTER] == RUNNING:
+        return message in state.log[MASTER]
+    return state.up[SLAVE] == RUNNING and message in state.log[SLAVE]
+
+
+def kept(state: State, message: str, answer: str) -> bool:
+    """Kept"""
+    return answer == "elsewhere" or message in state.log[MASTER] or message in state.log[SLAVE]
+
+
+def _none_lost(config: Config, state: State, answers: frozenset[str]) -> bool:
+    if not settled(state):
+        return True
+    return all(
+        answer not in answers or readable(state, message, answer)
+        for message, answer in zip(config.messages, state.answer, strict=True)
+    )
+
+
+_UNTOLD: Final = STORED | {"silence"}
+
+
+def no_loss(config: Config, state: State) -> bool:
+    """NoLoss"""
+    return _none_lost(config, state, _UNTOLD | {"error"})
+
+
+def no_silent_loss(config: Config, state: State) -> bool:
+    """NoSilentLoss"""
+    return _none_lost(config, state, _UNTOLD)
+
+
+def no_acked_lost(config: Config, state: State) -> bool:
+    """DELIV-1 NoAckedLost"""
+    return _none_lost(config, state, frozenset({"SEND_OK"}))
+
+
+def no_acked_gone(config: Config, state: State) -> bool:
+    """NoAckedGone: not even an operator finds it on some node."""
+    return all(
+        answer != "SEND_OK" or kept(state, message, answer)
+        for message, answer in zip(config.messages, state.answer, strict=True)
+    )
+
+
+# What holds whatever the cell
+
+
+def kinds(state: State) -> frozenset[str]:
+    """Kinds"""
+    return frozenset(struck.fault for struck in state.struck)
+
+
+def quiet_loses_nothing(config: Config, state: State) -> bool:
+    """QuietLosesNothing"""
+    return bool(state.struck) or no_loss(config, state)
+
+
+def acked_survives_process(config: Config, state: State) -> bool:
+    """AckedSurvivesProcess"""
+    return not kinds(state) <= {"clean", "process"} or no_acked_lost(config, state)
+
+
+def sync_flush_survives_power(config: Config, state: State) -> bool:
+    """SyncFlushSurvivesPower"""
+    if state.flush != SYNC_FLUSH or not kinds(state) <= {"clean", "process", "os", "power"}:
+        return True
+    return no_acked_lost(config, state)
+
+
+def sync_master_survives_one(config: Config, state: State) -> bool:
+    """SyncMasterSurvivesOne"""
+    return state.replication != SYNC_MASTER or len(state.struck) > 1 or no_acked_gone(config, state)
+
+
+def slave_serves_for_master(config: Config, state: State) -> bool:
+    """SlaveServesForMaster"""
+    if state.replication != SYNC_MASTER or len(state.struck) > 1 or state.up[MASTER] != GONE:
+        return True
+    return no_acked_lost(config, state)
+
+
+def sync_send_stored(_config: Config, state: State) -> bool:
+    """SyncSendStored"""
+    return state.producer != "sync" or not {"error", "silence"} & set(state.answer)
+
+
+def clean_stop_loses_nothing(config: Config, state: State) -> bool:
+    """CleanStopLosesNothing"""
+    return state.producer != "sync" or not kinds(state) <= {"clean"} or no_loss(config, state)
+
+
+INVARIANTS: Final = {
+    "QuietLosesNothing": quiet_loses_nothing,
+    "AckedSurvivesProcess": acked_survives_process,
+    "SyncFlushSurvivesPower": sync_flush_survives_power,
+    "SyncMasterSurvivesOne": sync_master_survives_one,
+    "SlaveServesForMaster": slave_serves_for_master,
+    "SyncSendStored": sync_send_stored,
+    "CleanStopLosesNothing": clean_stop_loses_nothing,
+}
+
+
+# The same thing in TLC's words
+
+
+def from_constants(constants: Mapping[str, Any]) -> Config:
+    """The configuration that a cfg file's constants say; sets are put in order."""
+    return Config(
+        messages=tuple(sorted(constants["Messages"])),
+        flush_modes=tuple(sorted(constants["FlushModes"])),
+        replication_modes=tuple(sorted(constants["ReplicationModes"])),
+        producer_modes=tuple(sorted(constants["ProducerModes"])),
+        faults=tuple(sorted(constants["Faults"])),
+        faults_max=constants["MaxFaults"],
+    )
+
+
+def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
+    """A state as TLC prints it: records and functions are mappings, sequences are tuples."""
+
+    def pair(name: str) -> tuple[Any, Any]:
+        return (variables[name]["master"], variables[name]["slave"])
+
+    return State(
+        flush=variables["flush"],
+        replication=variables["replication"],
+        producer=variables["producer"],
+        up=pair("up"),
+        log=pair("log"),
+        flushed=pair("flushed"),
+        reported=variables["reported"],
+        answer=tuple(variables["answer"][m] for m in config.messages),
+        struck=tuple(Struck(strike["fault"], strike["node"]) for strike in variables["struck"]),
+    )
+
+
+_TAKES_NODE: Final = _BOUNDED | {"FlushLog", "Restart"}
+
+
+def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
+    """An action as MCGuarantee's operator and its arguments in TLA+ syntax."""
+    arguments = [f'"{value}"' if isinstance(value, str) else str(value) for value in parameters]
+    if name in _TAKES_NODE:
+        arguments[0] = f'"{NODES[parameters[0]]}"'
+    return (f"MC{name}" if name in _BOUNDED else name), tuple(arguments)
+
+
+MODEL: Final = Model(
+    name="Guarantee",
+    initial=initial,
+    actions=ACTIONS,
+    invariants=INVARIANTS,
+    step_invariants={},
+    from_constants=from_constants,
+    from_tla=from_tla,
+    operator=operator,
+)
