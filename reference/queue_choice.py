@@ -1,0 +1,293 @@
+"""Which queue a producer sends to, action for action as in spec/tla/QueueChoice.tla.
+
+Same order as there: the list of queues, state, a send, what goes on around it, safety. Whom a producer may
+choose and where its round robin stops are functions of plain values; the actions only apply them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, product
+from typing import Any, Final, NamedTuple
+
+from reference.model import Action, Model, Parameters
+
+ORDER: Final = ("a", "b", "c", "d")
+"""The brokers as clients sort them."""
+
+
+@dataclass(frozen=True)
+class Config:
+    broker_count: int = 3
+    queue_count: int = 1
+    """Writable queues of each broker."""
+    attempts_max: int = 3
+    penalties: tuple[int, ...] = (0, 1)
+    """What answers may bring, in ticks; 0 for those in good time."""
+    isolation: int = 2
+    """What a failed attempt brings, in ticks."""
+    strategies: tuple[bool, ...] = (False, True)
+    """The values of sendLatencyFaultEnable to explore."""
+
+    # Asked for in every state, so made once.
+
+    @cached_property
+    def brokers(self) -> tuple[str, ...]:
+        return ORDER[: self.broker_count]
+
+    @cached_property
+    def each_penalty(self) -> tuple[Parameters, ...]:
+        return tuple((ticks,) for ticks in self.penalties)
+
+    @cached_property
+    def each_broker_and_penalty(self) -> tuple[Parameters, ...]:
+        return tuple(product(self.brokers, sorted({*self.penalties, self.isolation})))
+
+    @cached_property
+    def each_route(self) -> tuple[Parameters, ...]:
+        sizes = range(self.broker_count + 1)
+        return tuple((route,) for size in sizes for route in combinations(self.brokers, size))
+
+
+# The list of queues
+
+
+def broker_at(route: Sequence[str], queue_count: int, position: int) -> str:
+    """BrokerAt: whose queue stands at a position, from 0, of the list of a sorted route's queues."""
+    return route[position // queue_count]
+
+
+def wrap(broker_count: int, queue_count: int) -> int:
+    """Wrap: a multiple of the length of every list."""
+    return queue_count * (1, 2, 6, 12)[broker_count - 1]
+
+
+# State
+
+
+class State(NamedTuple):
+    """A named tuple, because the explorer copies and hashes nothing else as often."""
+
+    strategy: bool  # sendLatencyFaultEnable; never changes
+    route: tuple[str, ...]  # sorted: the brokers whose queues are writable
+    counter: int  # where the round robin is
+    penalty: tuple[int, ...]  # by broker: ticks until it is available again
+    tried: tuple[str, ...]  # the brokers of the attempts of the send under way
+    waiting: bool  # an attempt has not ended yet
+    owed: tuple[int, ...]  # history, by broker: ticks that it is to be rested yet
+
+
+def initial(config: Config) -> tuple[State, ...]:
+    """Init: one state for each strategy and start of the counter."""
+    zero = (0,) * config.broker_count
+    starts = range(wrap(config.broker_count, config.queue_count))
+    return tuple(
+        State(strategy, config.brokers, start, zero, (), False, zero)
+        for strategy in config.strategies
+        for start in starts
+    )
+
+
+def _with(values: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
+    return (*values[:index], value, *values[index + 1 :])
+
+
+# A send
+
+
+def eligible(route: Iterable[str], resting: Set[str], strategy: bool) -> frozenset[str]:
+    """Eligible: with the strategy on and somebody available, only who is."""
+    everybody = frozenset(route)
+    available = everybody - resting
+    return available if strategy and available else everybody
+
+
+def wanted(candidates: Set[str], last: str | None) -> frozenset[str]:
+    """Wanted: a retry goes elsewhere than `last` if it can; `last` is None at the first attempt."""
+    return frozenset(candidates - {last}) or frozenset(candidates)
+
+
+def passed(route: Sequence[str], queue_count: int, counter: int, brokers: Set[str]) -> int:
+    """Passed: how many queues, from where the round robin is, come before one of these brokers.
+
+    `brokers` holds one of the sorted `route` at least. StopIteration otherwise.
+    """
+    size = len(route) * queue_count
+    return next(k for k in range(size) if broker_at(route, queue_count, (counter + k) % size) in brokers)
+
+
+def _resting(config: Config, ticks: tuple[int, ...]) -> frozenset[str]:
+    return frozenset(b for b, left in zip(config.brokers, ticks, strict=True) if left)
+
+
+def attempt(config: Config, state: State) -> State | None:
+    """Attempt: the first one, or the next one after a failure."""
+    route, tried = state.route, state.tried
+    if state.waiting or not route or len(tried) >= config.attempts_max:
+        return None
+    candidates = eligible(route, _resting(config, state.penalty), state.strategy)
+    brokers = wanted(candidates, tried[-1] if tried else None)
+    position = state.counter + passed(route, config.queue_count, state.counter, brokers)
+    broker = broker_at(route, config.queue_count, position % (len(route) * config.queue_count))
+    return state._replace(
+        tried=(*tried, broker),
+        counter=(position + 1) % wrap(config.broker_count, config.queue_count),
+        waiting=True,
+    )
+
+
+def _penalised(config: Config, state: State, broker: str, ticks: int) -> State:
+    """Penalise: the table is kept only if the strategy is on."""
+    if not state.strategy:
+        return state
+    b = config.brokers.index(broker)
+    return state._replace(penalty=_with(state.penalty, b, ticks), owed=_with(state.owed, b, ticks))
+
+
+def answered(config: Config, state: State, ticks: int) -> State | None:
+    """Answered: the answer ends the send; how long it took counts."""
+    if not state.waiting:
+        return None
+    return _penalised(config, state, state.tried[-1], ticks)._replace(tried=(), waiting=False)
+
+
+def failed(config: Config, state: State) -> State | None:
+    """Failed: no answer, or one that is retried; after the last attempt the send has failed."""
+    if not state.waiting:
+        return None
+    after = _penalised(config, state, state.tried[-1], config.isolation)
+    tried = () if len(state.tried) == config.attempts_max else state.tried
+    return after._replace(tried=tried, waiting=False)
+
+
+# What goes on around it
+
+
+def elsewhere(config: Config, state: State, broker: str, ticks: int) -> State | None:
+    """Elsewhere: an attempt of another thread has ended."""
+    if not state.strategy or broker not in state.route:
+        return None
+    if state.penalty[config.brokers.index(broker)] == ticks:
+        return None
+    return _penalised(config, state, broker, ticks)
+
+
+def route_changes(_config: Config, state: State, brokers: tuple[str, ...]) -> State | None:
+    """RouteChanges: it was polled and is another one; it may be empty."""
+    return None if state.tried or brokers == state.route else state._replace(route=brokers)
+
+
+def tick(_config: Config, state: State) -> State | None:
+    """Tick"""
+    if state.tried or not (any(state.penalty) or any(state.owed)):
+        return None
+    return state._replace(
+        penalty=tuple(max(ticks - 1, 0) for ticks in state.penalty),
+        owed=tuple(max(ticks - 1, 0) for ticks in state.owed),
+    )
+
+
+# The whole
+
+
+def _once(_config: Config) -> tuple[Parameters, ...]:
+    return ((),)
+
+
+ACTIONS: Final[dict[str, Action[Config, State]]] = {
+    action.name: action
+    for action in (
+        Action("Attempt", attempt, _once),
+        Action("Answered", answered, lambda c: c.each_penalty),
+        Action("Failed", failed, _once),
+        Action("Elsewhere", elsewhere, lambda c: c.each_broker_and_penalty),
+        Action("RouteChanges", route_changes, lambda c: c.each_route),
+        Action("Tick", tick, _once),
+    )
+}
+
+
+# Safety
+
+
+def _choice(config: Config, state: State) -> frozenset[str]:
+    """Choice: who may be chosen by the strategy; if somebody is not rested, only such."""
+    fresh = {b for b in state.route if not state.owed[config.brokers.index(b)]}
+    return frozenset(fresh) if state.strategy and fresh else frozenset(state.route)
+
+
+def retry_avoids_last_broker(config: Config, before: State, _action: str, after: State) -> bool:
+    """ROUTE-5 RetryAvoidsLastBroker: there is a choice, when more than the last broker may be chosen."""
+    if before.waiting or not after.waiting or not before.tried or after.tried[-1] != before.tried[-1]:
+        return True
+    return _choice(config, before) == {before.tried[-1]}
+
+
+def faulty_broker_rested(config: Config, before: State, _action: str, after: State) -> bool:
+    """ROUTE-6 FaultyBrokerRested"""
+    if before.waiting or not after.waiting or not before.strategy:
+        return True
+    rested = _resting(config, before.owed)
+    return after.tried[-1] not in rested or rested >= set(before.route)
+
+
+STEP_INVARIANTS: Final = {
+    "RetryAvoidsLastBroker": retry_avoids_last_broker,
+    "FaultyBrokerRested": faulty_broker_rested,
+}
+
+
+# The same thing in TLC's words
+
+
+def from_constants(constants: Mapping[str, Any]) -> Config:
+    """The configuration that a cfg file's constants say; sets are put in order."""
+    return Config(
+        broker_count=constants["BrokerCount"],
+        queue_count=constants["QueueCount"],
+        attempts_max=constants["AttemptsMax"],
+        penalties=tuple(sorted(constants["Penalties"])),
+        isolation=constants["Isolation"],
+        strategies=tuple(sorted(constants["Strategies"])),
+    )
+
+
+def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
+    """A state as TLC prints it."""
+    return State(
+        strategy=variables["strategy"],
+        route=tuple(sorted(variables["route"])),
+        counter=variables["counter"],
+        penalty=tuple(variables["penalty"][b] for b in config.brokers),
+        tried=variables["tried"],
+        waiting=variables["waiting"],
+        owed=tuple(variables["owed"][b] for b in config.brokers),
+    )
+
+
+def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
+    """An action as QueueChoice's operator and its arguments in TLA+ syntax."""
+    return name, tuple(map(_tla, parameters))
+
+
+def _tla(value: Any) -> str:
+    match value:
+        case str():
+            return f'"{value}"'
+        case int():
+            return str(value)
+        case tuple():  # a set of brokers
+            return "{" + ", ".join(map(_tla, value)) + "}"
+    raise TypeError(f"no TLA+ for {value!r}")
+
+
+MODEL: Final = Model(
+    name="QueueChoice",
+    initial=initial,
+    actions=ACTIONS,
+    invariants={},
+    step_invariants=STEP_INVARIANTS,
+    from_constants=from_constants,
+    from_tla=from_tla,
+    operator=operator,
+)
