@@ -44,7 +44,7 @@ SendsOK == sends \in [Messages -> Nat]
 VARIABLE queue     \* what is stored of each queue, in its order
 QueueOK == queue \in [Queues -> Seq(Messages)]
 
-VARIABLE seen      \* by queue and offset, what the group was handed there last
+VARIABLE seen      \* by queue and offset, what the group was handed there last; as far as it is
 SeenOK == seen \in [Queues -> Seq(Messages \cup {Passed})]
 
 VARIABLE committed \* the group's offset in each queue, as the broker has it
@@ -53,9 +53,12 @@ CommittedOK == committed \in [Queues -> Nat]
 VARIABLE promise   \* no fault went beyond what the configuration guarantees against
 PromiseOK == promise \in BOOLEAN
 
-vars == <<answer, sends, queue, seen, committed, promise>>
+VARIABLE serving   \* FALSE from a fault that takes the broker's memory until it is up again
+ServingOK == serving \in BOOLEAN
 
-TypeOK == AnswerOK /\ SendsOK /\ QueueOK /\ SeenOK /\ CommittedOK /\ PromiseOK
+vars == <<answer, sends, queue, seen, committed, promise, serving>>
+
+TypeOK == AnswerOK /\ SendsOK /\ QueueOK /\ SeenOK /\ CommittedOK /\ PromiseOK /\ ServingOK
 
 Init ==
     /\ answer = [m \in Messages |-> "unsent"]
@@ -64,6 +67,7 @@ Init ==
     /\ seen = [q \in Queues |-> <<>>]
     /\ committed = [q \in Queues |-> 0]
     /\ promise = TRUE
+    /\ serving = TRUE
 
 -----------------------------------------------------------------------------
 (* Producers and storage *)
@@ -76,7 +80,7 @@ Stored(m, queues) == \E q \in Queues : \E i \in 1..Len(queues[q]) : queues[q][i]
 SendAgain(m) ==
     /\ answer' = [answer EXCEPT ![m] = "waiting"]
     /\ sends' = [sends EXCEPT ![m] = @ + 1]
-    /\ UNCHANGED <<queue, seen, committed, promise>>
+    /\ UNCHANGED <<queue, seen, committed, promise, serving>>
 
 Send(m) == answer[m] = "unsent" /\ SendAgain(m)
 
@@ -85,54 +89,60 @@ Retry(m) == answer[m] = "unknown" /\ SendAgain(m)
 
 \* Queues grow at their ends, by what was sent (perhaps in this very step), and not more often than it was sent.
 Store(longer) ==
+    /\ serving
     /\ \A q \in Queues : IsPrefix(queue[q], longer[q])
     /\ queue' = longer
     /\ LET fresh == {m \in Messages : answer[m] = "unsent" /\ Stored(m, longer)}
        IN  /\ answer' = [m \in Messages |-> IF m \in fresh THEN "waiting" ELSE answer[m]]
            /\ sends' = [m \in Messages |-> IF m \in fresh THEN 1 ELSE sends[m]]
     /\ \A m \in Messages : Copies(m, longer) <= sends'[m]
-    /\ UNCHANGED <<seen, committed, promise>>
+    /\ UNCHANGED <<seen, committed, promise, serving>>
 
 Acknowledge(m) ==
+    /\ serving
     /\ answer[m] = "waiting"
     /\ Stored(m, queue)
     /\ answer' = [answer EXCEPT ![m] = "acked"]
-    /\ UNCHANGED <<sends, queue, seen, committed, promise>>
+    /\ UNCHANGED <<sends, queue, seen, committed, promise, serving>>
 
 \* No answer in time, or one that says nothing for certain. The message may be stored, now or later.
 Fail(m) ==
     /\ answer[m] = "waiting"
     /\ answer' = [answer EXCEPT ![m] = "unknown"]
-    /\ UNCHANGED <<sends, queue, seen, committed, promise>>
+    /\ UNCHANGED <<sends, queue, seen, committed, promise, serving>>
 
 -----------------------------------------------------------------------------
 (* The group *)
 
 \* The group is handed what is at the i-th place of the queue: the next it has not seen, or an earlier one again.
 Deliver(q, i) ==
+    /\ serving
     /\ i <= Len(queue[q]) /\ i <= Len(seen[q]) + 1
     /\ seen' = [seen EXCEPT ![q] = Prefix(@, i - 1) \o <<queue[q][i]>> \o SubSeq(@, i + 1, Len(@))]
-    /\ UNCHANGED <<answer, sends, queue, committed, promise>>
+    /\ UNCHANGED <<answer, sends, queue, committed, promise, serving>>
 
 \* What was handed out is done; never more than that.
 CommitOffset(q, offset) ==
+    /\ serving
     /\ committed[q] < offset /\ offset <= Len(seen[q])
     /\ committed' = [committed EXCEPT ![q] = offset]
-    /\ UNCHANGED <<answer, sends, queue, seen, promise>>
+    /\ UNCHANGED <<answer, sends, queue, seen, promise, serving>>
+
+\* The group goes back, and its offset with it.
+GoBack(q, offset) ==
+    /\ serving
+    /\ seen' = [seen EXCEPT ![q] = Prefix(@, offset)]
+    /\ committed' = [committed EXCEPT ![q] = offset]
+    /\ UNCHANGED <<answer, sends, queue, promise, serving>>
 
 \* An operator sends the group back.
-Reset(q, offset) ==
-    /\ offset < committed[q]
-    /\ committed' = [committed EXCEPT ![q] = offset]
-    /\ UNCHANGED <<answer, sends, queue, seen, promise>>
+Reset(q, offset) == offset < committed[q] /\ GoBack(q, offset)
 
 \* The group is beyond the end of a queue that lost its end (PULL_OFFSET_MOVED), and goes back.
 CorrectOffset(q, offset) ==
     /\ ~promise
     /\ offset <= Len(queue[q]) /\ offset < Len(seen[q])
-    /\ seen' = [seen EXCEPT ![q] = Prefix(@, offset)]
-    /\ committed' = [committed EXCEPT ![q] = offset]
-    /\ UNCHANGED <<answer, sends, queue, promise>>
+    /\ GoBack(q, offset)
 
 -----------------------------------------------------------------------------
 (* Faults *)
@@ -142,9 +152,12 @@ Keeps(queues) ==
     /\ \A m \in Messages : answer[m] = "acked" => Stored(m, queues)
     /\ \A q \in Queues : Len(seen[q]) <= Len(queues[q])
 
-\* Waiting producers lose their answer, queues their end, offsets go back to what was on disk. While the promise stands,
-\* nothing is lost that was answered or handed out; a fault that is beyond the guarantee ends the promise.
-Fault(answers, kept, offsets, stands) ==
+\* Waiting producers lose their answer, queues their end, and offsets go back to what was on disk when the broker goes
+\* down. While the promise stands, nothing is lost that was answered or handed out; a fault that is beyond the guarantee
+\* ends the promise.
+Fault(answers, kept, offsets, stands, serves) ==
+    /\ serves => serving /\ offsets = committed
+    /\ serving' = serves
     /\ stands => promise /\ Keeps(kept)
     /\ promise' = stands
     /\ \A m \in Messages : answers[m] = answer[m] \/ (answer[m] = "waiting" /\ answers[m] = "unknown")
@@ -159,15 +172,27 @@ Fault(answers, kept, offsets, stands) ==
 
 Lose(q, length) ==
     /\ length < Len(queue[q])
-    /\ Fault(answer, [queue EXCEPT ![q] = Prefix(@, length)], committed, promise)
+    /\ Fault(answer, [queue EXCEPT ![q] = Prefix(@, length)], committed, promise, serving)
+
+Crash ==
+    /\ serving
+    /\ Fault(answer, queue, committed, promise, FALSE)
 
 RollBack(q, offset) ==
+    /\ ~serving
     /\ offset < committed[q]
-    /\ Fault(answer, queue, [committed EXCEPT ![q] = offset], promise)
+    /\ Fault(answer, queue, [committed EXCEPT ![q] = offset], promise, FALSE)
 
 Withdraw ==
     /\ promise
-    /\ Fault(answer, queue, committed, FALSE)
+    /\ Fault(answer, queue, committed, FALSE, serving)
+
+(* The end of a fault *)
+
+Restart ==
+    /\ ~serving
+    /\ serving' = TRUE
+    /\ UNCHANGED <<answer, sends, queue, seen, committed, promise>>
 
 -----------------------------------------------------------------------------
 (* The whole *)
@@ -179,12 +204,16 @@ Next ==
     \/ \E q \in Queues :
         \/ \E i \in 1..Len(queue[q]) : Deliver(q, i)
         \/ \E offset \in 0..Len(seen[q]) : CommitOffset(q, offset) \/ Reset(q, offset) \/ CorrectOffset(q, offset)
-    \/ Fault(answer', queue', committed', promise')
+    \/ Fault(answer', queue', committed', promise', serving')
+    \/ Restart
 
-\* The group reads on.
-DeliverFairness == \A q \in Queues : WF_vars(Deliver(q, Len(seen[q]) + 1))
+\* The broker comes back, and the group reads on, although the broker may crash again and again (strong), and although
+\* it is sent back, but only so often.
+DeliverFairness == \A q \in Queues : SF_vars(Deliver(q, Len(seen[q]) + 1))
+RestartFairness == WF_vars(Restart)
+ResetsEnd == <>[][\A q \in Queues : Len(seen'[q]) >= Len(seen[q])]_vars
 
-Fairness == DeliverFairness
+Fairness == DeliverFairness /\ RestartFairness /\ ResetsEnd
 
 Spec == Init /\ [][Next]_vars /\ Fairness
 
@@ -210,13 +239,9 @@ DuplicatesExplained == \A m \in Messages : Copies(m, queue) <= sends[m]
 \* DELIV-4: what the group was handed is the queue, in the queue's order
 QueueOrder == promise => \A q \in Queues : IsPrefix(seen[q], queue[q])
 
-\* DELIV-5: but for a reset, a correction, or a fault that takes the broker's memory
+\* DELIV-5: while a broker serves, unless the group itself is sent back there
 OffsetMonotone ==
-    [][\A q \in Queues :
-        \/ committed'[q] >= committed[q]
-        \/ Reset(q, committed'[q])
-        \/ CorrectOffset(q, committed'[q])
-        \/ Fault(answer', queue', committed', promise')]_vars
+    [][\A q \in Queues : committed'[q] < committed[q] => ~serving' \/ Len(seen'[q]) <= committed'[q]]_vars
 
 -----------------------------------------------------------------------------
 (* Liveness *)

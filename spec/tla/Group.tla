@@ -23,7 +23,7 @@ CONSTANTS
     Queues,    \* the queues of one topic, strings
     Consumers  \* the members of the group, strings
 
-VARIABLES answer, sends, queue, seen, committed, promise \* as in Delivery
+VARIABLES answer, sends, queue, seen, committed, promise, serving \* as in Delivery
 
 Promise == INSTANCE Delivery
 
@@ -39,7 +39,7 @@ PositionOK == position \in [Consumers -> [Queues -> Nat \cup {Idle}]]
 VARIABLE owed     \* history: how many deliveries of each message of a queue have a cause and are still to come
 OwedOK == owed \in [Queues -> Seq(Int)] /\ \A q \in Queues : Len(owed[q]) = Len(queue[q])
 
-broker == <<answer, sends, queue, committed, promise>>
+broker == <<answer, sends, queue, committed, promise, serving>>
 members == <<assigned, position, owed>>
 vars == <<broker, seen, members>>
 
@@ -73,10 +73,12 @@ Fail(m) == Promise!Fail(m) /\ UNCHANGED members
 
 Store(longer) == Promise!Store(longer) /\ Owe(longer) /\ UNCHANGED <<assigned, position>>
 
-Fault(answers, kept, offsets, stands) ==
-    /\ Promise!Fault(answers, kept, offsets, stands)
+Fault(answers, kept, offsets, stands, serves) ==
+    /\ Promise!Fault(answers, kept, offsets, stands, serves)
     /\ Owe(kept)
     /\ UNCHANGED <<assigned, position>>
+
+Restart == Promise!Restart /\ UNCHANGED members
 
 -----------------------------------------------------------------------------
 (* The life of an assignment *)
@@ -94,6 +96,7 @@ Rebalance(q, c) ==
 StartOffset(q) == committed[q]
 
 Start(c, q) ==
+    /\ serving
     /\ assigned[q] = c /\ ~Reads(c, q)
     /\ position' = [position EXCEPT ![c][q] = StartOffset(q)]
     /\ owed' = Again(q, committed[q])
@@ -106,6 +109,7 @@ Handed(sequence, i, m) ==
 
 \* What a member still reads that the queue no longer belongs to comes on top: the new one reads it too.
 Deliver(c, q) ==
+    /\ serving
     /\ Reads(c, q) /\ position[c][q] < Len(queue[q])
     /\ LET i == position[c][q] + 1
        IN  /\ seen' = [seen EXCEPT ![q] = Handed(@, i, queue[q][i])]
@@ -115,9 +119,10 @@ Deliver(c, q) ==
 
 \* The broker takes an offset that is ahead of its own, from whoever reads the queue.
 CommitOffset(c, q) ==
+    /\ serving
     /\ Reads(c, q) /\ position[c][q] > committed[q]
     /\ committed' = [committed EXCEPT ![q] = position[c][q]]
-    /\ UNCHANGED <<answer, sends, queue, promise, seen, members>>
+    /\ UNCHANGED <<answer, sends, queue, promise, serving, seen, members>>
 
 \* A member learns that the queue has moved, and stops reading it.
 Release(c, q) ==
@@ -134,25 +139,25 @@ ConsumerCrash(c) ==
 -----------------------------------------------------------------------------
 (* Offsets that go back *)
 
-\* No member is left behind this offset.
-SentBack(q, offset) ==
-    [c \in Consumers |-> [position[c] EXCEPT ![q] = IF @ > offset THEN offset ELSE @]]
+\* The group goes back, and its offset with it: no member is left behind this offset.
+GoBack(q, offset) ==
+    /\ serving
+    /\ committed' = [committed EXCEPT ![q] = offset]
+    /\ position' = [c \in Consumers |-> [position[c] EXCEPT ![q] = IF @ > offset THEN offset ELSE @]]
+    /\ seen' = [seen EXCEPT ![q] = Promise!Prefix(@, offset)]
+    /\ UNCHANGED <<answer, sends, queue, promise, serving, assigned>>
 
 \* An operator sends the group back.
 Reset(q, offset) ==
     /\ offset < committed[q]
-    /\ committed' = [committed EXCEPT ![q] = offset]
-    /\ position' = SentBack(q, offset)
+    /\ GoBack(q, offset)
     /\ owed' = Again(q, offset)
-    /\ UNCHANGED <<answer, sends, queue, promise, seen, assigned>>
 
 \* A member asks for what lies beyond the end of a queue that lost its end, and is told so (PULL_OFFSET_MOVED).
 CorrectOffset(q) ==
     /\ \E c \in Consumers : position[c][q] > Len(queue[q])
-    /\ committed' = [committed EXCEPT ![q] = Len(queue[q])]
-    /\ position' = SentBack(q, Len(queue[q]))
-    /\ seen' = [seen EXCEPT ![q] = Promise!Prefix(@, Len(queue[q]))]
-    /\ UNCHANGED <<answer, sends, queue, promise, assigned, owed>>
+    /\ GoBack(q, Len(queue[q]))
+    /\ UNCHANGED owed
 
 -----------------------------------------------------------------------------
 (* The whole *)
@@ -166,16 +171,18 @@ Next ==
     \/ \E c \in Consumers, q \in Queues : Consume(c, q)
     \/ \E c \in Consumers : ConsumerCrash(c)
     \/ \E q \in Queues : CorrectOffset(q) \/ \E offset \in 0..Len(seen[q]) : Reset(q, offset)
-    \/ Fault(answer', queue', committed', promise')
+    \/ Fault(answer', queue', committed', promise', serving')
+    \/ Restart
 
-\* A member that has a queue starts, is served, and tells how far it is, although queues move and members crash again
-\* and again (strong); operators and brokers send the group back only so often.
+\* A broker comes back; a member that has a queue starts, is served, and tells how far it is, although queues move, and
+\* members and brokers crash, again and again (strong); the group is sent back only so often.
+RestartFairness == WF_vars(Restart)
 StartFairness == \A c \in Consumers, q \in Queues : SF_vars(Start(c, q))
 DeliverFairness == \A c \in Consumers, q \in Queues : SF_vars(Deliver(c, q))
 CommitFairness == \A c \in Consumers, q \in Queues : SF_vars(CommitOffset(c, q))
 OffsetsSettle == <>[][\A q \in Queues : committed'[q] >= committed[q]]_vars
 
-Fairness == StartFairness /\ DeliverFairness /\ CommitFairness /\ OffsetsSettle
+Fairness == RestartFairness /\ StartFairness /\ DeliverFairness /\ CommitFairness /\ OffsetsSettle
 
 Spec == Init /\ [][Next]_vars /\ Fairness
 
@@ -196,13 +203,8 @@ DuplicatesExplained ==
 \* DELIV-4
 QueueOrder == Promise!QueueOrder
 
-\* DELIV-5: but for a reset, a correction, or a fault that takes the broker's memory
-OffsetMonotone ==
-    [][\A q \in Queues :
-        \/ committed'[q] >= committed[q]
-        \/ Reset(q, committed'[q])
-        \/ CorrectOffset(q)
-        \/ Fault(answer', queue', committed', promise')]_vars
+\* DELIV-5: while a broker serves, unless the group itself is sent back there
+OffsetMonotone == Promise!OffsetMonotone
 
 \* The group does nothing that Delivery does not promise.
 RefinesDelivery == Promise!Init /\ [][Promise!Next]_Promise!vars

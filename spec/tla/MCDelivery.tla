@@ -18,7 +18,7 @@ MCNext ==
     \/ \E q \in Queues : \E i \in 1..Longest : Deliver(q, i)
     \/ \E q \in Queues : \E n \in 0..Longest :
         CommitOffset(q, n) \/ Reset(q, n) \/ CorrectOffset(q, n) \/ Lose(q, n) \/ RollBack(q, n)
-    \/ Withdraw
+    \/ Withdraw \/ Crash \/ Restart
 
 MCInit == Init
 
@@ -26,8 +26,13 @@ MCSpec == Init /\ [][MCNext]_vars
 
 MCFairSpec == MCSpec /\ Fairness
 
-(* The one fairness clause is needed: without it AckedDelivered fails. *)
-WithoutDeliverFairness == MCSpec
+(* Each fairness clause is needed: without it AckedDelivered fails. *)
+WithoutDeliverFairness == MCSpec /\ RestartFairness /\ ResetsEnd
+WithoutRestartFairness == MCSpec /\ DeliverFairness /\ ResetsEnd
+WithoutEndOfResets == MCSpec /\ DeliverFairness /\ RestartFairness
+WithWeakDeliverFairness ==
+    /\ MCSpec /\ RestartFairness /\ ResetsEnd
+    /\ \A q \in Queues : WF_vars(Deliver(q, Len(seen[q]) + 1))
 
 (* What is checked here is what other modules refine: each step of MCNext is one of Next. *)
 StepsOfDelivery == [][Next]_vars
@@ -39,12 +44,13 @@ NoUnknownStored == \A m \in Messages : answer[m] = "unknown" => ~Stored(m, queue
 NoCopyInAnotherQueue ==
     \A m \in Messages : Cardinality({q \in Queues : \E i \in 1..Len(queue[q]) : queue[q][i] = m}) < 2
 NoWithdrawal == promise
+NoCrash == serving
 NoAckedGone == \A m \in Acked : Stored(m, queue)
 NoGroupBeyondEnd == \A q \in Queues : Len(seen[q]) <= Len(queue[q])
 NoPassedBy == \A q \in Queues : \A i \in 1..Len(queue[q]) : i <= Len(seen[q]) => seen[q][i] = queue[q][i]
 NoUnsentStored == [][\A m \in Messages : answer[m] = "unsent" => ~Stored(m, queue')]_vars
 NoLoss == [][\A q \in Queues : Len(queue'[q]) >= Len(queue[q])]_vars
 NoReset == [][\A q \in Queues : ~Reset(q, committed'[q])]_vars
-NoRollBack == [][\A q \in Queues : committed'[q] < committed[q] => ~Fault(answer', queue', committed', promise')]_vars
-NoCorrection == [][\A q \in Queues : Len(seen'[q]) >= Len(seen[q])]_vars
+NoCorrection == [][\A q \in Queues : ~CorrectOffset(q, committed'[q])]_vars
+NoRollBack == [][\A q \in Queues : ~RollBack(q, committed'[q])]_vars
 =============================================================================

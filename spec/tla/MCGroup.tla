@@ -11,13 +11,16 @@ MCStore(q, m) == Store([queue EXCEPT ![q] = Append(@, m)])
 
 MCLose(q, length) ==
     /\ length < Len(queue[q])
-    /\ Fault(answer, [queue EXCEPT ![q] = Promise!Prefix(@, length)], committed, promise)
+    /\ Fault(answer, [queue EXCEPT ![q] = Promise!Prefix(@, length)], committed, promise, serving)
+
+MCCrash == serving /\ Fault(answer, queue, committed, promise, FALSE)
 
 MCRollBack(q, offset) ==
+    /\ ~serving
     /\ offset < committed[q]
-    /\ Fault(answer, queue, [committed EXCEPT ![q] = offset], promise)
+    /\ Fault(answer, queue, [committed EXCEPT ![q] = offset], promise, FALSE)
 
-MCWithdraw == promise /\ Fault(answer, queue, committed, FALSE)
+MCWithdraw == promise /\ Fault(answer, queue, committed, FALSE, serving)
 
 \* An upper bound of the length of a queue and of what was seen of it.
 Longest == MaxSends * Cardinality(Messages)
@@ -30,7 +33,7 @@ MCNext ==
     \/ \E q \in Queues :
         \/ CorrectOffset(q)
         \/ \E n \in 0..Longest - 1 : Reset(q, n) \/ MCLose(q, n) \/ MCRollBack(q, n)
-    \/ MCWithdraw
+    \/ MCWithdraw \/ MCCrash \/ Restart
 
 MCInit == Init
 
@@ -39,12 +42,16 @@ MCSpec == Init /\ [][MCNext]_vars
 MCFairSpec == MCSpec /\ Fairness
 
 (* Each fairness clause is needed: without it AckedDelivered fails. *)
-WithoutStartFairness == MCSpec /\ DeliverFairness /\ CommitFairness /\ OffsetsSettle
-WithoutDeliverFairness == MCSpec /\ StartFairness /\ CommitFairness /\ OffsetsSettle
-WithoutCommitFairness == MCSpec /\ StartFairness /\ DeliverFairness /\ OffsetsSettle
-WithoutSettledOffsets == MCSpec /\ StartFairness /\ DeliverFairness /\ CommitFairness
+WithoutRestartFairness == MCSpec /\ StartFairness /\ DeliverFairness /\ CommitFairness /\ OffsetsSettle
+WithoutStartFairness == MCSpec /\ RestartFairness /\ DeliverFairness /\ CommitFairness /\ OffsetsSettle
+WithoutDeliverFairness == MCSpec /\ RestartFairness /\ StartFairness /\ CommitFairness /\ OffsetsSettle
+WithoutCommitFairness == MCSpec /\ RestartFairness /\ StartFairness /\ DeliverFairness /\ OffsetsSettle
+WithoutSettledOffsets == MCSpec /\ RestartFairness /\ StartFairness /\ DeliverFairness /\ CommitFairness
+WithWeakStartFairness ==
+    /\ MCSpec /\ RestartFairness /\ DeliverFairness /\ CommitFairness /\ OffsetsSettle
+    /\ \A c \in Consumers, q \in Queues : WF_vars(Start(c, q))
 WithWeakDeliverFairness ==
-    /\ MCSpec /\ StartFairness /\ CommitFairness /\ OffsetsSettle
+    /\ MCSpec /\ RestartFairness /\ StartFairness /\ CommitFairness /\ OffsetsSettle
     /\ \A c \in Consumers, q \in Queues : WF_vars(Deliver(c, q))
 
 (* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
@@ -56,6 +63,7 @@ NoOverlap == \A q \in Queues : \A c, d \in Consumers : c # d /\ Reads(c, q) /\ R
 NoReaderAhead == \A q \in Queues : \A c \in Consumers : assigned[q] # c => position[c][q] <= committed[q]
 NoRepetitionOwed == \A q \in Queues : \A i \in 1..Len(queue[q]) : i <= Len(seen[q]) => owed[q][i] = 0
 NoWithdrawal == promise
+NoCrash == serving
 NoReaderBeyondEnd == \A q \in Queues : \A c \in Consumers : position[c][q] <= Len(queue[q])
 NoConsumerCrash == [][\A c \in Consumers : ~ConsumerCrash(c)]_vars
 NoRelease == [][\A c \in Consumers, q \in Queues : ~Release(c, q)]_vars
