@@ -31,6 +31,26 @@ WithWeakDeliverFairness ==
     /\ \A q \in Queues : WF_vars(Deliver(q))
 WithoutRecoverFairness == MCSpec /\ FlushFairness /\ AnswerFairness /\ DispatchFairness /\ DeliverFairness
 
+(* Flush refines Delivery. The queues are what the log holds, dispatched or not; of the statuses only SEND_OK promises
+   anything; the promise ends as in Promised. Whole records alone count: a torn one is not there. *)
+AbstractAnswer(status) ==
+    CASE status = "SEND_OK" -> "acked"
+      [] status = "FLUSH_DISK_TIMEOUT" -> "unknown"
+      [] OTHER -> status
+
+MessagesOf(q) ==
+    LET records == SelectSeq(log, LAMBDA record : record.queue = q)
+    IN  [i \in 1..Len(records) |-> records[i].message]
+
+Abstract == INSTANCE Delivery WITH
+    answer <- [m \in Messages |-> AbstractAnswer(answer[m])],
+    sends <- [m \in Messages |-> IF answer[m] = "unsent" THEN 0 ELSE 1],
+    queue <- [q \in Queues |-> MessagesOf(q)],
+    promise <- Promised,
+    serving <- phase = "running"
+
+RefinesDelivery == Abstract!Init /\ [][Abstract!Next]_Abstract!vars
+
 (* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
 NoTimeout == Answered("FLUSH_DISK_TIMEOUT") = {}
 NoUnknown == Answered("unknown") = {}
