@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "simulate": ("spec.cli", "print and draw a random behaviour of a model"),
     "equiv": ("reference.cli", "show that the reference is TLC's state graph"),
     "prove": ("reference.cli", "prove invariants inductive with Z3, contracts with CrossHair"),
+    "mutate": ("reference.mutate_cli", "break every action of the models in small ways; tell who notices"),
     "mutants": ("mqproof", "run the deliberately broken variants; every one must be caught"),
     "coverage": ("spec.cli", "the matrix of invariants and layers"),
     "namesrv": ("impl.cli", "run a name server"),

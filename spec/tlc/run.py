@@ -65,11 +65,15 @@ class Job:
     """The state graph goes here, as a .dot file."""
     user_file: Path | None = None
     """What the module prints goes here."""
+    keep_going: bool = False
+    """Past a violated invariant: every violation is told, and all states are visited."""
     simulate: Simulate | None = None
     seconds_max: float = 600
     heap_mib: int = 2048
     stack_mib: int = 16
     """Per worker; deeply nested values need it."""
+    brief: bool = False
+    """Expected to be over within seconds: Java's quick compiler, which halves the CPU time of such a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +128,9 @@ def _prepare(place: Path, job: Job) -> None:
 def _command(tools: Toolbox, place: Path, job: Job) -> list[str]:
     libraries = [place, *(library.resolve() for library in job.libraries)]
     command = [str(tools.java.executable), f"-Xmx{job.heap_mib}m", f"-Xss{job.stack_mib}m"]
+    command += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"] if job.brief else ["-XX:+UseParallelGC"]
     # Without it TLC 2.15 may linger for ever after it ran out of memory.
-    command += ["-XX:+UseParallelGC", "-XX:+ExitOnOutOfMemoryError"]
+    command += ["-XX:+ExitOnOutOfMemoryError"]
     # TLC unpacks its standard modules into the temporary directory: two runs must not share it.
     command += [f"-Djava.io.tmpdir={place / 'tmp'}"]
     command += [f"-DTLA-Library={os.pathsep.join(map(str, libraries))}"]
@@ -138,6 +143,8 @@ def _command(tools: Toolbox, place: Path, job: Job) -> list[str]:
         command += ["-deadlock"]
     if job.coverage:
         command += ["-coverage", "1"]
+    if job.keep_going:
+        command += ["-continue"]
     if job.dump is not None:
         command += ["-dump", "dot,actionlabels", str(job.dump.resolve())]
     if job.user_file is not None:

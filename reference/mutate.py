@@ -1,0 +1,63 @@
+"""What `mqproof mutate` needs of the reference: the table of ground actions, and so the graphs to compare."""
+
+from collections import defaultdict
+from typing import Any
+
+from reference.equiv import constants
+from reference.model import Model
+from spec.model_file import Kind, Models, Question
+from spec.mutation.judge import Space, Subject
+from spec.mutation.operators import reached
+from spec.syntax import parse
+from spec.tlc.graph import ground
+
+NEXT = "MCNext"
+
+
+def subject(models: Models, model: Model[Any, Any], profiles: tuple[str, ...]) -> Subject:
+    """The model's runs that must hold, and its graphs, of these profiles, the smallest first."""
+    checks = [
+        question
+        for question in models.questions[model.name]
+        if question.kind is Kind.CHECK
+        and question.violates is None
+        and set(profiles) & set(question.profiles)
+    ]
+    checks.sort(key=lambda question: question.states.high if question.states else 0)
+    spaces: dict[tuple[str, ...], Question] = {}
+    for question in checks:
+        spaces.setdefault(question.config.of("CONSTANT"), question)
+    text = (models.libraries[0] / f"{model.name}.tla").read_text(encoding="utf-8")
+    properties = {name for question in checks for name in question.config.properties}
+    return Subject(
+        module=model.name,
+        runs=checks,
+        spaces=[_space(model, question) for question in spaces.values()],
+        libraries=models.libraries,
+        shared=frozenset(reached(parse(text), *properties)),
+    )
+
+
+def roots(models: Models, model: str) -> tuple[str, ...]:
+    """The operators of the model's module that the bounded next-state relation names."""
+    (module,) = {question.module for question in models.questions[model] if question.kind is Kind.CHECK}
+    bounded = parse((models.libraries[0] / f"{module}.tla").read_text(encoding="utf-8"))
+    used = (bounded.source(bounded.definitions[name].body) for name in reached(bounded, NEXT))
+    words = {word for source in used for word in _words(source)}
+    text = (models.libraries[0] / f"{model}.tla").read_text(encoding="utf-8")
+    return tuple(name for name in parse(text).definitions if name in words)
+
+
+def _words(source: str) -> list[str]:
+    return "".join(c if c.isalnum() or c == "_" else " " for c in source).split()
+
+
+def _space(model: Model[Any, Any], question: Question) -> Space:
+    text = question.config.text()
+    config = model.from_constants(constants(text))
+    actions: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for name, action in model.actions.items():
+        for parameters in action.domain(config):
+            operator, arguments = model.operator(config, name, parameters)
+            actions[operator].append(arguments)
+    return Space(question.name, question.module, ground(question.module, text, actions), NEXT)

@@ -1,0 +1,163 @@
+"""`mqproof mutate`."""
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from report.console import stages, stop
+from report.model import Exit, Report, Result, Table, Verdict, exit_code
+
+if TYPE_CHECKING:
+    from spec.model_file import Models
+    from spec.mutation.score import Score
+
+app = typer.Typer(add_completion=False, no_args_is_help=False, pretty_exceptions_enable=False)
+
+_PROFILES = {"smoke": ("smoke",), "ci": ("smoke", "ci")}
+
+
+@app.callback()
+def _root() -> None:
+    """Systematic mutation of the models."""
+
+
+@app.command()
+def mutate(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+    ] = None,
+    kind: Annotated[str | None, typer.Option(help="One kind of mutants only, e.g. guard.")] = None,
+    only: Annotated[str | None, typer.Option(metavar="TEXT", help="Mutants with this in their id.")] = None,
+    profile: Annotated[str, typer.Option(help="smoke or ci: how large the models are that judge.")] = "ci",
+    fresh: Annotated[bool, typer.Option("--fresh", help="Judge again what is remembered.")] = False,
+    record: Annotated[bool, typer.Option("--record", help="Write spec/mutation_scores.json.")] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
+    ] = None,
+) -> None:
+    """Break every action in every small way; tell what the properties notice, and what only equiv does.
+
+    Exit 1 when a mutant that nothing notices is not explained in spec/survivors.toml, or an explained one is
+    noticed. What was judged is remembered in build/mutation: the same command goes on where it was stopped.
+
+    Example: mqproof mutate Flush --kind guard --profile smoke
+    """
+    from reference.models import MODELS
+    from report import json_file as as_json
+    from report import terminal
+    from report.write import write_text
+    from spec.model_file import ModelFileError, load
+    from spec.mutation import score
+    from spec.mutation.operators import Kind
+    from spec.syntax import SyntaxProblemError
+    from spec.tlc.errors import TlcError
+
+    if profile not in _PROFILES:
+        stop(f"--profile {profile}: expected smoke or ci", Exit.USAGE)
+    if kind is not None and kind not in list(Kind):
+        stop(f"--kind {kind}: expected one of {', '.join(Kind)}", Exit.USAGE)
+    if unknown := [name for name in names or [] if name not in MODELS]:
+        stop(f"no reference model {unknown[0]!r}; there are {', '.join(MODELS)}", Exit.USAGE)
+    chosen = names or list(MODELS)
+    whole = kind is None and only is None
+    if record and not (whole and profile == "ci"):
+        stop(
+            "--record: the whole campaign is recorded, without --kind, --only and --profile smoke", Exit.USAGE
+        )
+    try:
+        models = load()
+        with _terminable():
+            scores = [_score(models, name, kind, only, profile, fresh) for name in chosen]
+        reasons = {mutant: why for mutant, why in score.survivors().items() if mutant.split(".")[0] in chosen}
+    except (ModelFileError, SyntaxProblemError, score.SurvivorsError) as error:
+        stop(str(error), Exit.USAGE)
+    except TlcError as error:
+        stop(str(error), Exit.TOOL)
+    if not any(each.judgements for each in scores):
+        stop("no such mutants", Exit.USAGE)
+    judged = {judgement.mutant for each in scores for judgement in each.judgements}
+    expected = reasons if whole else {mutant: why for mutant, why in reasons.items() if mutant in judged}
+    results = tuple(_result(each, expected) for each in scores)
+    report = Report("mqproof mutate", results, {"profile": profile}, tuple(_tables(scores)))
+    terminal.show(report)
+    if record:
+        score.record(scores)
+    if json_file is not None:
+        try:
+            write_text(json_file, as_json.render(report))
+        except OSError as error:
+            stop(f"--json {json_file}: {error}", Exit.USAGE)
+    raise typer.Exit(exit_code(results))
+
+
+def _score(
+    models: "Models", name: str, kind: str | None, only: str | None, profile: str, fresh: bool
+) -> "Score":
+    from reference.models import MODELS
+    from reference.mutate import roots, subject
+    from spec.mutation.operators import mutants
+    from spec.mutation.score import Score, campaign
+
+    asked = subject(models, MODELS[name], _PROFILES[profile])
+    made = [
+        mutant
+        for mutant in mutants(asked.text, *roots(models, name))
+        if kind in (None, mutant.kind.value) and (only or "") in mutant.id
+    ]
+    with stages(f"mutate {name}") as told:
+        judgements = campaign(
+            asked,
+            made,
+            fresh=fresh,
+            on_judged=lambda number, judgement: told(
+                f"{number}/{len(made)} {judgement.mutant} {judgement.noticed} {judgement.by}"
+            ),
+        )
+    return Score(name, judgements)
+
+
+def _result(score: "Score", reasons: dict[str, str]) -> Result:
+    from spec.mutation.score import unexplained
+
+    mine = {mutant: why for mutant, why in reasons.items() if mutant.startswith(f"{score.model}.")}
+    wrong = unexplained(score.judgements, mine)
+    return Result(
+        id="SPEC-2",
+        name=f"{score.model}: every mutant is noticed or explained",
+        layer="tla",
+        verdict=Verdict.VIOLATED if wrong else Verdict.HELD,
+        counts={"mutants": len(score.judgements), "another graph": score.different},
+        detail="; ".join(wrong),
+        replay=f"mqproof mutate {score.model}",
+    )
+
+
+def _tables(scores: "list[Score]") -> Iterator[Table]:
+    from spec.mutation.judge import Noticed
+    from spec.mutation.score import kinds, table
+
+    yield table(scores)
+    yield kinds(scores)
+    unnoticed = (Noticed.EQUIV, Noticed.NOT, Noticed.UNDECIDED, Noticed.UNPARSED)
+    rows = tuple(
+        (judgement.mutant, judgement.noticed.value, judgement.by, judgement.run)
+        for score in scores
+        for judgement in score.judgements
+        if judgement.noticed in unnoticed
+    )
+    yield Table("What no property notices", ("mutant", "noticed by", "how", "in"), rows)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM unwinds the stack, as an interrupt does."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

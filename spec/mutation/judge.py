@@ -1,0 +1,258 @@
+"""Who notices a mutant: the properties that TLC checks, and the state graph that `mqproof equiv` compares.
+
+A mutant that breaks a property of its runs is not asked for its graph: the unbroken model keeps the property
+in every state, so the graphs differ. All others are compared state by state and step by step with the
+unbroken graph, which is the reference's (`mqproof equiv` shows that).
+"""
+
+import re
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from spec.model_file import Question
+from spec.mutation.operators import Mutant
+from spec.tlc.errors import UNDECIDED, Reason, TlcError
+from spec.tlc.graph import Ground, read_dot
+from spec.tlc.run import Job, Outcome, run
+from spec.tlc.toolbox import Toolbox
+
+GROWTH_MAX: Final = 3
+"""A mutant with so many times the recorded states is not followed further: its size alone is a difference."""
+
+_NODE: Final = re.compile(rb'^(-?\d+) \[label="(?:[^"\\]|\\.)*"(?:,style = filled)?', re.MULTILINE)
+_EDGE: Final = re.compile(rb'^-?\d+ -> -?\d+ \[label="\w*"', re.MULTILINE)
+
+
+class Noticed(StrEnum):
+    """What became of a mutant."""
+
+    PROPERTY = "property"  # an invariant or another property breaks
+    EVALUATION = "evaluation"  # TLC cannot evaluate it, and says where
+    EQUIV = "equiv"  # only the comparison of the graphs tells
+    NOT = "not"  # within the bounds it is the same graph
+    UNDECIDED = "undecided"  # neither within the time
+    UNPARSED = "unparsed"  # no TLA+: a defect of the operator that made it
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    mutant: str
+    noticed: Noticed
+    by: str
+    """The property, or how the graph differs."""
+    run: str
+    """The bounded model in which it was noticed; the last one looked at when it was not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A bounded model whose graph is compared."""
+
+    name: str
+    module: str
+    ground: Ground
+    next_name: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model to be mutated, and what is asked of its mutants, small bounded models first."""
+
+    module: str
+    """The module that is mutated; its file lies in the first of the libraries."""
+    runs: Sequence[Question]
+    spaces: Sequence[Space]
+    libraries: tuple[Path, ...]
+    shared: frozenset[str] = frozenset()
+    """Operators that the properties rest on too: there a broken property does not show another graph."""
+
+    @cached_property
+    def text(self) -> str:
+        return (self.libraries[0] / f"{self.module}.tla").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """A dumped graph: a number for each state and each labelled step."""
+
+    states: frozenset[int]
+    steps: frozenset[int]
+
+
+class Judge:
+    """Judges the mutants of one subject, from any thread."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        toolbox: Toolbox | None = None,
+        abandoned: threading.Event | None = None,
+        seconds_max: float = 300,
+    ) -> None:
+        self._subject = subject
+        self._toolbox = toolbox
+        self._abandoned = abandoned
+        self._seconds_max = seconds_max
+        self._pictures: dict[str, _Picture] = {}
+        self._drawing = threading.Lock()
+
+    def judge(self, mutant: Mutant) -> Judgement:
+        """Asks the small runs and graphs first; the large ones only about what is left.
+
+        Raises:
+            TlcError: TLC is missing or crashed.
+        """
+        try:
+            return self._judge(mutant)
+        except TlcError as error:
+            if error.reason in (Reason.PARSE, Reason.CONFIG):
+                return Judgement(mutant.id, Noticed.UNPARSED, str(error), "")
+            if error.reason in UNDECIDED:
+                return Judgement(mutant.id, Noticed.UNDECIDED, str(error), "")
+            raise
+
+    def _judge(self, mutant: Mutant) -> Judgement:
+        small, large = self._subject.runs[:1], self._subject.runs[1:]
+        broken = self._broken(mutant, small)
+        if broken is not None and mutant.definition not in self._subject.shared:
+            return broken
+        differs = self._differs(mutant)
+        if broken is None and differs is not None:
+            broken = self._broken(mutant, large)
+        same = Judgement(mutant.id, Noticed.NOT, "", self._subject.spaces[-1].name)
+        return broken or differs or same
+
+    def _broken(self, mutant: Mutant, runs: Sequence[Question]) -> Judgement | None:
+        for question in runs:
+            try:
+                outcome = self._run(_bounded(question, mutant, self._subject))
+            except TlcError as error:
+                if error.reason not in (Reason.EVALUATION, Reason.ASSUMPTION):
+                    raise
+                return Judgement(mutant.id, Noticed.EVALUATION, str(error), question.name)
+            if outcome.violated is not None:
+                return Judgement(mutant.id, Noticed.PROPERTY, outcome.violated, question.name)
+        return None
+
+    def _differs(self, mutant: Mutant) -> Judgement | None:
+        for space in self._subject.spaces:
+            how = self._difference(mutant, space)
+            if how:
+                return Judgement(mutant.id, Noticed.EQUIV, how, space.name)
+        return None
+
+    def _difference(self, mutant: Mutant, space: Space) -> str:
+        sound = self._sound(space)
+        try:
+            broken = self._draw(space, {self._subject.module: mutant.text}, len(sound.states))
+        except TlcError as error:
+            if error.reason is not Reason.EVALUATION:
+                raise
+            return "it cannot be evaluated"
+        if len(broken.states) != len(sound.states):
+            more = len(broken.states) - len(sound.states)
+            return f"{abs(more)} states {'more' if more > 0 else 'fewer'}"
+        if broken.states != sound.states:
+            return self._other_states(mutant, space) or self._other_next(mutant, space)
+        if broken.steps != sound.steps:
+            more, fewer = len(broken.steps - sound.steps), len(sound.steps - broken.steps)
+            return f"{more} steps more, {fewer} fewer"
+        return self._other_next(mutant, space)
+
+    def _other_states(self, mutant: Mutant, space: Space) -> str:
+        """TLC's numbers and its order of printing may differ between runs; what the states hold decides."""
+        sound = read_dot(self._dump(space, {}, 0).decode())
+        broken = read_dot(self._dump(space, {self._subject.module: mutant.text}, 0).decode())
+        if sound.states != broken.states:
+            return f"{len(set(broken.states) - set(sound.states))} other states"
+        if (sound.initial, sound.edges) != (broken.initial, broken.edges):
+            more, fewer = len(broken.edges - sound.edges), len(sound.edges - broken.edges)
+            return f"{more} steps more, {fewer} fewer"
+        return ""
+
+    def _other_next(self, mutant: Mutant, space: Space) -> str:
+        """Every ground action may be the same, and yet the next-state relation lacks one of them."""
+        outcome = self._run(_both_ways(space, mutant, self._subject))
+        return f"{space.next_name} is not the union of the actions" if outcome.violated else ""
+
+    def _sound(self, space: Space) -> _Picture:
+        with self._drawing:
+            if space.name not in self._pictures:
+                self._pictures[space.name] = self._draw(space, {}, 0)
+            return self._pictures[space.name]
+
+    def _draw(self, space: Space, sources: Mapping[str, str], states: int) -> _Picture:
+        text = self._dump(space, sources, states)
+        return _Picture(
+            frozenset(hash(found[0]) for found in _NODE.finditer(text)),
+            frozenset(hash(found[0]) for found in _EDGE.finditer(text)),
+        )
+
+    def _dump(self, space: Space, sources: Mapping[str, str], states: int) -> bytes:
+        """The graph as TLC dumps it, no further than this number of states; 0 is all of it."""
+        made = space.ground
+        source, config = made.source, made.config
+        if states:
+            source = _with_limit(source, states)
+            config = config.with_section("INVARIANT", "WithinLimit")
+        with tempfile.TemporaryDirectory(prefix="mqproof-graph-") as name:
+            dot = Path(name) / "graph.dot"
+            job = Job(
+                made.module,
+                config.text(),
+                self._subject.libraries,
+                {**sources, made.module: source},
+                dump=dot,
+                seconds_max=self._seconds_max,
+                brief=True,
+            )
+            run(job, self._toolbox, self._abandoned)
+            return dot.read_bytes()
+
+    def _run(self, job: Job) -> Outcome:
+        return run(replace(job, seconds_max=self._seconds_max), self._toolbox, self._abandoned)
+
+
+def _bounded(question: Question, mutant: Mutant, subject: Subject) -> Job:
+    """The question of the mutant; TLC stops where the mutant has grown far beyond the model."""
+    module = f"{question.module}Mutant"
+    base = f"---- MODULE {module} ----\nEXTENDS {question.module}\n====\n"
+    states = question.states.high * GROWTH_MAX if question.states else 0
+    return Job(
+        module,
+        question.config.with_section("INVARIANT", "WithinLimit").text(),
+        subject.libraries,
+        {subject.module: mutant.text, module: _with_limit(base, states)},
+        deadlock=question.deadlock,
+        brief=True,
+    )
+
+
+def _with_limit(source: str, states: int) -> str:
+    """The module with an invariant that ends the run, without a verdict, when there are more states."""
+    lines = source.removesuffix("====\n").splitlines()
+    lines[1] += ", TLC"
+    limit = f'WithinLimit == TLCGet("distinct") <= {states} \\/ TLCSet("exit", TRUE)'
+    return "\n".join([*lines, limit, "===="]) + "\n"
+
+
+def _both_ways(space: Space, mutant: Mutant, subject: Subject) -> Job:
+    made = space.ground
+    either = f"(GroundNext \\/ {space.next_name})"
+    question = [
+        f"EitherSpec == {made.init} /\\ [][{either}]_vars",
+        "GroundCovers == [][GroundNext]_vars",
+        f"NextCovers == [][{space.next_name}]_vars",
+        "====",
+    ]
+    source = made.source.removesuffix("====\n") + "\n".join(question) + "\n"
+    asked = made.config.without("INIT", "NEXT").specified("EitherSpec")
+    asked = asked.with_section("PROPERTY", "GroundCovers NextCovers")
+    sources = {subject.module: mutant.text, made.module: source}
+    return Job(made.module, asked.text(), subject.libraries, sources, brief=True)

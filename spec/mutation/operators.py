@@ -1,0 +1,206 @@
+"""Makes the mutants of a module: one small change each, in what the next-state relation rests on."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from spec.syntax import Definition, Module, Node, parse, speaks_of_next_state
+
+
+class Kind(StrEnum):
+    """What was changed."""
+
+    GUARD = "guard"  # a condition is dropped: TRUE in its place
+    COMPARISON = "comparison"  # < for <=, # for =, \notin for \in
+    SHIFT = "shift"  # a number or the bound of a range is off by one
+    UNCHANGED = "unchanged"  # a variable keeps its value: x' = x
+    UPDATE = "update"  # one of the places of an EXCEPT keeps its value: @
+    JUNCTION = "junction"  # "or" for "and" between conditions, and the reverse
+    CONDITION = "condition"  # IF on the contrary, an implication without its antecedent, a negation lost
+    QUANTIFIER = "quantifier"  # \E for \A and the reverse
+    VALUE = "value"  # TRUE for FALSE and the reverse
+    DISJUNCT = "disjunct"  # an action that never happens
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A module with one change."""
+
+    id: str
+    """MODULE.DEFINITION.kind.n: it stays the same while the definition does."""
+    definition: str
+    kind: Kind
+    line: int
+    before: str
+    after: str
+    """The changed line, as it was and as it is."""
+    text: str
+    """The whole module."""
+
+
+_COMPARED: Final = {
+    "<": "<=", "<=": "<", "=<": "<", ">": ">=", ">=": ">", "=": "#", "#": "=",
+    "\\in": "\\notin", "\\notin": "\\in",
+}  # fmt: skip
+_OPPOSITE: Final = {"\\A": "\\E", "\\E": "\\A", "/\\": "\\/", "\\/": "/\\", "TRUE": "FALSE", "FALSE": "TRUE"}
+
+_Edit = tuple[Kind, tuple[tuple[int, int, str], ...]]
+"""Spans of the text, from the left, and what stands there instead."""
+
+
+def mutants(text: str, *roots: str) -> tuple[Mutant, ...]:
+    """The mutants of a module, in the order of its text: of every operator that the roots rest on.
+
+    Raises:
+        SyntaxProblemError: the module is not in the TLA+ that the parser knows.
+    """
+    module = parse(text)
+    made: list[Mutant] = []
+    seen = {text}
+    for name in reached(module, *roots):
+        numbers: Counter[Kind] = Counter()
+        for kind, edits in _edits(module, module.definitions[name]):
+            changed = _apply(text, edits)
+            numbers[kind] += 1
+            if changed not in seen:
+                seen.add(changed)
+                made.append(_mutant(module, name, kind, numbers[kind], edits, changed))
+    return tuple(made)
+
+
+def reached(module: Module, *roots: str) -> tuple[str, ...]:
+    """The module's operators that the roots rest on, themselves included, in the order of the text."""
+    found: set[str] = set()
+    todo = [root for root in roots if root in module.definitions]
+    while todo:
+        name = todo.pop()
+        if name in found:
+            continue
+        found.add(name)
+        words = set(re.findall(r"\w+", module.source(module.definitions[name].body)))
+        todo += [other for other in module.definitions if other in words]
+    return tuple(name for name in module.definitions if name in found)
+
+
+def _mutant(
+    module: Module, name: str, kind: Kind, number: int, edits: tuple[tuple[int, int, str], ...], changed: str
+) -> Mutant:
+    line = module.line(edits[-1][0])
+    before, after = module.text.splitlines()[line - 1], changed.splitlines()[line - 1]
+    return Mutant(
+        f"{module.name}.{name}.{kind}.{number}", name, kind, line, before.strip(), after.strip(), changed
+    )
+
+
+def _apply(text: str, edits: tuple[tuple[int, int, str], ...]) -> str:
+    for start, end, instead in reversed(edits):
+        text = text[:start] + instead + text[end:]
+    return text
+
+
+def _edits(module: Module, definition: Definition) -> Iterator[_Edit]:
+    if definition.body.kind == "tuple":
+        return  # a group of variables, for UNCHANGED
+    unchanging = {id(n) for root in _unchanged(definition.body) for n in root.walk()}
+    # x' = [x EXCEPT ![k] = @] is x' = x, which is made anyway.
+    alone = {
+        node.parts[1].start
+        for node in definition.body.walk()
+        if _assigns(node) and node.parts[1].kind == "except" and len(node.parts[1].parts) == 2
+    }
+    for node in definition.body.walk():
+        if id(node) in unchanging:
+            continue
+        yield from _of_conditions(module, node)
+        yield from _of_comparisons(node)
+        yield from _of_numbers(module, node)
+        yield from _of_updates(module, node, alone)
+
+
+def _unchanged(body: Node) -> Iterator[Node]:
+    return (node for node in body.walk() if node.kind == "prefix" and node.op == "UNCHANGED")
+
+
+def _changes(module: Module, node: Node) -> bool:
+    return speaks_of_next_state(node, module.changing)
+
+
+def _of_conditions(module: Module, node: Node) -> Iterator[_Edit]:
+    conjunction = node.kind in ("junction", "infix") and node.op == "/\\"
+    disjunction = node.kind in ("junction", "infix") and node.op == "\\/"
+    conditions = [part for part in node.parts if not _changes(module, part)]
+    if conjunction:
+        for part in conditions:
+            if not (part.kind == "infix" and part.op == "/\\"):
+                yield Kind.GUARD, ((part.start, part.end, "TRUE"),)
+    if node.kind == "filter":
+        yield Kind.GUARD, ((node.parts[1].start, node.parts[1].end, "TRUE"),)
+    if conjunction or disjunction:
+        yield from _of_neighbours(module, node)
+    if disjunction:
+        for part in node.parts:
+            if _changes(module, part) and part.kind != "infix":
+                yield Kind.DISJUNCT, ((part.start, part.end, "FALSE"),)
+    match node.kind, node.op:
+        case "infix", "=>":
+            antecedent = module.text[node.start : node.at + 2]
+            yield Kind.CONDITION, ((node.start, node.at + 2, re.sub(r"[^\n]", " ", antecedent)),)
+        case "if", _:
+            condition = node.parts[0]
+            yield Kind.CONDITION, ((condition.start, condition.end, f"~({module.source(condition)})"),)
+        case "prefix", "~":
+            yield Kind.CONDITION, ((node.at, node.at + 1, " "),)
+        case "quantifier", _ if not _changes(module, node.parts[-1]):
+            yield Kind.QUANTIFIER, ((node.at, node.at + 2, _OPPOSITE[node.op]),)
+        case "literal", "TRUE" | "FALSE":
+            yield Kind.VALUE, ((node.start, node.end, _OPPOSITE[node.op]),)
+
+
+def _of_neighbours(module: Module, node: Node) -> Iterator[_Edit]:
+    """Two conditions side by side, each on one line, are joined the other way."""
+    for left, right in zip(node.parts, node.parts[1:], strict=False):
+        texts = (module.source(left), module.source(right))
+        if _changes(module, left) or _changes(module, right) or any("\n" in text for text in texts):
+            continue
+        joined = f"({texts[0]}) {_OPPOSITE[node.op]} ({texts[1]})"
+        if node.kind == "infix":
+            yield Kind.JUNCTION, ((node.start, node.end, f"({joined})"),)
+        else:
+            neutral = "TRUE" if node.op == "/\\" else "FALSE"
+            yield Kind.JUNCTION, ((left.start, left.end, neutral), (right.start, right.end, f"({joined})"))
+
+
+def _of_comparisons(node: Node) -> Iterator[_Edit]:
+    if node.kind == "infix" and node.op in _COMPARED and not _assigns(node):
+        yield Kind.COMPARISON, ((node.at, node.at + len(node.op), _COMPARED[node.op]),)
+
+
+def _of_numbers(module: Module, node: Node) -> Iterator[_Edit]:
+    if node.kind == "literal" and node.op.isdigit():
+        yield Kind.SHIFT, ((node.start, node.end, str(int(node.op) + 1)),)
+    if node.kind == "infix" and node.op == "..":
+        low, high = node.parts
+        if low.kind != "literal":
+            yield Kind.SHIFT, ((low.start, low.end, f"({module.source(low)} + 1)"),)
+        if high.kind != "literal":
+            yield Kind.SHIFT, ((high.start, high.end, f"({module.source(high)} - 1)"),)
+
+
+def _of_updates(module: Module, node: Node, assigned: set[int]) -> Iterator[_Edit]:
+    if _assigns(node):
+        variable, value = node.parts[0].parts[0], node.parts[1]
+        kept = module.source(variable)
+        instead = kept if node.op == "=" else f"{{{kept}}}"
+        yield Kind.UNCHANGED, ((value.start, value.end, instead),)
+    if node.kind == "except" and node.start not in assigned:
+        for update in (part for part in node.parts if part.kind == "update"):
+            value = update.parts[-1]
+            yield Kind.UPDATE, ((value.start, value.end, "@"),)
+
+
+def _assigns(node: Node) -> bool:
+    """Is this x' = e or x' \\in S?"""
+    return node.kind == "infix" and node.op in ("=", "\\in") and node.parts[0].kind == "prime"

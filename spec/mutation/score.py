@@ -1,0 +1,227 @@
+"""Runs a campaign of mutants, remembers every judgement, and counts.
+
+A judgement is kept in a folder under the digest of all that it rests on: the mutated module, the others, the
+questions. A campaign that was stopped, or comes again after a change, judges only what is new.
+"""
+
+import hashlib
+import json
+import threading
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from report.model import Table
+from report.write import write_text
+from spec.model_file import MODELS_FILE
+from spec.mutation.judge import Judge, Judgement, Noticed, Subject
+from spec.mutation.operators import Mutant
+from spec.tlc.toolbox import Toolbox, find_toolbox
+
+CACHE: Final = MODELS_FILE.parents[1] / "build" / "mutation"
+SCORES: Final = MODELS_FILE.with_name("mutation_scores.json")
+SURVIVORS: Final = MODELS_FILE.with_name("survivors.toml")
+
+_VERSION: Final = "1"  # of the judge: a change of what it asks makes old judgements void
+
+
+class SurvivorsError(ValueError):
+    """survivors.toml is not a table of models, each a table of mutants and why nothing notices them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What a model's mutants came to."""
+
+    model: str
+    judgements: tuple[Judgement, ...]
+
+    def count(self, *noticed: Noticed) -> int:
+        return sum(judgement.noticed in noticed for judgement in self.judgements)
+
+    @property
+    def different(self) -> int:
+        """Mutants that are another model within the bounds: what a perfect check would notice."""
+        return self.count(Noticed.PROPERTY, Noticed.EVALUATION, Noticed.EQUIV, Noticed.UNDECIDED)
+
+    @property
+    def by_properties(self) -> float:
+        """The share that the properties, or an evaluation that fails, notice without `equiv`."""
+        return self.count(Noticed.PROPERTY, Noticed.EVALUATION) / max(self.different, 1)
+
+    @property
+    def with_equiv(self) -> float:
+        return self.count(Noticed.PROPERTY, Noticed.EVALUATION, Noticed.EQUIV) / max(self.different, 1)
+
+
+def campaign(
+    subject: Subject,
+    mutants: Sequence[Mutant],
+    *,
+    fresh: bool = False,
+    cores: int = 2,
+    on_judged: Callable[[int, Judgement], None] = lambda _number, _judgement: None,
+) -> tuple[Judgement, ...]:
+    """A judgement for each mutant, in order. `fresh` asks TLC again for what is remembered.
+
+    Raises:
+        TlcError: TLC is missing or crashed. What was judged before is remembered.
+    """
+    tools = find_toolbox()
+    abandoned = threading.Event()
+    judge = Judge(subject, tools, abandoned)
+    base = _digest(subject, tools)
+    found: dict[str, Judgement] = {}
+    with ThreadPoolExecutor(max_workers=cores) as pool:
+        todo = {pool.submit(_remembered, judge, mutant, base, fresh) for mutant in mutants}
+        try:
+            for number, future in enumerate(as_completed(todo), start=1):
+                judgement = future.result()
+                found[judgement.mutant] = judgement
+                on_judged(number, judgement)
+        finally:
+            abandoned.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+    return tuple(found[mutant.id] for mutant in mutants)
+
+
+def survivors(path: Path = SURVIVORS) -> dict[str, str]:
+    """Mutant to why it is no other model. An empty table when there is no such file.
+
+    Raises:
+        SurvivorsError: the file is something else.
+    """
+    if not path.exists():
+        return {}
+    try:
+        tables = msgspec.toml.decode(path.read_bytes(), type=dict[str, dict[str, str]])
+    except (OSError, msgspec.MsgspecError, tomllib.TOMLDecodeError) as error:
+        raise SurvivorsError(f"{path}: {error}") from None
+    return {f"{model}.{mutant}": why for model, table in tables.items() for mutant, why in table.items()}
+
+
+def unexplained(judgements: Iterable[Judgement], reasons: Mapping[str, str]) -> list[str]:
+    """What is wrong, a line each: survivors without a reason, and reasons of what is noticed or not there."""
+    noticed = {judgement.mutant: judgement for judgement in judgements}
+    lines = [
+        f"{mutant}: {judgement.by or 'nobody notices it'}, and no reason is given"
+        for mutant, judgement in noticed.items()
+        if judgement.noticed in (Noticed.NOT, Noticed.UNDECIDED) and mutant not in reasons
+    ]
+    lines += [
+        f"{mutant}: no TLA+: {judgement.by}"
+        for mutant, judgement in noticed.items()
+        if judgement.noticed is Noticed.UNPARSED
+    ]
+    for mutant in reasons:
+        if mutant not in noticed:
+            lines.append(f"{mutant}: a reason is given, but there is no such mutant")
+        elif noticed[mutant].noticed not in (Noticed.NOT, Noticed.UNDECIDED):
+            lines.append(f"{mutant}: a reason is given, but {noticed[mutant].by} notices it")
+    return lines
+
+
+def table(scores: Sequence[Score]) -> Table:
+    """A row a model, and their sum."""
+    columns = (
+        "model", "mutants", "no TLA+", "by properties", "by evaluation", "by equiv only", "same graph",
+        "undecided", "score, properties", "score, with equiv",
+    )  # fmt: skip
+    whole = Score("all", tuple(judgement for score in scores for judgement in score.judgements))
+    shown = [*scores, whole] if len(scores) > 1 else scores
+    return Table("Mutants", columns, tuple(_row(score) for score in shown))
+
+
+def kinds(scores: Sequence[Score]) -> Table:
+    """How much of each kind of mutant the properties notice."""
+    different: Counter[str] = Counter()
+    by_properties: Counter[str] = Counter()
+    for judgement in (judgement for score in scores for judgement in score.judgements):
+        kind = judgement.mutant.split(".")[-2]
+        different[kind] += judgement.noticed in (Noticed.PROPERTY, Noticed.EVALUATION, Noticed.EQUIV)
+        by_properties[kind] += judgement.noticed in (Noticed.PROPERTY, Noticed.EVALUATION)
+    rows = tuple(
+        (kind, str(number), str(by_properties[kind]), f"{by_properties[kind] / number:.0%}")
+        for kind, number in sorted(different.items())
+        if number
+    )
+    return Table("Kinds of mutants", ("kind", "another graph", "by properties", "share"), rows)
+
+
+def record(scores: Sequence[Score], path: Path = SCORES) -> None:
+    """Writes the judgements of these models into the file beside those of the others."""
+    known = recorded(path)
+    known.update({score.model: score for score in scores})
+    document = {
+        model: {j.mutant: [j.noticed.value, j.by, j.run] for j in known[model].judgements}
+        for model in sorted(known)
+    }
+    write_text(path, json.dumps(document, indent=1) + "\n")
+
+
+def recorded(path: Path = SCORES) -> dict[str, Score]:
+    """The scores in the file."""
+    if not path.exists():
+        return {}
+    document = msgspec.json.decode(path.read_bytes(), type=dict[str, dict[str, tuple[str, str, str]]])
+    return {
+        model: Score(
+            model, tuple(Judgement(id_, Noticed(n), by, run) for id_, (n, by, run) in entries.items())
+        )
+        for model, entries in document.items()
+    }
+
+
+def _row(score: Score) -> tuple[str, ...]:
+    counts = (
+        Noticed.UNPARSED, Noticed.PROPERTY, Noticed.EVALUATION, Noticed.EQUIV, Noticed.NOT, Noticed.UNDECIDED,
+    )  # fmt: skip
+    return (
+        score.model,
+        str(len(score.judgements)),
+        *(str(score.count(noticed)) for noticed in counts),
+        f"{score.by_properties:.1%}",
+        f"{score.with_equiv:.1%}",
+    )
+
+
+def _remembered(judge: Judge, mutant: Mutant, base: str, fresh: bool) -> Judgement:
+    file = CACHE / f"{hashlib.sha256((base + mutant.text).encode()).hexdigest()}.json"
+    if file.exists() and not fresh:
+        noticed, by, run = json.loads(file.read_text(encoding="utf-8"))
+        return Judgement(mutant.id, Noticed(noticed), by, run)
+    judgement = judge.judge(mutant)
+    if judgement.noticed is not Noticed.UNDECIDED:
+        write_text(file, json.dumps([judgement.noticed, judgement.by, judgement.run]))
+    return judgement
+
+
+def _digest(subject: Subject, tools: Toolbox) -> str:
+    """All that a judgement rests on but the mutated module."""
+    questions = [f"{q.name} {q.module} {q.config.text()} {q.states} {q.deadlock}" for q in subject.runs]
+    spaces = [f"{s.name} {s.ground.source} {s.ground.config.text()} {s.next_name}" for s in subject.spaces]
+    others = list(_extended({question.module for question in subject.runs}, subject))
+    shared = " ".join(sorted(subject.shared))
+    return "\n".join([_VERSION, str(tools.jar.stat().st_size), *questions, *spaces, *others, shared])
+
+
+def _extended(modules: Iterable[str], subject: Subject) -> Iterator[str]:
+    """The texts of the modules that the runs begin with, and of those which they name."""
+    todo, seen = list(modules), {subject.module}
+    while todo:
+        name = todo.pop()
+        files = [folder / f"{name}.tla" for folder in subject.libraries]
+        file = next((file for file in files if file.is_file()), None)
+        if name in seen or file is None:
+            continue
+        seen.add(name)
+        text = file.read_text(encoding="utf-8")
+        yield text
+        words = set(text.replace(",", " ").split())
+        todo += [other.stem for other in file.parent.glob("*.tla") if other.stem in words]

@@ -1,0 +1,58 @@
+"""Goal: each kind of mutant is made where it can be, once, and nowhere else."""
+
+import pytest
+
+from spec.mutation.operators import Kind, mutants
+
+COUNTER = """---- MODULE M ----
+VARIABLES x, y
+vars == <<x, y>>
+Small == x < 3
+Add(n) ==
+    /\\ Small
+    /\\ n \\in 1..x \\* a comment with /\\ x = 1
+    /\\ x' = x + n
+    /\\ UNCHANGED <<y>>
+Set(k) ==
+    /\\ \\A i \\in DOMAIN y : y[i] = 0 => i # k
+    /\\ y' = [y EXCEPT ![k] = IF x = 2 THEN 1 ELSE @]
+    /\\ x' \\in {1, 2}
+Next == Add(1) \\/ \\E k \\in {5} : Set(k)
+TypeOK == x \\in 0..9
+====
+"""
+
+
+def changes(kind: Kind) -> dict[str, str]:
+    return {mutant.after: mutant.before for mutant in mutants(COUNTER, "Next") if mutant.kind is kind}
+
+
+@pytest.mark.parametrize(
+    ("kind", "after"),
+    [
+        (Kind.GUARD, {"/\\ TRUE", "/\\ TRUE \\* a comment with /\\ x = 1"}),
+        (Kind.COMPARISON, {"Small == x <= 3", "/\\ n \\notin 1..x \\* a comment with /\\ x = 1"}),
+        (Kind.SHIFT, {"Small == x < 4", "/\\ n \\in 1..(x - 1) \\* a comment with /\\ x = 1"}),
+        (Kind.UNCHANGED, {"/\\ x' = x", "/\\ y' = y", "/\\ x' \\in {x}"}),
+        (Kind.CONDITION, {"/\\ y' = [y EXCEPT ![k] = IF ~(x = 2) THEN 1 ELSE @]"}),
+        (Kind.QUANTIFIER, {"/\\ \\E i \\in DOMAIN y : y[i] = 0 => i # k"}),
+        (Kind.DISJUNCT, {"Next == FALSE \\/ \\E k \\in {5} : Set(k)", "Next == Add(1) \\/ FALSE"}),
+    ],
+)
+def test_each_kind_is_made(kind: Kind, after: set[str]) -> None:
+    assert after <= set(changes(kind))
+
+
+def test_neither_assignments_nor_what_next_does_not_need_nor_unchanged_are_touched() -> None:
+    made = mutants(COUNTER, "Next")
+    assert {mutant.definition for mutant in made} == {"Small", "Add", "Set", "Next"}
+    assert not [mutant for mutant in made if "x' #" in mutant.after or "UNCHANGED" in mutant.before]
+
+
+def test_every_mutant_has_its_own_id_and_its_own_text_and_differs_in_one_definition() -> None:
+    made = mutants(COUNTER, "Next")
+    assert len({mutant.id for mutant in made}) == len({mutant.text for mutant in made}) == len(made) > 25
+    for mutant in made:
+        lines = zip(COUNTER.splitlines(), mutant.text.splitlines(), strict=True)
+        assert 1 <= sum(before != after for before, after in lines) <= 2
+        assert mutant.id.startswith(f"M.{mutant.definition}.{mutant.kind}.")
