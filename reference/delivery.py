@@ -1,0 +1,360 @@
+"""What a user is promised, action for action as in spec/tla/Delivery.tla, bounded as in MCDelivery.tla.
+
+Same order as there: state, producers and storage, the group, faults, safety. Store and Fault take the small
+steps that MCDelivery tries. Places of a queue count from 1, as in TLA+; offsets count from 0.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Final
+
+from reference.model import Action, Model, Parameters
+from reference.state import replace
+
+PASSED: Final = "passed"
+"""Stands where the group went past an offset without being handed a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    messages: tuple[str, ...] = ("m1", "m2")
+    queues: tuple[str, ...] = ("q0",)
+    sends_max: int = 1
+    """So often a message may be sent."""
+
+    @property
+    def longest(self) -> int:
+        """Longest: an upper bound of the length of a queue."""
+        return self.sends_max * len(self.messages)
+
+
+# State
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Tuples by queue and by message are in the order of the configuration."""
+
+    answer: tuple[str, ...]  # by message: unsent | waiting | acked | unknown
+    sends: tuple[int, ...]  # by message
+    queue: tuple[tuple[str, ...], ...]  # by queue: what is stored, in its order
+    seen: tuple[tuple[str, ...], ...]  # by queue and offset: what the group was handed there last
+    committed: tuple[int, ...]  # by queue: the group's offset, as the broker has it
+    promise: bool  # no fault went beyond what the configuration guarantees against
+    serving: bool  # False from a fault that takes the broker's memory until it is up again
+
+
+def initial(config: Config) -> tuple[State, ...]:
+    """Init"""
+    none: tuple[tuple[str, ...], ...] = ((),) * len(config.queues)
+    return (
+        State(
+            answer=("unsent",) * len(config.messages),
+            sends=(0,) * len(config.messages),
+            queue=none,
+            seen=none,
+            committed=(0,) * len(config.queues),
+            promise=True,
+            serving=True,
+        ),
+    )
+
+
+def changed(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
+    """The tuple with one value changed: TLA+'s EXCEPT."""
+    return (*values[:index], value, *values[index + 1 :])
+
+
+# Producers and storage
+
+
+def copies(state: State, message: str) -> int:
+    """Copies: at how many places of the queues the message is."""
+    return sum(queue.count(message) for queue in state.queue)
+
+
+def _send_again(state: State, m: int) -> State:
+    return replace(
+        state, answer=changed(state.answer, m, "waiting"), sends=changed(state.sends, m, state.sends[m] + 1)
+    )
+
+
+def send(config: Config, state: State, message: str) -> State | None:
+    """Send"""
+    m = config.messages.index(message)
+    return _send_again(state, m) if state.answer[m] == "unsent" else None
+
+
+def retry(config: Config, state: State, message: str) -> State | None:
+    """Retry: a producer that knows nothing of its message sends it once more."""
+    m = config.messages.index(message)
+    if state.answer[m] != "unknown" or state.sends[m] >= config.sends_max:
+        return None
+    return _send_again(state, m)
+
+
+def store(config: Config, state: State, queue: str, message: str) -> State | None:
+    """Store: a queue grows by a message, not more often than it was sent; perhaps as it is sent."""
+    m, q = config.messages.index(message), config.queues.index(queue)
+    sent = _send_again(state, m) if state.answer[m] == "unsent" else state
+    if not state.serving or copies(state, message) >= sent.sends[m]:
+        return None
+    return replace(sent, queue=changed(state.queue, q, (*state.queue[q], message)))
+
+
+def acknowledge(config: Config, state: State, message: str) -> State | None:
+    """Acknowledge: what is stored."""
+    m = config.messages.index(message)
+    if not state.serving or state.answer[m] != "waiting":
+        return None
+    if not any(message in queue for queue in state.queue):
+        return None
+    return replace(state, answer=changed(state.answer, m, "acked"))
+
+
+def fail(config: Config, state: State, message: str) -> State | None:
+    """Fail: no answer in time; the message may be stored, now or later."""
+    m = config.messages.index(message)
+    return (
+        replace(state, answer=changed(state.answer, m, "unknown")) if state.answer[m] == "waiting" else None
+    )
+
+
+# The group
+
+
+def deliver(config: Config, state: State, queue: str, place: int) -> State | None:
+    """Deliver: the next that the group has not seen of the queue, or an earlier one again."""
+    q = config.queues.index(queue)
+    entries, seen = state.queue[q], state.seen[q]
+    if not state.serving or place > len(entries) or place > len(seen) + 1:
+        return None
+    handed = (*seen[: place - 1], entries[place - 1], *seen[place:])
+    return state if handed == seen else replace(state, seen=changed(state.seen, q, handed))
+
+
+def commit_offset(config: Config, state: State, queue: str, offset: int) -> State | None:
+    """CommitOffset: what was handed out is done; never more than that."""
+    q = config.queues.index(queue)
+    if not state.serving or not state.committed[q] < offset <= len(state.seen[q]):
+        return None
+    return replace(state, committed=changed(state.committed, q, offset))
+
+
+def go_back(state: State, q: int, offset: int) -> State:
+    """GoBack: the group goes back, and its offset with it."""
+    return replace(
+        state,
+        seen=changed(state.seen, q, state.seen[q][:offset]),
+        committed=changed(state.committed, q, offset),
+    )
+
+
+def reset(config: Config, state: State, queue: str, offset: int) -> State | None:
+    """Reset: an operator sends the group back."""
+    q = config.queues.index(queue)
+    return go_back(state, q, offset) if state.serving and offset < state.committed[q] else None
+
+
+def correct_offset(config: Config, state: State, queue: str, offset: int) -> State | None:
+    """CorrectOffset: the group is beyond the end of a queue that lost its end, and goes back."""
+    q = config.queues.index(queue)
+    if state.promise or not state.serving or offset > len(state.queue[q]) or offset >= len(state.seen[q]):
+        return None
+    return go_back(state, q, offset)
+
+
+# Faults
+
+
+def keeps(config: Config, state: State) -> bool:
+    """Keeps: nothing that was answered, or handed out, is missing in the state's queues."""
+    stored = {message for queue in state.queue for message in queue}
+    return all(
+        message in stored
+        for message, answer in zip(config.messages, state.answer, strict=True)
+        if answer == "acked"
+    ) and all(len(seen) <= len(queue) for seen, queue in zip(state.seen, state.queue, strict=True))
+
+
+def _fault(config: Config, after: State) -> State | None:
+    """Fault: while the promise stands, nothing is lost that was answered or handed out."""
+    return after if not after.promise or keeps(config, after) else None
+
+
+def lose(config: Config, state: State, queue: str, length: int) -> State | None:
+    """Lose: a queue loses its end."""
+    q = config.queues.index(queue)
+    if length >= len(state.queue[q]):
+        return None
+    return _fault(config, replace(state, queue=changed(state.queue, q, state.queue[q][:length])))
+
+
+def crash(_config: Config, state: State) -> State | None:
+    """Crash: the broker goes down."""
+    return replace(state, serving=False) if state.serving else None
+
+
+def roll_back(config: Config, state: State, queue: str, offset: int) -> State | None:
+    """RollBack: the broker has an offset from its disk."""
+    q = config.queues.index(queue)
+    if state.serving or offset >= state.committed[q]:
+        return None
+    return _fault(config, replace(state, committed=changed(state.committed, q, offset)))
+
+
+def withdraw(_config: Config, state: State) -> State | None:
+    """Withdraw: a fault that is beyond the guarantee ends the promise."""
+    return replace(state, promise=False) if state.promise else None
+
+
+def restart(_config: Config, state: State) -> State | None:
+    """Restart: the end of a fault."""
+    return None if state.serving else replace(state, serving=True)
+
+
+# The whole
+
+
+def _each_message(config: Config) -> Iterator[Parameters]:
+    return ((m,) for m in config.messages)
+
+
+def _once(_config: Config) -> Iterator[Parameters]:
+    return iter(((),))
+
+
+def _each_offset(config: Config) -> Iterable[Parameters]:
+    return product(config.queues, range(config.longest + 1))
+
+
+ACTIONS: Final = {
+    action.name: action
+    for action in (
+        Action("Send", send, _each_message),
+        Action("Retry", retry, _each_message),
+        Action("Store", store, lambda c: product(c.queues, c.messages)),
+        Action("Acknowledge", acknowledge, _each_message),
+        Action("Fail", fail, _each_message),
+        Action("Deliver", deliver, lambda c: product(c.queues, range(1, c.longest + 1))),
+        Action("CommitOffset", commit_offset, _each_offset),
+        Action("Reset", reset, _each_offset),
+        Action("CorrectOffset", correct_offset, _each_offset),
+        Action("Lose", lose, _each_offset),
+        Action("Crash", crash, _once),
+        Action("RollBack", roll_back, _each_offset),
+        Action("Withdraw", withdraw, _once),
+        Action("Restart", restart, _once),
+    )
+}
+
+
+# Safety
+
+
+def no_acked_lost(config: Config, state: State) -> bool:
+    """DELIV-1 NoAckedLost: it is there, and neither the group nor its offset has passed it by."""
+    if not state.promise:
+        return True
+    return all(
+        any(
+            entry == message and (i >= max(committed, len(seen)) or (i < len(seen) and seen[i] == message))
+            for queue, seen, committed in zip(state.queue, state.seen, state.committed, strict=True)
+            for i, entry in enumerate(queue)
+        )
+        for message, answer in zip(config.messages, state.answer, strict=True)
+        if answer == "acked"
+    )
+
+
+def no_phantom(config: Config, state: State) -> bool:
+    """DELIV-2 NoPhantom"""
+    known = {m for m, sends in zip(config.messages, state.sends, strict=True) if sends} | {PASSED}
+    return all(known.issuperset(seen) for seen in state.seen)
+
+
+def duplicates_explained(config: Config, state: State) -> bool:
+    """DELIV-3 DuplicatesExplained, the producer's half: stored no more often than sent."""
+    return all(copies(state, m) <= sends for m, sends in zip(config.messages, state.sends, strict=True))
+
+
+def queue_order(_config: Config, state: State) -> bool:
+    """DELIV-4 QueueOrder: what the group was handed is the queue, in the queue's order."""
+    return not state.promise or all(
+        queue[: len(seen)] == seen for queue, seen in zip(state.queue, state.seen, strict=True)
+    )
+
+
+def offset_monotone(_config: Config, before: State, _action: str, after: State) -> bool:
+    """DELIV-5 OffsetMonotone: while a broker serves, unless the group itself is sent back there."""
+    if not after.serving or before.committed == after.committed:
+        return True
+    return all(
+        b <= a or len(seen) <= a
+        for b, a, seen in zip(before.committed, after.committed, after.seen, strict=True)
+    )
+
+
+INVARIANTS: Final = {
+    "NoAckedLost": no_acked_lost,
+    "NoPhantom": no_phantom,
+    "DuplicatesExplained": duplicates_explained,
+    "QueueOrder": queue_order,
+}
+
+STEP_INVARIANTS: Final = {"OffsetMonotone": offset_monotone}
+
+
+# The same thing in TLC's words
+
+
+def from_constants(constants: Mapping[str, Any]) -> Config:
+    """The configuration that a cfg file's constants say; sets are put in order."""
+    return Config(
+        messages=tuple(sorted(constants["Messages"])),
+        queues=tuple(sorted(constants["Queues"])),
+        sends_max=constants["MaxSends"],
+    )
+
+
+def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
+    """A state as TLC prints it: records and functions are mappings, sequences are tuples."""
+
+    def by_message(name: str) -> tuple[Any, ...]:
+        return tuple(variables[name][m] for m in config.messages)
+
+    def by_queue(name: str) -> tuple[Any, ...]:
+        return tuple(variables[name][q] for q in config.queues)
+
+    return State(
+        answer=by_message("answer"),
+        sends=by_message("sends"),
+        queue=by_queue("queue"),
+        seen=by_queue("seen"),
+        committed=by_queue("committed"),
+        promise=variables["promise"],
+        serving=variables["serving"],
+    )
+
+
+def literal(value: str | int) -> str:
+    """A parameter in TLA+ syntax."""
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
+    """An action as MCDelivery's operator and its arguments in TLA+ syntax."""
+    return f"MC{name}" if name in ("Retry", "Store") else name, tuple(map(literal, parameters))
+
+
+MODEL: Final = Model(
+    name="Delivery",
+    initial=initial,
+    actions=ACTIONS,
+    invariants=INVARIANTS,
+    step_invariants=STEP_INVARIANTS,
+    from_constants=from_constants,
+    from_tla=from_tla,
+    operator=operator,
+)

@@ -1,0 +1,336 @@
+"""How a consumer group reads the queues of Delivery, action for action as in spec/tla/Group.tla.
+
+Same order as there: state, what is owed, producers and broker, the life of an assignment, offsets that go
+back, safety. What Delivery says of producers and broker is taken from reference/delivery.py.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Final
+
+from reference import delivery
+from reference.delivery import PASSED, changed, literal
+from reference.model import Action, Model, Parameters
+from reference.state import replace
+
+IDLE: Final = -1
+"""Position of a member that does not read the queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    service: delivery.Config = field(default_factory=delivery.Config)
+    consumers: tuple[str, ...] = ("c1", "c2")
+
+
+# State
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Tuples by queue and by member are in the order of the configuration."""
+
+    service: delivery.State  # the variables of Delivery
+    assigned: tuple[str, ...]  # by queue: the member that it belongs to
+    position: tuple[tuple[int, ...], ...]  # by member and queue: how many messages lie behind it, or IDLE
+    owed: tuple[tuple[int, ...], ...]  # history, by queue and place: deliveries to come that have a cause
+
+
+def initial(config: Config) -> tuple[State, ...]:
+    """Init: whoever has the queues first."""
+    queues = len(config.service.queues)
+    return tuple(
+        State(service, assigned, ((IDLE,) * queues,) * len(config.consumers), ((),) * queues)
+        for service in delivery.initial(config.service)
+        for assigned in product(config.consumers, repeat=queues)
+    )
+
+
+# What is owed
+
+
+def owe(state: State, service: delivery.State) -> State:
+    """Owe: one delivery for each message that is stored."""
+    owed = tuple(
+        (*owed[: len(queue)], *(1,) * (len(queue) - len(owed)))
+        for owed, queue in zip(state.owed, service.queue, strict=True)
+    )
+    return replace(state, service=service, owed=owed)
+
+
+def again(state: State, q: int, offset: int) -> tuple[tuple[int, ...], ...]:
+    """Again: a cause; from this offset on the messages of queue number `q` may come once more."""
+    owed = state.owed[q]
+    return changed(state.owed, q, (*owed[:offset], *(max(o, 1) for o in owed[offset:])))
+
+
+# Producers and broker, as in Delivery
+
+
+def _served(act: Callable[..., delivery.State | None], *, owing: bool = False) -> Callable[..., State | None]:
+    """The action of Delivery as one of Group."""
+
+    def action(config: Config, state: State, *parameters: Any) -> State | None:
+        service = act(config.service, state.service, *parameters)
+        if service is None:
+            return None
+        return owe(state, service) if owing else replace(state, service=service)
+
+    return action
+
+
+send: Final = _served(delivery.send)
+retry: Final = _served(delivery.retry)
+store: Final = _served(delivery.store, owing=True)
+acknowledge: Final = _served(delivery.acknowledge)
+fail: Final = _served(delivery.fail)
+lose: Final = _served(delivery.lose, owing=True)
+crash: Final = _served(delivery.crash)
+roll_back: Final = _served(delivery.roll_back)
+withdraw: Final = _served(delivery.withdraw)
+restart: Final = _served(delivery.restart)
+
+
+# The life of an assignment
+
+
+def _moved(state: State, c: int, q: int, position: int) -> tuple[tuple[int, ...], ...]:
+    return changed(state.position, c, changed(state.position[c], q, position))
+
+
+def rebalance(config: Config, state: State, queue: str, consumer: str) -> State | None:
+    """Rebalance: the queue moves; the member that had it learns of it later."""
+    q, c = config.service.queues.index(queue), config.consumers.index(consumer)
+    if state.assigned[q] == consumer:
+        return None
+    position = state.position[c][q]
+    owed = state.owed if position == IDLE else again(state, q, position)
+    return replace(state, assigned=changed(state.assigned, q, consumer), owed=owed)
+
+
+def start_offset(state: State, q: int) -> int:
+    """StartOffset: where a member begins that has just got the queue."""
+    return state.service.committed[q]
+
+
+def start(config: Config, state: State, consumer: str, queue: str) -> State | None:
+    """Start"""
+    c, q = config.consumers.index(consumer), config.service.queues.index(queue)
+    if not state.service.serving or state.assigned[q] != consumer or state.position[c][q] != IDLE:
+        return None
+    return replace(
+        state,
+        position=_moved(state, c, q, start_offset(state, q)),
+        owed=again(state, q, state.service.committed[q]),
+    )
+
+
+def handed(seen: tuple[str, ...], place: int, message: str) -> tuple[str, ...]:
+    """Handed: a place behind the end of what was seen leaves a gap."""
+    gap = (PASSED,) * (place - 1 - len(seen))
+    return (*seen[: place - 1], *gap, message, *seen[place:])
+
+
+def deliver(config: Config, state: State, consumer: str, queue: str) -> State | None:
+    """Deliver: what a member reads that the queue no longer belongs to comes on top."""
+    c, q = config.consumers.index(consumer), config.service.queues.index(queue)
+    place = state.position[c][q] + 1
+    service = state.service
+    if not service.serving or place == IDLE + 1 or place > len(service.queue[q]):
+        return None
+    seen = handed(service.seen[q], place, service.queue[q][place - 1])
+    owed = state.owed[q]
+    return replace(
+        state,
+        service=replace(service, seen=changed(service.seen, q, seen)),
+        position=_moved(state, c, q, place),
+        owed=changed(state.owed, q, changed(owed, place - 1, owed[place - 1] - 1))
+        if state.assigned[q] == consumer
+        else state.owed,
+    )
+
+
+def commit_offset(config: Config, state: State, consumer: str, queue: str) -> State | None:
+    """CommitOffset: the broker takes an offset that is ahead of its own, from whoever reads the queue."""
+    c, q = config.consumers.index(consumer), config.service.queues.index(queue)
+    position = state.position[c][q]
+    if not state.service.serving or position <= state.service.committed[q]:
+        return None
+    return replace(
+        state,
+        service=replace(state.service, committed=changed(state.service.committed, q, position)),
+    )
+
+
+def release(config: Config, state: State, consumer: str, queue: str) -> State | None:
+    """Release: a member learns that the queue has moved, and stops reading it."""
+    c, q = config.consumers.index(consumer), config.service.queues.index(queue)
+    if state.assigned[q] == consumer or state.position[c][q] == IDLE:
+        return None
+    return replace(state, position=_moved(state, c, q, IDLE))
+
+
+def consumer_crash(config: Config, state: State, consumer: str) -> State | None:
+    """ConsumerCrash: all that a member knows is what it told the broker."""
+    c = config.consumers.index(consumer)
+    idle = (IDLE,) * len(config.service.queues)
+    return None if state.position[c] == idle else replace(state, position=changed(state.position, c, idle))
+
+
+# Offsets that go back
+
+
+def go_back(state: State, q: int, offset: int) -> State:
+    """GoBack: the group goes back, and its offset with it: no member is left behind this offset."""
+    return replace(
+        state,
+        service=delivery.go_back(state.service, q, offset),
+        position=tuple(changed(position, q, min(position[q], offset)) for position in state.position),
+    )
+
+
+def reset(config: Config, state: State, queue: str, offset: int) -> State | None:
+    """Reset: an operator sends the group back."""
+    q = config.service.queues.index(queue)
+    if not state.service.serving or offset >= state.service.committed[q]:
+        return None
+    return replace(go_back(state, q, offset), owed=again(state, q, offset))
+
+
+def correct_offset(config: Config, state: State, queue: str) -> State | None:
+    """CorrectOffset: a member asks for what lies beyond the end, and is told so."""
+    q = config.service.queues.index(queue)
+    end = len(state.service.queue[q])
+    if not state.service.serving or all(position[q] <= end for position in state.position):
+        return None
+    return go_back(state, q, end)
+
+
+# The whole
+
+
+def _each_message(config: Config) -> Iterator[Parameters]:
+    return ((m,) for m in config.service.messages)
+
+
+def _once(_config: Config) -> Iterator[Parameters]:
+    return iter(((),))
+
+
+def _each_consumer(config: Config) -> Iterator[Parameters]:
+    return ((c,) for c in config.consumers)
+
+
+def _each_queue(config: Config) -> Iterator[Parameters]:
+    return ((q,) for q in config.service.queues)
+
+
+def _each_reader(config: Config) -> Iterable[Parameters]:
+    return product(config.consumers, config.service.queues)
+
+
+def _each_offset(config: Config) -> Iterable[Parameters]:
+    return product(config.service.queues, range(config.service.longest))
+
+
+ACTIONS: Final = {
+    action.name: action
+    for action in (
+        Action("Send", send, _each_message),
+        Action("Retry", retry, _each_message),
+        Action("Store", store, lambda c: product(c.service.queues, c.service.messages)),
+        Action("Acknowledge", acknowledge, _each_message),
+        Action("Fail", fail, _each_message),
+        Action("Lose", lose, _each_offset),
+        Action("Crash", crash, _once),
+        Action("RollBack", roll_back, _each_offset),
+        Action("Withdraw", withdraw, _once),
+        Action("Restart", restart, _once),
+        Action("Rebalance", rebalance, lambda c: product(c.service.queues, c.consumers)),
+        Action("Start", start, _each_reader),
+        Action("Deliver", deliver, _each_reader),
+        Action("CommitOffset", commit_offset, _each_reader),
+        Action("Release", release, _each_reader),
+        Action("ConsumerCrash", consumer_crash, _each_consumer),
+        Action("Reset", reset, _each_offset),
+        Action("CorrectOffset", correct_offset, _each_queue),
+    )
+}
+
+
+# Safety
+
+
+def no_acked_lost(config: Config, state: State) -> bool:
+    """DELIV-1 NoAckedLost"""
+    return delivery.no_acked_lost(config.service, state.service)
+
+
+def no_phantom(config: Config, state: State) -> bool:
+    """DELIV-2 NoPhantom"""
+    return delivery.no_phantom(config.service, state.service)
+
+
+def duplicates_explained(config: Config, state: State) -> bool:
+    """DELIV-3 DuplicatesExplained: no delivery without a cause, and no copy without a send."""
+    return all(min(owed, default=0) >= 0 for owed in state.owed) and delivery.duplicates_explained(
+        config.service, state.service
+    )
+
+
+def queue_order(config: Config, state: State) -> bool:
+    """DELIV-4 QueueOrder"""
+    return delivery.queue_order(config.service, state.service)
+
+
+def offset_monotone(config: Config, before: State, action: str, after: State) -> bool:
+    """DELIV-5 OffsetMonotone"""
+    return delivery.offset_monotone(config.service, before.service, action, after.service)
+
+
+INVARIANTS: Final = {
+    "NoAckedLost": no_acked_lost,
+    "NoPhantom": no_phantom,
+    "DuplicatesExplained": duplicates_explained,
+    "QueueOrder": queue_order,
+}
+
+STEP_INVARIANTS: Final = {"OffsetMonotone": offset_monotone}
+
+
+# The same thing in TLC's words
+
+
+def from_constants(constants: Mapping[str, Any]) -> Config:
+    """The configuration that a cfg file's constants say; sets are put in order."""
+    return Config(delivery.from_constants(constants), tuple(sorted(constants["Consumers"])))
+
+
+def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
+    """A state as TLC prints it: records and functions are mappings, sequences are tuples."""
+    queues = config.service.queues
+    return State(
+        service=delivery.from_tla(config.service, variables),
+        assigned=tuple(variables["assigned"][q] for q in queues),
+        position=tuple(tuple(variables["position"][c][q] for q in queues) for c in config.consumers),
+        owed=tuple(variables["owed"][q] for q in queues),
+    )
+
+
+def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
+    """An action as MCGroup's operator and its arguments in TLA+ syntax."""
+    bounded = name in ("Retry", "Store", "Lose", "Crash", "RollBack", "Withdraw")
+    return f"MC{name}" if bounded else name, tuple(map(literal, parameters))
+
+
+MODEL: Final = Model(
+    name="Group",
+    initial=initial,
+    actions=ACTIONS,
+    invariants=INVARIANTS,
+    step_invariants=STEP_INVARIANTS,
+    from_constants=from_constants,
+    from_tla=from_tla,
+    operator=operator,
+)
