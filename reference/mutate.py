@@ -6,7 +6,7 @@ from typing import Any
 from reference.equiv import constants
 from reference.model import Model
 from spec.model_file import Kind, Models, Question
-from spec.mutation.judge import Space, Subject
+from spec.mutation.judge import Space, Stage, Subject
 from spec.mutation.operators import reached
 from spec.syntax import parse
 from spec.tlc.graph import ground
@@ -15,24 +15,19 @@ NEXT = "MCNext"
 
 
 def subject(models: Models, model: Model[Any, Any], profiles: tuple[str, ...]) -> Subject:
-    """The model's runs that must hold, and its graphs, of these profiles, the smallest first."""
+    """The model with a stage for each of these profiles."""
     checks = [
         question
         for question in models.questions[model.name]
-        if question.kind is Kind.CHECK
-        and question.violates is None
-        and set(profiles) & set(question.profiles)
+        if question.kind is Kind.CHECK and question.violates is None
     ]
     checks.sort(key=lambda question: question.states.high if question.states else 0)
-    spaces: dict[tuple[str, ...], Question] = {}
-    for question in checks:
-        spaces.setdefault(question.config.of("CONSTANT"), question)
+    stages = [tuple(question for question in checks if profile in question.profiles) for profile in profiles]
     text = (models.libraries[0] / f"{model.name}.tla").read_text(encoding="utf-8")
     properties = {name for question in checks for name in question.config.properties}
     return Subject(
         module=model.name,
-        runs=checks,
-        spaces=[_space(model, question) for question in spaces.values()],
+        stages=tuple(Stage(runs, _spaces(model, runs)) for runs in stages),
         libraries=models.libraries,
         shared=frozenset(reached(parse(text), *properties)),
     )
@@ -50,6 +45,14 @@ def roots(models: Models, model: str) -> tuple[str, ...]:
 
 def _words(source: str) -> list[str]:
     return "".join(c if c.isalnum() or c == "_" else " " for c in source).split()
+
+
+def _spaces(model: Model[Any, Any], runs: tuple[Question, ...]) -> tuple[Space, ...]:
+    """A graph for each choice of constants."""
+    distinct: dict[tuple[str, ...], Question] = {}
+    for question in runs:
+        distinct.setdefault(question.config.of("CONSTANT"), question)
+    return tuple(_space(model, question) for question in distinct.values())
 
 
 def _space(model: Model[Any, Any], question: Question) -> Space:

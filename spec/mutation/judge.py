@@ -60,14 +60,21 @@ class Space:
     next_name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A profile's runs that must hold, and their graphs, the smallest first."""
+
+    runs: tuple[Question, ...]
+    spaces: tuple[Space, ...]
+
+
 @dataclass(frozen=True)
 class Subject:
-    """A model to be mutated, and what is asked of its mutants, small bounded models first."""
+    """A model to be mutated, and what is asked of its mutants: the next stage of what the last left open."""
 
     module: str
     """The module that is mutated; its file lies in the first of the libraries."""
-    runs: Sequence[Question]
-    spaces: Sequence[Space]
+    stages: tuple[Stage, ...]
     libraries: tuple[Path, ...]
     shared: frozenset[str] = frozenset()
     """Operators that the properties rest on too: there a broken property does not show another graph."""
@@ -103,7 +110,7 @@ class Judge:
         self._drawing = threading.Lock()
 
     def judge(self, mutant: Mutant) -> Judgement:
-        """Asks the small runs and graphs first; the large ones only about what is left.
+        """Asks the first stage; the next only about a mutant that is still the same graph.
 
         Raises:
             TlcError: TLC is missing or crashed.
@@ -118,15 +125,17 @@ class Judge:
             raise
 
     def _judge(self, mutant: Mutant) -> Judgement:
-        small, large = self._subject.runs[:1], self._subject.runs[1:]
-        broken = self._broken(mutant, small)
-        if broken is not None and mutant.definition not in self._subject.shared:
-            return broken
-        differs = self._differs(mutant)
-        if broken is None and differs is not None:
-            broken = self._broken(mutant, large)
-        same = Judgement(mutant.id, Noticed.NOT, "", self._subject.spaces[-1].name)
-        return broken or differs or same
+        """The smallest run is asked first, since it is quick and breaks often; then the graph."""
+        for stage in self._subject.stages:
+            broken = self._broken(mutant, stage.runs[:1])
+            if broken is not None and mutant.definition not in self._subject.shared:
+                return broken
+            differs = self._differs(mutant, stage)
+            if differs is not None:
+                return broken or self._broken(mutant, stage.runs[1:]) or differs
+            if broken is not None:
+                return broken
+        return Judgement(mutant.id, Noticed.NOT, "", self._subject.stages[-1].spaces[-1].name)
 
     def _broken(self, mutant: Mutant, runs: Sequence[Question]) -> Judgement | None:
         for question in runs:
@@ -140,8 +149,8 @@ class Judge:
                 return Judgement(mutant.id, Noticed.PROPERTY, outcome.violated, question.name)
         return None
 
-    def _differs(self, mutant: Mutant) -> Judgement | None:
-        for space in self._subject.spaces:
+    def _differs(self, mutant: Mutant, stage: Stage) -> Judgement | None:
+        for space in stage.spaces:
             how = self._difference(mutant, space)
             if how:
                 return Judgement(mutant.id, Noticed.EQUIV, how, space.name)

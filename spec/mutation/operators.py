@@ -45,6 +45,7 @@ _COMPARED: Final = {
     "<": "<=", "<=": "<", "=<": "<", ">": ">=", ">=": ">", "=": "#", "#": "=",
     "\\in": "\\notin", "\\notin": "\\in",
 }  # fmt: skip
+_BOUNDARIES: Final = ("<", "<=", "=<", ">", ">=")
 _OPPOSITE: Final = {"\\A": "\\E", "\\E": "\\A", "/\\": "\\/", "\\/": "/\\", "TRUE": "FALSE", "FALSE": "TRUE"}
 
 _Edit = tuple[Kind, tuple[tuple[int, int, str], ...]]
@@ -111,11 +112,17 @@ def _edits(module: Module, definition: Definition) -> Iterator[_Edit]:
         for node in definition.body.walk()
         if _assigns(node) and node.parts[1].kind == "except" and len(node.parts[1].parts) == 2
     }
+    dropped = {
+        part.start
+        for node in definition.body.walk()
+        for part in node.parts
+        if node.op == "/\\" or node.kind == "if"
+    }
     for node in definition.body.walk():
         if id(node) in unchanging:
             continue
         yield from _of_conditions(module, node)
-        yield from _of_comparisons(node)
+        yield from _of_comparisons(node, dropped)
         yield from _of_numbers(module, node)
         yield from _of_updates(module, node, alone)
 
@@ -138,8 +145,8 @@ def _of_conditions(module: Module, node: Node) -> Iterator[_Edit]:
                 yield Kind.GUARD, ((part.start, part.end, "TRUE"),)
     if node.kind == "filter":
         yield Kind.GUARD, ((node.parts[1].start, node.parts[1].end, "TRUE"),)
-    if conjunction or disjunction:
-        yield from _of_neighbours(module, node)
+    if node.kind == "infix" and (conjunction or disjunction) and len(conditions) == 2:
+        yield Kind.JUNCTION, ((node.start, node.end, _joined_otherwise(module, node)),)
     if disjunction:
         for part in node.parts:
             if _changes(module, part) and part.kind != "infix":
@@ -159,22 +166,16 @@ def _of_conditions(module: Module, node: Node) -> Iterator[_Edit]:
             yield Kind.VALUE, ((node.start, node.end, _OPPOSITE[node.op]),)
 
 
-def _of_neighbours(module: Module, node: Node) -> Iterator[_Edit]:
-    """Two conditions side by side, each on one line, are joined the other way."""
-    for left, right in zip(node.parts, node.parts[1:], strict=False):
-        texts = (module.source(left), module.source(right))
-        if _changes(module, left) or _changes(module, right) or any("\n" in text for text in texts):
-            continue
-        joined = f"({texts[0]}) {_OPPOSITE[node.op]} ({texts[1]})"
-        if node.kind == "infix":
-            yield Kind.JUNCTION, ((node.start, node.end, f"({joined})"),)
-        else:
-            neutral = "TRUE" if node.op == "/\\" else "FALSE"
-            yield Kind.JUNCTION, ((left.start, left.end, neutral), (right.start, right.end, f"({joined})"))
+def _joined_otherwise(module: Module, node: Node) -> str:
+    left, right = (f"({module.source(part)})" for part in node.parts)
+    return f"({left} {_OPPOSITE[node.op]} {right})"
 
 
-def _of_comparisons(node: Node) -> Iterator[_Edit]:
-    if node.kind == "infix" and node.op in _COMPARED and not _assigns(node):
+def _of_comparisons(node: Node, dropped: set[int]) -> Iterator[_Edit]:
+    # A condition that is dropped anyway is shifted where it has a boundary, but not turned round as well.
+    if node.kind != "infix" or node.op not in _COMPARED or _assigns(node):
+        return
+    if node.op in _BOUNDARIES or node.start not in dropped:
         yield Kind.COMPARISON, ((node.at, node.at + len(node.op), _COMPARED[node.op]),)
 
 

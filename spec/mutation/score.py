@@ -204,9 +204,11 @@ def _remembered(judge: Judge, mutant: Mutant, base: str, fresh: bool) -> Judgeme
 
 def _digest(subject: Subject, tools: Toolbox) -> str:
     """All that a judgement rests on but the mutated module."""
-    questions = [f"{q.name} {q.module} {q.config.text()} {q.states} {q.deadlock}" for q in subject.runs]
-    spaces = [f"{s.name} {s.ground.source} {s.ground.config.text()} {s.next_name}" for s in subject.spaces]
-    others = list(_extended({question.module for question in subject.runs}, subject))
+    runs = [question for stage in subject.stages for question in stage.runs]
+    graphs = [space for stage in subject.stages for space in stage.spaces]
+    questions = [f"{q.name} {q.module} {q.config.text()} {q.states} {q.deadlock}" for q in runs]
+    spaces = [f"{s.name} {s.ground.source} {s.ground.config.text()} {s.next_name}" for s in graphs]
+    others = list(_extended({question.module for question in runs}, subject))
     shared = " ".join(sorted(subject.shared))
     return "\n".join([_VERSION, str(tools.jar.stat().st_size), *questions, *spaces, *others, shared])
 
