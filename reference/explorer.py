@@ -14,8 +14,11 @@ Label = tuple[str, Parameters]
 OnLevel = Callable[[int, int], None]
 """Told after each level: its depth, and how many states are known."""
 
-_LABELS_MAX: Final = 1 << 24
+LABELS_MAX: Final = 1 << 24
+"""A link to a parent is one number: the parent's number times this, plus the label's number."""
+
 INITIAL: Final = -1
+"""The link of an initial state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +38,6 @@ class Violation(Generic[StateT]):
 
 
 @dataclass(frozen=True, slots=True)
-class Summary(Generic[StateT]):
-    """What an exploration counted: the same from one process, from several, and from Spark."""
-
-    states: int
-    depth: int
-    """Number of states on the longest of the shortest paths, as TLC counts it."""
-    taken: Mapping[str, int]
-    """How often each action was taken."""
-    violation: Violation[StateT] | None
-
-    @property
-    def edges(self) -> int:
-        """Steps between states, those to a known state included."""
-        return sum(self.taken.values())
-
-
-@dataclass(frozen=True, slots=True)
 class Exploration(Generic[StateT]):
     parents: dict[StateT, int]
     """Every reachable state, in the order found, with the step that first led to it, packed in a number."""
@@ -66,9 +52,6 @@ class Exploration(Generic[StateT]):
     @property
     def edges(self) -> int:
         return sum(self.taken.values())
-
-    def summary(self) -> Summary[StateT]:
-        return Summary(len(self.parents), self.depth, self.taken, self.violation)
 
     def path(self, state: StateT) -> tuple[Step[StateT], ...]:
         """A shortest path to a reachable state. KeyError when it is not reachable."""
@@ -113,7 +96,7 @@ def explore(
                         violation = Violation(invariant, (*path, Step(name, parameters, after)))
                     if after not in parents:
                         number = numbers.setdefault((name, parameters), len(numbers))
-                        parents[after] = source * _LABELS_MAX + number
+                        parents[after] = source * LABELS_MAX + number
                         found.append(after)
                 check_size(model, len(parents), states_max)
             if violation is None and (broken := first_broken(model, config, found)):
@@ -130,7 +113,7 @@ def _path_to(
     states = list(parents)
     steps: list[Step[StateT]] = []
     while (link := parents[state]) != INITIAL:
-        source, number = divmod(link, _LABELS_MAX)
+        source, number = divmod(link, LABELS_MAX)
         steps.append(Step(*labels[number], state))
         state = states[source]
     steps.append(Step("Init", (), state))

@@ -1,6 +1,6 @@
 """A fingerprint of a state that is the same in every process, on every machine and on every run.
 
-Python's own hash is salted, and so says nothing to another process. States that are equal have equal
+Python's own hash is salted and says nothing to another process. States that are equal have equal
 fingerprints; that two others share one of 128 bits is less likely than a broken machine.
 """
 
@@ -8,49 +8,61 @@ from collections.abc import Callable, Hashable
 from dataclasses import fields, is_dataclass
 from functools import cache
 from hashlib import blake2b
-from operator import attrgetter
+from operator import attrgetter, getitem
 from typing import Any, Final
 
 from reference.model import StateT
 
-SIZE: Final = 16
-"""Bytes of a fingerprint."""
+BITS: Final = 128
+_MASK: Final = (1 << BITS) - 1
 
-_MEMO_MAX: Final = 1 << 18
+_MEMO_MAX: Final = 1 << 16
+"""Values remembered a field, so that the memory for them does not grow with the states."""
 
 
-def fingerprint(state: StateT) -> bytes:
+def fingerprint(state: StateT) -> int:
     """Of a state, a dataclass of strings, integers, booleans, None, and tuples, frozensets and dataclasses of
     these.
+
+    The sum of a random number for each field's value, as in Zobrist's hashing of chess positions: a step
+    changes few fields, so that nearly all numbers are known.
 
     Raises:
         TypeError: a value of another type.
     """
-    if len(_memo) > _MEMO_MAX:
-        _memo.clear()
-    return _digest(b"".join(map(_memo.__getitem__, values_of(type(state))(state))))
+    kind = type(state)
+    return sum(map(getitem, _numbers(kind), values_of(kind)(state))) & _MASK
 
 
 @cache
-def values_of(kind: type[Any]) -> Callable[[Any], tuple[Hashable, ...]]:
+def values_of(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
     """What takes a state of this class apart into its fields' values; `kind(*values)` makes it again."""
     names = [field.name for field in fields(kind)]
     return attrgetter(*names) if len(names) > 1 else lambda state: (getattr(state, names[0]),)
 
 
-class _Memo(dict[Hashable, bytes]):
-    """Digests by value: a step changes few fields, so that nearly all values have been seen before."""
-
-    def __missing__(self, value: Hashable) -> bytes:
-        digest = self[value] = _digest(_encoded(value))
-        return digest
+@cache
+def _numbers(kind: type[Any]) -> tuple["_Numbers", ...]:
+    return tuple(_Numbers(field.name) for field in fields(kind))
 
 
-_memo: Final = _Memo()
+class _Numbers(dict[Hashable, int]):
+    """The random number of each value of one field."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__()
+        self.field = field.encode()
+
+    def __missing__(self, value: Hashable) -> int:
+        if len(self) >= _MEMO_MAX:
+            self.clear()
+        digest = _digest(self.field + b"=" + _encoded(value))
+        number = self[value] = int.from_bytes(digest, "big")
+        return number
 
 
 def _digest(data: bytes) -> bytes:
-    return blake2b(data, digest_size=SIZE).digest()
+    return blake2b(data, digest_size=BITS // 8).digest()
 
 
 def _encoded(value: Any) -> bytes:
@@ -63,15 +75,16 @@ def _encoded(value: Any) -> bytes:
         case None:
             return b"n"
         case tuple():
-            return b"t" + b"".join(map(_memo.__getitem__, value))
+            return b"t" + _joined(value)
         case frozenset():
-            return b"f" + b"".join(sorted(map(_memo.__getitem__, value)))
+            return b"f" + b"".join(sorted(_digest(_encoded(item)) for item in value))
     if is_dataclass(value):
         kind: Any = type(value)
-        return (
-            b"d"
-            + kind.__qualname__.encode()
-            + b":"
-            + b"".join(map(_memo.__getitem__, values_of(kind)(value)))
-        )
+        name: str = kind.__qualname__
+        return b"d" + name.encode() + b":" + _joined(values_of(kind)(value))
     raise TypeError(f"a state may not hold a {type(value).__name__}: {value!r}")
+
+
+def _joined(values: tuple[Any, ...]) -> bytes:
+    """Digests, which all have one length: so the values cannot run into each other."""
+    return b"".join(_digest(_encoded(value)) for value in values)
