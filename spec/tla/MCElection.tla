@@ -1,0 +1,157 @@
+------------------------------ MODULE MCElection ------------------------------
+(* Election, bounded: only so many terms and faults. The rest is bounded by Nodes and Messages: a leader appends one
+   no-op a term, and a message is appended once. Where a node stands is all the same to the others, so two candidates
+   among three nodes show what three would, with fewer states. *)
+EXTENDS Election
+
+CONSTANTS
+    Candidates, \* the nodes that may stand; the others only vote
+    MaxTerm,    \* terms that may begin before it is calm
+    MaxCrashes,
+    MaxLosses,
+    CalmTerms,  \* terms that may begin once it is calm; with 0 it never is
+    Refusals    \* whether clients ask nodes that do not lead
+
+TermMax == IF calm THEN MaxTerm + CalmTerms ELSE MaxTerm
+
+\* Who cannot enter another term does not leave this one.
+MCNextTerm(n) == known[n] <= TermMax /\ NextTerm(n)
+MCRequestVotes(n) == n \in Candidates /\ RequestVotes(n)
+MCEndRound(n, heard) == EndRound(n, heard) /\ known'[n] <= TermMax
+MCGiveUp(n) == term[n] < TermMax /\ GiveUp(n)
+MCStepDown(n) == term[n] < TermMax /\ StepDown(n)
+MCRefuse(n, m) == Refusals /\ Refuse(n, m)
+MCCrash(n, kept) == faults.crashes < MaxCrashes /\ Crash(n, kept)
+MCLose(m) == faults.losses < MaxLosses /\ Lose(m)
+MCCalm == CalmTerms > 0 /\ Calm
+
+MCStand(n) ==
+    \/ MCNextTerm(n) \/ MCRequestVotes(n) \/ MCGiveUp(n) \/ MCStepDown(n)
+    \/ \E heard \in SUBSET Nodes : MCEndRound(n, heard)
+
+MCServe == \E m \in Messages : Fail(m) \/ (\E n \in Nodes : AppendEntry(n, m) \/ MCRefuse(n, m) \/ Acknowledge(n, m))
+
+MCFault ==
+    \/ \E n \in Nodes : \E kept \in 0..Len(log[n]) : MCCrash(n, kept)
+    \/ \E m \in network : MCLose(m)
+
+MCNext ==
+    \/ \E m \in network : Receive(m)
+    \/ \E n \in Nodes : MCStand(n) \/ Lead(n) \/ Restart(n)
+    \/ MCServe \/ MCFault \/ MCCalm
+
+MCInit == Init
+
+MCSpec == Init /\ [][MCNext]_vars
+
+(* Messages by what tells them apart, for the comparison with the reference. *)
+Pending(kind, source, target, number) ==
+    {m \in network : m.kind = kind /\ m.source = source /\ m.target = target /\ m.term = number}
+PendingEntry(kind, source, target, number, index) ==
+    {m \in Pending(kind, source, target, number) : m.index = index}
+
+MCHandleVote(s, t, number) == \E m \in Pending("VOTE", s, t, number) : HandleVote(m)
+MCHandleHeartBeat(s, t, number) == \E m \in Pending("HEART_BEAT", s, t, number) : HandleHeartBeat(m)
+MCHandlePush(s, t, number, index) == \E m \in PendingEntry("PUSH", s, t, number, index) : HandlePush(m)
+MCHandleCommit(s, t, number, index) == \E m \in PendingEntry("COMMIT", s, t, number, index) : HandleCommit(m)
+MCLoseRequest(kind, s, t, number) == \E m \in Pending(kind, s, t, number) : MCLose(m)
+MCLoseEntry(kind, s, t, number, index) == \E m \in PendingEntry(kind, s, t, number, index) : MCLose(m)
+
+(* Liveness. Who may not stand need not try. *)
+MCRequestFairness == \A n \in Nodes : SF_vars(MCRequestVotes(n))
+MCTermFairness == \A n \in Nodes : WF_vars(MCNextTerm(n))
+MCRoundFairness == \A n \in Nodes : WF_vars(\E heard \in SUBSET Nodes : MCEndRound(n, heard))
+MCGiveUpFairness == \A n \in Nodes : WF_vars(MCGiveUp(n))
+
+Standing == MCTermFairness /\ MCRequestFairness /\ MCRoundFairness /\ MCGiveUpFairness
+Working == FlushFairness /\ CommitFairness /\ RepeatFairness
+
+MCFairSpec == MCSpec /\ ArriveFairness /\ Standing /\ Working
+
+(* Each fairness clause is needed: without it a liveness property fails. *)
+WithoutArriveFairness == MCSpec /\ Standing /\ Working
+WithoutTermFairness == MCSpec /\ ArriveFairness /\ Working /\ MCRequestFairness /\ MCRoundFairness /\ MCGiveUpFairness
+WithoutRequestFairness == MCSpec /\ ArriveFairness /\ Working /\ MCTermFairness /\ MCRoundFairness /\ MCGiveUpFairness
+WithoutRoundFairness == MCSpec /\ ArriveFairness /\ Working /\ MCTermFairness /\ MCRequestFairness /\ MCGiveUpFairness
+WithoutGiveUpFairness == MCSpec /\ ArriveFairness /\ Working /\ MCTermFairness /\ MCRequestFairness /\ MCRoundFairness
+WithoutFlushFairness == MCSpec /\ ArriveFairness /\ Standing /\ CommitFairness /\ RepeatFairness
+WithoutCommitFairness == MCSpec /\ ArriveFairness /\ Standing /\ FlushFairness /\ RepeatFairness
+WithoutRepeatFairness == MCSpec /\ ArriveFairness /\ Standing /\ FlushFairness /\ CommitFairness
+
+(* Refinement: the group is one queue, the longest committed prefix that a quorum holds, disks of crashed nodes
+   included. No-ops are not messages. *)
+AbstractAnswer(status) ==
+    CASE status = "SUCCESS" -> "acked"
+      [] status = "NOT_LEADER" -> "unsent"
+      [] OTHER -> status
+
+HeldByQuorum(length) ==
+    IsQuorum({n \in Nodes : length <= Len(log[n]) /\ \A i \in 1..length : log[n][i] = committed[i].entry})
+
+Held == CHOOSE length \in 0..Len(committed) :
+            HeldByQuorum(length) /\ \A longer \in (length + 1)..Len(committed) : ~HeldByQuorum(longer)
+
+ReplicatedQueue ==
+    LET records == SelectSeq(Prefix(committed, Held), LAMBDA record : record.entry.message # NoOp)
+    IN  [i \in 1..Len(records) |-> records[i].entry.message]
+
+Abstract == INSTANCE Delivery WITH
+    Queues <- {"q0"},
+    answer <- [m \in Messages |-> AbstractAnswer(answer[m])],
+    sends <- [m \in Messages |-> IF answer[m] \in {"unsent", "NOT_LEADER"} THEN 0 ELSE 1],
+    queue <- [q \in {"q0"} |-> ReplicatedQueue],
+    seen <- [q \in {"q0"} |-> <<>>],
+    committed <- [q \in {"q0"} |-> 0],
+    promise <- TRUE,
+    serving <- TRUE
+
+RefinesDelivery == Abstract!Init /\ [][Abstract!Next]_Abstract!vars
+
+(* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
+NoAnswer(status) == \A m \in Messages : answer[m] # status
+NoSuccess == NoAnswer("SUCCESS")
+NoUnknown == NoAnswer("unknown")
+NoRefusal == NoAnswer("NOT_LEADER")
+
+NoVoteResult(result) == \A m \in network : m.kind = "VOTE" /\ Up(m.target) => VoteResult(m) # result
+NoAccept == NoVoteResult("ACCEPT")
+NoExpiredLedgerTerm == NoVoteResult("REJECT_EXPIRED_LEDGER_TERM")
+NoSmallLedgerEndIndex == NoVoteResult("REJECT_SMALL_LEDGER_END_INDEX")
+NoExpiredVoteTerm == NoVoteResult("REJECT_EXPIRED_VOTE_TERM")
+NoAlreadyHasLeader == NoVoteResult("REJECT_ALREADY_HAS_LEADER")
+NoAlreadyVoted == NoVoteResult("REJECT_ALREADY_VOTED")
+NoVoteTermNotReady == NoVoteResult("REJECT_TERM_NOT_READY")
+NoTermSmallThanLedger == NoVoteResult("REJECT_TERM_SMALL_THAN_LEDGER") \* falsified as shipped only
+
+NoRoundResult(result) ==
+    \A n \in Nodes : InRound(n) => RoundResult(n, {p \in Nodes : answers[n][p] # None}) # result
+NoPassed == NoRoundResult("PASSED")
+NoRevote == NoRoundResult("REVOTE_IMMEDIATELY")
+NoVoteNext == NoRoundResult("WAIT_TO_VOTE_NEXT")
+
+NoHeartBeatCode(code) ==
+    \A m \in network : m.kind = "HEART_BEAT" /\ Up(m.target) /\ Leads(m.source, m.term) => HeartBeatCode(m) # code
+NoHeartBeatSuccess == NoHeartBeatCode("SUCCESS")
+NoExpiredTerm == NoHeartBeatCode("EXPIRED_TERM")
+NoTermNotReady == NoHeartBeatCode("TERM_NOT_READY")
+NoInconsistentLeader == NoHeartBeatCode("INCONSISTENT_LEADER") \* falsified as shipped only
+
+Pushed(m) == m.kind = "PUSH" /\ Follows(m.target, m)
+NoInconsistentState == \A m \in network : Pushed(m) => Matches(m.target, m.index - 1, m.prevTerm)
+NoTruncation ==
+    \A m \in network :
+        Pushed(m) /\ Matches(m.target, m.index - 1, m.prevTerm) /\ m.index <= Len(log[m.target])
+            => Matches(m.target, m.index, m.entry.term)
+NoAskedAgain == \A m \in network : Pushed(m) /\ Matches(m.target, m.index, m.entry.term) => m.index <= durable[m.target]
+
+NoFollowerCommits == \A n \in Nodes : commit[n] > 0 => role[n] = "LEADER"
+NoOldTermCommitted == \A i \in 1..Len(committed) : committed[i].entry.term = committed[i].by
+NoSecondLeader == Cardinality(winners) < 2
+NoStepDown == \A n \in Nodes : [term |-> term[n], node |-> n] \in winners /\ Up(n) => Leads(n, term[n])
+NoGiveUp == \A n \in Nodes : role[n] = "CANDIDATE" /\ votedFor[n] \notin {None, n} => known[n] = term[n]
+NoCrash == faults.crashes = 0
+NoRestart == faults.crashes > 0 => \E n \in Nodes : ~Up(n)
+NoTailLost == \A m \in network : m.kind = "PUSH" => m.index <= Len(log[m.source])
+NoLoss == faults.losses = 0
+NoCalm == ~calm
+===============================================================================
