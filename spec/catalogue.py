@@ -29,8 +29,8 @@ class Invariant:
     """safety | liveness"""
     scope: str
     """Under which configuration or faults the statement is claimed."""
-    checks: dict[str, str]
-    """Layer to the object that checks it, e.g. {"tla": "Flush!SyncAckedDurable"}."""
+    checks: dict[str, tuple[str, ...]]
+    """Layer to the objects that check it, e.g. {"tla": ("Flush!NoAckedLost", "Delivery!NoAckedLost")}."""
     why: dict[str, str]
     """Layer to the reason it has no check there."""
     mutants: dict[str, list[str]]
@@ -103,4 +103,10 @@ def _invariant(entry: dict[str, Any], where: str) -> Invariant:
     for table in ("checks", "why", "mutants"):
         if strange := sorted(set(fields[table]) - set(LAYERS)):
             raise CatalogueError(f"{label}: {table} names {strange}, layers are {', '.join(LAYERS)}")
+    fields["checks"] = {layer: _several(named) for layer, named in fields["checks"].items()}
     return Invariant(**fields)
+
+
+def _several(named: str | list[str]) -> tuple[str, ...]:
+    """Most layers check an invariant in one place, and name it without brackets."""
+    return (named,) if isinstance(named, str) else tuple(named)

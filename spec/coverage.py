@@ -63,14 +63,14 @@ def _cell(invariant: Invariant, layer: str) -> str:
     state = invariant.cell(layer)
     if state == "checked":
         mutants = len(invariant.mutants.get(layer, ()))
-        return f"{invariant.checks[layer]} ({mutants} mutant{'' if mutants == 1 else 's'})"
+        return f"{', '.join(invariant.checks[layer])} ({mutants} mutant{'' if mutants == 1 else 's'})"
     return state
 
 
 def _entry(invariant: Invariant, layer: str) -> dict[str, Any]:
     return {
         "state": invariant.cell(layer),
-        "by": invariant.checks.get(layer),
+        "by": ", ".join(invariant.checks[layer]) if layer in invariant.checks else None,
         "why": invariant.why.get(layer),
         "mutants": list(invariant.mutants.get(layer, ())),
     }

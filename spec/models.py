@@ -113,7 +113,7 @@ def replay(models: Models, question: Question) -> str:
 def catalogue_id(model: str, name: str) -> str:
     """The id of the invariant that `model` checks under this name; MODEL.NAME when there is none."""
     for invariant in catalogue().values():
-        if invariant.checks.get(LAYER) == f"{model}!{name}":
+        if f"{model}!{name}" in invariant.checks.get(LAYER, ()):
             return invariant.id
     return f"{model}.{name}"
 

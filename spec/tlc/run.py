@@ -238,11 +238,15 @@ def _finished(job: Job, read: output.Output) -> bool:
 def _violated(job: Job, read: output.Output) -> str | None:
     for message in read.of(*output.INVARIANT, *output.ACTION_PROPERTY):
         words = message.text.split()
+        if "module" in words:  # a part of a property: where it stands is told, not what it belongs to
+            return _asked(job)
         return words[words.index("is") - 1] if "is" in words else message.text
     if read.of(output.DEADLOCK):
         return DEADLOCK
-    if read.of(output.TEMPORAL):
-        asked = config.parse(job.config).names("PROPERTY")
-        # TLC does not say which one; with a single one there is no doubt.
-        return asked[0] if len(asked) == 1 else "one of " + ", ".join(asked)
-    return None
+    return _asked(job) if read.of(output.TEMPORAL) else None
+
+
+def _asked(job: Job) -> str:
+    """The property that is violated when TLC does not name it; with a single one there is no doubt."""
+    asked = config.parse(job.config).names("PROPERTY")
+    return asked[0] if len(asked) == 1 else "one of " + ", ".join(asked)

@@ -122,7 +122,7 @@ def test_a_model_that_does_not_parse_is_an_error_that_names_the_run() -> None:
 
 def test_results_carry_the_catalogues_ids() -> None:
     invariant = next(invariant for invariant in catalogue().values() if "tla" in invariant.checks)
-    model, _, name = invariant.checks["tla"].partition("!")
+    model, _, name = invariant.checks["tla"][0].partition("!")
     assert models.catalogue_id(model, name) == invariant.id
     assert models.catalogue_id(model, "TypeOK") == f"{model}.TypeOK"
 

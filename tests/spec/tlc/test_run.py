@@ -39,6 +39,7 @@ Small == x < 2
 Never == x # 0
 Wrong == x < "a"
 Jump == [][x' # 2]_x
+Starts == x = 0 /\\ [][x' # 2]_x
 Ten == <>(x = 10)
 TurnSpec == Init /\\ [][Turn]_x
 FairSpec == TurnSpec /\\ WF_x(Turn)
@@ -93,6 +94,11 @@ def test_an_invariant_violated_at_once_has_a_trace_of_one_state() -> None:
 def test_a_violated_action_property_is_named() -> None:
     outcome = ask("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Jump")
     assert (outcome.violated, outcome.exit_code) == ("Jump", 13)
+
+
+def test_a_violated_part_of_a_property_is_named_by_the_whole() -> None:
+    outcome = ask("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Starts")
+    assert (outcome.violated, outcome.exit_code) == ("Starts", 13)
 
 
 def test_a_violated_liveness_property_is_named_although_tlc_does_not() -> None:
