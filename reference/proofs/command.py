@@ -1,43 +1,75 @@
-"""What `mqproof prove` can be asked for, by name."""
+"""What `mqproof prove` can be asked for: a protocol's proof, or the contracts of a module, by name."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from reference.proofs import flush
+from reference.proofs import check, flush
+from reference.proofs.contracts import CONTRACTS
 from reference.proofs.judge import facts, judge, judge_mutant
 from reference.proofs.mutants import MUTANTS
+from reference.proofs.mutants.contracts import BUGS
 from reference.proofs.proof import Proof
 from report.model import Report, Result, Table
 
 PROOFS: Final[dict[str, Proof]] = {proof.name: proof for proof in (flush.PROOF,)}
 
+_Told = Callable[[str], None]
+_Found = tuple[list[Result], list[Table]]
+
 
 def names() -> tuple[str, ...]:
-    return tuple(PROOFS)
+    """The proofs, then the modules whose functions have contracts."""
+    return (*PROOFS, *dict.fromkeys(contract.module_name for contract in CONTRACTS))
 
 
-def report(chosen: Sequence[str], mutants: bool, told: Callable[[str], None]) -> Report:
-    """Everything that is chosen, proved; or its mutants, whose proofs must fail.
-
-    Raises:
-        KeyError: a name is that of no proof.
-    """
+def report(chosen: Sequence[str], mutants: bool, told: _Told) -> Report:
+    """Everything that is chosen, proved; or its mutants, whose proofs must fail."""
+    chosen = chosen or names()
+    proofs = [PROOFS[name] for name in chosen if name in PROOFS]
     results: list[Result] = []
     tables: list[Table] = []
-    known: dict[str, str] = {}
-    for name in chosen or names():
-        proof = PROOFS[name]
-        known |= facts(proof)
-        for found, shown in _mutants(proof, told) if mutants else [judge(proof, told)]:
-            results += found
-            tables += shown
+    for proof in proofs:
+        found, shown = _proof_mutants(proof, told) if mutants else judge(proof, told)
+        results += found
+        tables += shown
+    found, shown = _bugs(chosen, told) if mutants else _contracts(chosen, told)
+    known = {fact: text for proof in proofs for fact, text in facts(proof).items()}
+    if found:
+        known["contracts, granted"] = "the arguments that each `pre:` in reference/proofs/contracts.py allows"
     title = "mqproof prove --mutants: held means that the proof fails" if mutants else "mqproof prove"
-    return Report(title, tuple(results), known, tuple(tables))
+    return Report(title, (*results, *found), known, (*tables, *shown))
 
 
-def _mutants(proof: Proof, told: Callable[[str], None]) -> Iterator[tuple[list[Result], list[Table]]]:
+def _proof_mutants(proof: Proof, told: _Told) -> _Found:
+    results: list[Result] = []
+    tables: list[Table] = []
     for mutant in MUTANTS:
         if mutant.proof is proof:
             told(mutant.full_name)
-            result, tables = judge_mutant(mutant)
-            yield [result], tables
+            result, shown = judge_mutant(mutant)
+            results.append(result)
+            tables += shown
+    return results, tables
+
+
+def _contracts(chosen: Sequence[str], told: _Told) -> _Found:
+    found = []
+    for contract in CONTRACTS:
+        if contract.module_name in chosen:
+            told(f"{contract.name}: {contract.statement}")
+            found.append(check.judge_contract(contract))
+    return _rows("contracts", check.CONTRACT_COLUMNS, found)
+
+
+def _bugs(chosen: Sequence[str], told: _Told) -> _Found:
+    found = []
+    for bug in BUGS:
+        if bug.contract.module_name in chosen:
+            told(f"{bug.contract.name} {bug.name}")
+            found.append(check.judge_bug(bug))
+    return _rows("planted bugs", check.BUG_COLUMNS, found)
+
+
+def _rows(title: str, columns: tuple[str, ...], found: list[tuple[Result, tuple[str, ...]]]) -> _Found:
+    rows = tuple(row for _, row in found)
+    return [result for result, _ in found], [Table(title, columns, rows)] if rows else []

@@ -17,6 +17,7 @@ from typing import Any, Final
 from reference import flush
 from reference.proofs.logic import (
     FLAG,
+    UNBOUNDED,
     Function,
     Kind,
     Scope,
@@ -30,7 +31,7 @@ from reference.proofs.logic import (
     updated,
 )
 from reference.proofs.proof import Action, Proof
-from reference.proofs.state import of
+from reference.proofs.state import of, symbol
 
 MESSAGE: Final = Kind("message", nobody=True, names=("m",))
 QUEUE: Final = Kind("queue", nobody=True, names=("q",))
@@ -383,6 +384,24 @@ def start(_scope: Scope, s: State) -> tuple[Term, State]:
     guard = conjunction(s.phase == DISPATCHING, s.dispatched == s.log_length)
     return guard, _appended_is_log(
         replace(s, phase=RUNNING, abort=True, next_offset=s.queue_length, count=s.queue_length)
+    )
+
+
+def increasing_has_a_cut() -> Term:
+    """By induction on the length: empty sequences have one, and one more element keeps it or moves it."""
+    sequence = symbol("sequence", INDEX, (INDEX,))
+    length, cut, limit = (symbol(name, LENGTH) for name in ("length", "cut", "limit"))
+
+    def is_cut(c: Term, n: Term) -> Term:
+        low = implies(c > 0, sequence(c) <= limit)
+        return conjunction(c >= 0, c <= n, low, implies(c < n, sequence(c + 1) > limit))
+
+    increasing = UNBOUNDED.every(
+        INDEX, INDEX, lambda i, j: implies(conjunction(i < j, j <= length + 1), sequence(i) < sequence(j))
+    )
+    longer = disjunction(is_cut(cut, length + 1), is_cut(length + 1, length + 1))
+    return conjunction(
+        is_cut(0, 0), implies(conjunction(length >= 0, increasing, is_cut(cut, length)), longer)
     )
 
 
@@ -887,9 +906,10 @@ PROOF: Final = Proof(
     unbounded=("messages", "queues", "records of the log", "offsets", "crashes"),
     assumptions=(
         "there is a queue whose last entry points furthest: queues are finitely many",
-        "in an increasing sequence the entries up to a position are a prefix (shown by induction: lemma cut)",
+        "the cut of an increasing sequence stands for SelectSeq over it; that there is one is a lemma",
         "a set of positions has one increasing enumeration: SelectSeq is stated so",
         "crashes.process is left out: no action and no invariant reads it",
     ),
     scope=Scope({"message": 2, "queue": 2, "length": 3, "index": 2}),
+    lemmas={"an increasing sequence has a cut": increasing_has_a_cut},
 )

@@ -1,0 +1,111 @@
+"""Asks CrossHair whether a contract can be broken; then all cases of a stated bound are tried as well.
+
+CrossHair runs the contract on symbols. "Confirmed" means that it went down every path: that is a proof, for
+the arguments that `pre:` allows. Anything else means that it found nothing in its time, which proves nothing.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from crosshair.core_and_libs import analyze_function, run_checkables
+from crosshair.options import AnalysisKind, AnalysisOptionSet
+from crosshair.statespace import MessageType
+
+from reference.proofs.contracts import Contract
+from reference.proofs.mutants.contracts import Bug
+from report.model import Result, Verdict, Witness
+
+SECONDS_MAX: Final = 8.0
+"""For a contract; CrossHair may take some of that again for the way it began."""
+
+
+CONTRACT_COLUMNS: Final = ("contract", "CrossHair", "also tried", "seconds")
+BUG_COLUMNS: Final = ("planted bug", "contract", "what CrossHair found")
+
+
+class Finding(StrEnum):
+    CONFIRMED = "confirmed on every path"
+    BROKEN = "counterexample"
+    NOTHING = "nothing found"
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    finding: Finding
+    example: str
+    seconds: float
+
+
+def analyse(contract: Contract, seconds_max: float = SECONDS_MAX) -> Analysis:
+    """What CrossHair finds of a contract."""
+    started = time.perf_counter()
+    options = AnalysisOptionSet(
+        per_condition_timeout=seconds_max, report_all=True, analysis_kind=[AnalysisKind.PEP316]
+    )
+    messages = run_checkables(analyze_function(contract.holds, options))
+    seconds = time.perf_counter() - started
+    bad = [m for m in messages if m.state > MessageType.PRE_UNSAT]
+    if bad:
+        return Analysis(Finding.BROKEN, bad[0].message, seconds)
+    confirmed = [m.state for m in messages] == [MessageType.CONFIRMED]
+    return Analysis(Finding.CONFIRMED if confirmed else Finding.NOTHING, "", seconds)
+
+
+def judge_contract(contract: Contract, seconds_max: float = SECONDS_MAX) -> tuple[Result, tuple[str, ...]]:
+    """HELD: confirmed by CrossHair, or true in all cases of the bound. The row says which."""
+    analysis = analyse(contract, seconds_max)
+    tried, broken = 0, None
+    for case in contract.cases():
+        tried += 1
+        if not contract.holds(*case):
+            broken = f"false for {', '.join(map(repr, case))}"
+            break
+    example = analysis.example or broken
+    result = Result(
+        id="CONTRACT",
+        name=contract.name,
+        layer="reference",
+        verdict=Verdict.VIOLATED if example else Verdict.HELD,
+        counts={"cases": tried},
+        witnesses=(Witness(example),) if example else (),
+        detail=f"{contract.statement}: not so" if example else "",
+        replay=f"mqproof prove {contract.module_name}",
+        seconds=analysis.seconds,
+    )
+    enumerated = f"{tried} cases: {contract.bound}"
+    return result, (contract.statement, str(analysis.finding), enumerated, f"{analysis.seconds:.1f}")
+
+
+@contextmanager
+def planted(bug: Bug) -> Iterator[None]:
+    """The bug in the place of the function."""
+    module, name = bug.contract.module, bug.contract.function
+    sound = getattr(module, name)
+    setattr(module, name, bug.function)
+    try:
+        yield
+    finally:
+        setattr(module, name, sound)
+
+
+def judge_bug(bug: Bug, seconds_max: float = SECONDS_MAX) -> tuple[Result, tuple[str, ...]]:
+    """HELD: CrossHair found the planted bug."""
+    with planted(bug):
+        analysis = analyse(bug.contract, seconds_max)
+    found = analysis.finding is Finding.BROKEN
+    result = Result(
+        id="CONTRACT",
+        name=f"{bug.contract.name} {bug.name}",
+        layer="reference",
+        verdict=Verdict.HELD if found else Verdict.VIOLATED,
+        counts={"counterexamples": 1} if found else {},
+        witnesses=(Witness(analysis.example),) if found else (),
+        detail=f"{bug.contract.statement}: {analysis.example if found else 'CrossHair finds nothing'}",
+        replay=f"mqproof prove {bug.contract.module_name} --mutants",
+        seconds=analysis.seconds,
+    )
+    return result, (result.name, bug.contract.statement, analysis.example or str(analysis.finding))
