@@ -32,6 +32,7 @@ class Kind(StrEnum):
     ACTION_PROBE = "action probe"  # the named action property is violated
     FAIRNESS = "fairness"  # without a fairness clause the named liveness property is violated
     MUTANT = "mutant"  # the broken design violates the named property
+    VACUITY = "vacuity"  # every action is taken, every antecedent of a property is true somewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class Question:
     deadlock: bool = False
     seconds_max: int = 600
     heap_mib: int = 2048
+    never: tuple[str, ...] = ()
+    """Actions and properties that these constants exclude on purpose: never taken, never put to the test."""
 
     def probe(self, name: str) -> "Question":
         """One of the probes, asked alone: so its witness can be seen."""
@@ -98,6 +101,7 @@ class _Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deadlock: bool = False
     seconds_max: int = 600
     heap_mib: int = 2048
+    never: list[str] = []
 
 
 class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -144,6 +148,7 @@ def _questions(model: str, table: _Model, path: Path) -> tuple[Question, ...]:
         # Only the named property is asked: that another one breaks as well would tell nothing of this one.
         asked = _config(model, f"{name}.cfg", path).asking(violates)
         found.append(Question(model, name, Kind.MUTANT, name, asked, (), violates))
+    found += _vacuity(found)
     names = [question.name for question in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ModelFileError(f"{path}: [{model}]: {', '.join(twice)} appears twice")
@@ -169,7 +174,27 @@ def _check(model: str, table: _Model, run: _Run, path: Path) -> Question:
         deadlock=run.deadlock,
         seconds_max=run.seconds_max,
         heap_mib=run.heap_mib,
+        never=tuple(run.never),
     )
+
+
+def _vacuity(checks: list[Question]) -> list[Question]:
+    """One for each choice of constants among the ci runs that must hold, with the properties of them all."""
+    together: dict[tuple[str, ...], Question] = {}
+    for check in checks:
+        if check.kind is not Kind.CHECK or check.violates is not None or "ci" not in check.profiles:
+            continue
+        constants = check.config.of("CONSTANT")
+        if (first := together.get(constants)) is None:
+            name = f"{check.name}_vacuity"
+            together[constants] = replace(check, name=name, kind=Kind.VACUITY, profiles=("ci",), workers=1)
+            continue
+        asked = first.config
+        for section in ("INVARIANT", "PROPERTY"):
+            for body in check.config.of(section):
+                asked = asked.with_section(section, body)
+        together[constants] = replace(first, config=asked, never=(*first.never, *check.never))
+    return list(together.values())
 
 
 def _band(recorded: int | tuple[int, int] | None) -> Band | None:

@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from report.model import Result, Verdict, Witness
+from spec import vacuity
 from spec.catalogue import catalogue
 from spec.model_file import MODELS_FILE, Kind, Models, Question
+from spec.syntax import SyntaxProblemError
 from spec.tlc import run as tlc
-from spec.tlc.errors import UNDECIDED, TlcError
+from spec.tlc.errors import UNDECIDED, Reason, TlcError
 from spec.tlc.parallel import run_each
 from spec.tlc.run import Job, Outcome
 from spec.tlc.simulate import behaviour
@@ -95,6 +97,8 @@ def _judge(models: Models, question: Question, outcome: Outcome | TlcError) -> A
         return Answer(question, (unknown,), 0, 0, 0.0, None)
     if question.kind is Kind.PROBES:
         results = _judge_probes(models, question, outcome)
+    elif question.kind is Kind.VACUITY:
+        results = _judge_vacuity(models, question, outcome)
     elif question.violates is not None:
         results = (_judge_negative(models, question, outcome),)
     else:
@@ -119,6 +123,8 @@ def catalogue_id(model: str, name: str) -> str:
 
 
 def _job(models: Models, question: Question) -> Job:
+    if question.kind is Kind.VACUITY:
+        return _watched(models, question).job
     job = Job(
         question.module,
         question.config.text(),
@@ -172,6 +178,32 @@ def _judge_probes(models: Models, question: Question, outcome: Outcome) -> tuple
             )
         )
     return tuple(results)
+
+
+def _watched(models: Models, question: Question) -> vacuity.Plan:
+    try:
+        return vacuity.plan(question, models.libraries)
+    except SyntaxProblemError as error:
+        raise TlcError(Reason.PARSE, f"{question.model} {question.name}: {error}") from None
+
+
+def _judge_vacuity(models: Models, question: Question, outcome: Outcome) -> tuple[Result, ...]:
+    watched = _watched(models, question)
+    seen = watched.seen(outcome)
+
+    def judged(name: str, what: str, all_of: tuple[str, ...], word: str) -> Result:
+        excluded = {each for each in all_of if each.partition(":")[0] in question.never}
+        wrong = [f"never {word}: {each}" for each in all_of if each not in seen | excluded]
+        wrong += [f"{word}, but said never to be: {each}" for each in all_of if each in seen & excluded]
+        verdict = Verdict.VIOLATED if wrong else Verdict.HELD
+        counts = {what: len(all_of), "states": outcome.distinct}
+        seconds = outcome.seconds / 2
+        return _result(models, question, name, verdict, counts, detail="; ".join(wrong), seconds=seconds)
+
+    return (
+        judged("EveryActionTaken", "actions", watched.actions, "taken"),
+        judged("NoVacuity", "antecedents", watched.claims, "true"),
+    )
 
 
 def _judge_negative(models: Models, question: Question, outcome: Outcome) -> Result:
@@ -269,6 +301,8 @@ def _naming(question: Question, name: str) -> tuple[str, str]:
             return catalogue_id(question.model, name), f"{name} catches {question.name}"
         case Kind.FAIRNESS:
             return place, f"{name} needs the clause"
+        case Kind.VACUITY:
+            return place, name
         case Kind.PROBES | Kind.ACTION_PROBE:
             return f"{question.model}.probe", f"{name} is false somewhere"
 

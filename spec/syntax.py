@@ -453,6 +453,8 @@ class _Parser:
             if self._peek().text == ",":
                 self._next()
                 continue
+            if self._peek().text == ":":
+                return tuple(names), tuple(sets)  # unbounded
             self._expect("\\in")
             sets.append(self._expression(6))
             if self._peek().text != ",":

@@ -1,0 +1,281 @@
+r"""Is anything claimed of nothing? Which actions are taken, and which antecedents are ever true.
+
+An action that never fires, or `A => B` with an A that is false in every state, tells nothing. TLC is asked by
+a module of its own: each action notes that it was taken, and for each `=>`, `~>` and `\A` of each property
+there is a formula that is true where it applies. The run ends when everything has been seen.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from spec.model_file import Question
+from spec.syntax import Definition, Module, Node, parse, speaks_of_next_state
+from spec.tlc.run import Job, Outcome
+
+NOTES: Final = "VacuityNotes"
+_TOLD: Final = '<<"noted", '
+_TEMPORAL: Final = ("[]", "<>", "~>", "WF_", "SF_")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is watched: note number n is the n-th name; actions first."""
+
+    actions: tuple[str, ...]
+    claims: tuple[str, ...]
+    """PROPERTY: the antecedent, as it stands in the module."""
+    job: Job
+
+    def seen(self, outcome: Outcome) -> frozenset[str]:
+        lines = (line for line in outcome.text.splitlines() if line.startswith(_TOLD))
+        numbers = {int(line.removeprefix(_TOLD).removesuffix(">>")) for line in lines}
+        names = (*self.actions, *self.claims)
+        return frozenset(names[number - 1] for number in numbers)
+
+
+def plan(question: Question, libraries: tuple[Path, ...], next_name: str = "") -> Plan:
+    """The run that watches a question's actions and the antecedents of its properties.
+
+    Raises:
+        SyntaxProblemError: a module is not in the TLA+ that the parser knows.
+    """
+    modules = load(question.module, libraries)
+    actions = tuple(leaves(modules, next_name or _next_of(question, modules)))
+    sources = {name: _noting(module, actions) for name, module in modules.items()}
+    sources = {name: text for name, text in sources.items() if text != modules[name].text}
+    claims = list(dict.fromkeys(c for name in question.config.properties for c in _claims(modules, name)))
+    numbered = list(enumerate(claims, start=len(actions) + 1))
+    root = f"{question.module}Vacuity"
+    count = len(actions) + len(claims)
+    states = [f"    /\\ Claim_{n} => Noted({n})" for n, claim in numbered if not claim.of_steps]
+    steps = [f"    /\\ Claim_{n} => Noted({n})" for n, claim in numbered if claim.of_steps]
+    lines = [f"---- MODULE {root} ----", f"EXTENDS {question.module}, {NOTES}"]
+    lines += [f"Claim_{n} ==\n{claim.formula}" for n, claim in numbered]
+    lines += [
+        "NotedStates ==",
+        *states,
+        f"    /\\ AllNoted({count})",
+        "NotedSteps ==",
+        *steps,
+        "    /\\ TRUE",
+        "====",
+    ]
+    config = question.config.without("INVARIANT", "PROPERTY").with_section("INVARIANT", "NotedStates")
+    if steps:
+        config = config.with_section("ACTION_CONSTRAINT", "NotedSteps")
+    job = Job(
+        root,
+        config.text(),
+        libraries,
+        {**sources, NOTES: _notes(count), root: "\n".join(lines) + "\n"},
+        seconds_max=question.seconds_max,
+        heap_mib=question.heap_mib,
+        brief=True,
+    )
+    return Plan(
+        tuple(_plain(action, modules) for action in actions), tuple(claim.name for claim in claims), job
+    )
+
+
+def load(name: str, libraries: Sequence[Path]) -> dict[str, Module]:
+    """The module and those of ours that it extends, directly or through others; the first found counts."""
+    found: dict[str, Module] = {}
+    todo = [name]
+    while todo:
+        each = todo.pop(0)
+        file = next((f for folder in libraries if (f := folder / f"{each}.tla").is_file()), None)
+        if each in found or file is None:
+            continue
+        found[each] = parse(file.read_text(encoding="utf-8"))
+        todo += found[each].extends
+    return found
+
+
+def leaves(modules: Mapping[str, Module], next_name: str) -> list[str]:
+    """The actions of a next-state relation: the operators under its disjunctions, in order, each once."""
+    changing = frozenset(name for module in modules.values() for name in _changing(module, modules))
+    found: dict[str, None] = {}
+
+    def descend(name: str) -> bool:
+        """False when the body is no choice among named actions, so that `name` is an action itself."""
+        definition = _definition(modules, name)
+        below = None if definition is None else _choices(definition.body, changing)
+        if below is None:
+            return False
+        for each in below:
+            if not descend(each):
+                found.setdefault(each)
+        return True
+
+    if not descend(next_name):
+        found.setdefault(next_name)
+    return list(found)
+
+
+def _choices(node: Node, changing: frozenset[str], *, alone: bool = False) -> list[str] | None:
+    """The named actions that a disjunction chooses from; None when it is not one."""
+    if node.kind in ("junction", "infix") and node.op == "\\/":
+        parts = [_choices(part, changing, alone=True) for part in node.parts]
+        return None if None in parts else [name for part in parts for name in part or ()]
+    if node.kind == "paren" or (node.kind == "quantifier" and node.op == "\\E"):
+        return _choices(node.parts[-1], changing, alone=True)
+    if alone and node.kind in ("name", "apply") and node.op in changing:
+        return [node.op]
+    if alone and node.kind in ("junction", "infix") and node.op == "/\\":
+        named = [part for part in node.parts if speaks_of_next_state(part, changing)]
+        return _choices(named[0], changing, alone=True) if len(named) == 1 else None
+    return None
+
+
+def _changing(module: Module, modules: Mapping[str, Module]) -> frozenset[str]:
+    known: set[str] = set()
+    for other in modules.values():
+        if other is not module:
+            known |= other.changing
+    return module.changing | {
+        name
+        for name, definition in module.definitions.items()
+        if speaks_of_next_state(definition.body, frozenset(known) | module.changing)
+    }
+
+
+def _definition(modules: Mapping[str, Module], name: str) -> Definition | None:
+    return next((m.definitions[name] for m in modules.values() if name in m.definitions), None)
+
+
+def _next_of(question: Question, modules: Mapping[str, Module]) -> str:
+    """The next-state relation of the question's specification: N of `Init /\\ [][N]_vars`."""
+    if found := question.config.names("NEXT"):
+        return found[0]
+    name = question.config.names("SPECIFICATION")[0]
+    while True:
+        definition = _definition(modules, name)
+        assert definition is not None, f"{question.module} has no {name}"
+        for node in definition.body.walk():
+            if node.kind == "box" and node.parts[0].kind == "name":
+                return node.parts[0].op
+        below = (node.op for node in definition.body.walk() if node.kind == "name")
+        name = next(op for op in below if (d := _definition(modules, op)) and _has_box(d, modules))
+
+
+def _has_box(definition: Definition, modules: Mapping[str, Module]) -> bool:
+    for node in definition.body.walk():
+        if node.kind == "box":
+            return True
+        if node.kind == "name" and (below := _definition(modules, node.op)) and _has_box(below, modules):
+            return True
+    return False
+
+
+def _plain(action: str, modules: Mapping[str, Module]) -> str:
+    """MCFlush's MCProcessCrash is Flush's ProcessCrash, bounded."""
+    bare = action.removeprefix("MC")
+    return bare if _definition(modules, bare) is not None else action
+
+
+def _noting(module: Module, actions: Sequence[str]) -> str:
+    """The module, its actions noting that they were taken: their bodies move to operators of their own."""
+    text = module.text
+    for name, definition in reversed(module.definitions.items()):
+        if name not in actions:
+            continue
+        parameters = f"({', '.join(definition.parameters)})" if definition.parameters else ""
+        body = text[definition.body.start : definition.body.end]
+        column = definition.body.start - (text.rfind("\n", 0, definition.body.start) + 1)
+        moved = f"{name}Body{parameters} ==\n{' ' * column}{body}\n"
+        noting = f"{name}{parameters} == {name}Body{parameters} /\\ Noted({actions.index(name) + 1})\n"
+        text = text[: definition.start] + moved + noting + text[definition.body.end :]
+    return text if text == module.text else _extending(text, module)
+
+
+def _extending(text: str, module: Module) -> str:
+    """The same, extending the notes too."""
+    if module.extends:
+        return text.replace("EXTENDS ", f"EXTENDS {NOTES}, ", 1)
+    head = text.index("\n") + 1
+    return f"{text[:head]}EXTENDS {NOTES}\n{text[head:]}"
+
+
+def _notes(count: int) -> str:
+    return f"""---- MODULE {NOTES} ----
+LOCAL INSTANCE TLC
+LOCAL INSTANCE Naturals
+ASSUME \\A n \\in 1..{max(count, 1)} : TLCSet(n, FALSE)
+Noted(n) == IF TLCGet(n) THEN TRUE ELSE TLCSet(n, TRUE) /\\ PrintT(<<"noted", n>>)
+AllNoted(count) == IF \\A n \\in 1..count : TLCGet(n) THEN TLCSet("exit", TRUE) ELSE TRUE
+====
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    name: str
+    formula: str
+    """True where the property says something."""
+    of_steps: bool
+
+
+def _claims(modules: Mapping[str, Module], name: str) -> Iterator[_Claim]:
+    for module in modules.values():
+        if name in module.definitions:
+            body = module.definitions[name].body
+            for context in _contexts(modules, module, body, ()):
+                said = ", ".join(" ".join(part.said.split()).removesuffix(" :") for part in context)
+                formula = "".join(part.opening for part in context) + "TRUE" + ")" * len(context)
+                yield _Claim(f"{name}: {said}", formula, any(part.of_steps for part in context))
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    opening: str
+    """Text with one parenthesis open."""
+    said: str
+    of_steps: bool
+
+
+def _contexts(
+    modules: Mapping[str, Module], module: Module, node: Node, outer: tuple[_Part, ...]
+) -> Iterator[tuple[_Part, ...]]:
+    """The conditions, outermost first, under which each innermost claim of a formula says something."""
+    match node.kind, node.op:
+        case (("junction" | "infix"), "/\\"):
+            for part in node.parts:
+                yield from _contexts(modules, module, part, outer)
+        case "infix", "=>" | "~>":
+            inner = outer
+            if not any(n.op.startswith(_TEMPORAL) for n in node.parts[0].walk() if n.kind != "index"):
+                inner = (*outer, _condition(modules, module, node.parts[0]))
+            yield from _contexts(modules, module, node.parts[1], inner)
+        case "quantifier", "\\A":
+            bounds = module.text[node.start + 2 : node.parts[-1].start]
+            bounded = _Part(f"(\\E {bounds}\n", f"\\A {bounds}", False)
+            yield from _contexts(modules, module, node.parts[-1], (*outer, bounded))
+        case "if", _:
+            condition = _condition(modules, module, node.parts[0])
+            negated = _Part(f"(~({condition.opening} TRUE)) /\\ ", f"~({condition.said})", condition.of_steps)
+            yield from _contexts(modules, module, node.parts[1], (*outer, condition))
+            yield from _contexts(modules, module, node.parts[2], (*outer, negated))
+        case (("paren" | "box"), _):
+            yield from _contexts(modules, module, node.parts[0], outer)
+        case "prefix", "[]":
+            yield from _contexts(modules, module, node.parts[0], outer)
+        case "name", _ if not outer and (home := _home(modules, node.op)) is not None:
+            yield from _contexts(modules, home, home.definitions[node.op].body, outer)
+        case _:
+            if outer:
+                yield outer
+
+
+def _home(modules: Mapping[str, Module], name: str) -> Module | None:
+    return next((module for module in modules.values() if name in module.definitions), None)
+
+
+def _condition(modules: Mapping[str, Module], module: Module, node: Node) -> _Part:
+    # On a line of its own in its own column, so that junction lists keep their layout.
+    column = node.start - (module.text.rfind("\n", 0, node.start) + 1)
+    source = module.source(node)
+    changing = frozenset(name for each in modules.values() for name in each.changing)
+    return _Part(f"((\n{' ' * column}{source}\n) /\\ ", source, speaks_of_next_state(node, changing))

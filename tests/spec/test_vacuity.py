@@ -1,0 +1,105 @@
+"""Goal: a dead action and a claim of nothing are found. Method: Counter, with one of them planted."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from report.model import Result, Verdict
+from spec import models
+from spec.model_file import Kind, Models, Question, load
+from spec.vacuity import leaves
+from spec.vacuity import load as load_modules
+
+HERE = Path(__file__).parent
+COUNTER = load(HERE / "models.toml")
+(VACUITY,) = (question for question in COUNTER.questions["Counter"] if question.kind is Kind.VACUITY)
+
+DEAD = """---- MODULE Dead ----
+EXTENDS Counter
+Undo == owner = NoNode /\\ owner # NoNode /\\ UNCHANGED vars
+DeadNext == Undo \\/ Next
+DeadSpec == Init /\\ [][DeadNext]_vars
+Emptied == \\A n \\in {x \\in Nodes : count[x] > Max} : log # << >>
+OnlyOne == [][owner = NoNode /\\ owner' = NoNode => UNCHANGED log]_vars
+Released == (\\E n \\in Nodes : count[n] > Max) ~> owner = NoNode
+====
+"""
+
+
+def ask(asked: Question, known: Models = COUNTER) -> dict[str, Result]:
+    return {result.name: result for result in models.ask(known, asked).results}
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Models:
+    """Counter with an action that is never taken and properties that claim something of nothing."""
+    (tmp_path / "tla").mkdir()
+    for file in (HERE / "tla").glob("*.tla"):
+        (tmp_path / "tla" / file.name).symlink_to(file)
+    (tmp_path / "tla" / "Dead.tla").write_text(DEAD)
+    return Models(tmp_path / "models.toml", {})
+
+
+def with_property(name: str) -> Question:
+    config = VACUITY.config.without("INVARIANT", "PROPERTY").with_section("PROPERTY", name)
+    return replace(VACUITY, module="Dead", config=config)
+
+
+def test_each_choice_of_constants_is_asked_once_with_the_properties_of_all_its_runs() -> None:
+    assert VACUITY.name == "Counter_vacuity"
+    assert VACUITY.profiles == ("ci",)
+    assert set(VACUITY.config.properties) == {"TypeOK", "WithinMax", "NeverDown", "Takes"}
+
+
+def test_where_every_action_is_taken_and_nothing_claimed_of_nothing_both_hold() -> None:
+    results = ask(VACUITY)
+    assert results["EveryActionTaken"].counts["actions"] == 3
+    assert results["NoVacuity"].counts["antecedents"] == 2
+    assert {result.verdict for result in results.values()} == {Verdict.HELD}
+
+
+def test_an_action_that_is_never_taken_is_named(planted: Models) -> None:
+    asked = replace(with_property("Takes"), config=VACUITY.config.specified("DeadSpec"))
+    taken = ask(asked, planted)["EveryActionTaken"]
+    assert taken.verdict is Verdict.VIOLATED
+    assert taken.detail == "never taken: Undo"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Emptied", "\\A n \\in {x \\in Nodes : count[x] > Max}"),
+        ("Released", "(\\E n \\in Nodes : count[n] > Max)"),
+        ("OnlyOne", "owner = NoNode /\\ owner' = NoNode"),
+    ],
+)
+def test_a_property_whose_antecedent_is_never_true_is_named(planted: Models, name: str, said: str) -> None:
+    claimed = ask(with_property(name), planted)["NoVacuity"]
+    assert claimed.verdict is Verdict.VIOLATED
+    assert claimed.detail == f"never true: {name}: {said}"
+
+
+def test_what_the_constants_exclude_on_purpose_is_no_failure_unless_it_happens(planted: Models) -> None:
+    excluded = replace(with_property("Emptied"), never=("Emptied",))
+    assert ask(excluded, planted)["NoVacuity"].verdict is Verdict.HELD
+    wrong = ask(replace(VACUITY, never=("Drop", "WithinMax")))
+    assert wrong["EveryActionTaken"].detail == "taken, but said never to be: Drop"
+    assert wrong["NoVacuity"].detail == "true, but said never to be: WithinMax: \\A n \\in Nodes"
+
+
+def test_actions_are_what_the_disjunctions_choose_from(tmp_path: Path) -> None:
+    text = """---- MODULE M ----
+VARIABLE x
+Up == x' = x + 1
+Jump(n) == \\/ x = 0 /\\ x' = n
+           \\/ x = 1 /\\ x' = 0
+Down == IF x > 0 THEN x' = x - 1 ELSE FALSE
+MCUp == x < 5 /\\ Up
+Moves == Down \\/ \\E n \\in 1..3 : Jump(n)
+Next == \\/ MCUp
+        \\/ x < 3 /\\ Moves
+====
+"""
+    (tmp_path / "M.tla").write_text(text)
+    assert leaves(load_modules("M", [tmp_path]), "Next") == ["MCUp", "Down", "Jump"]
