@@ -67,8 +67,6 @@ class Job:
     """What the module prints goes here."""
     keep_going: bool = False
     """Past a violated invariant: every violation is told, and all states are visited."""
-    keep_going: bool = False
-    """Past a violated invariant: every violation is told, and all states are visited."""
     simulate: Simulate | None = None
     seconds_max: float = 600
     heap_mib: int = 2048
@@ -145,8 +143,6 @@ def _command(tools: Toolbox, place: Path, job: Job) -> list[str]:
         command += ["-deadlock"]
     if job.coverage:
         command += ["-coverage", "1"]
-    if job.keep_going:
-        command += ["-continue"]
     if job.keep_going:
         command += ["-continue"]
     if job.dump is not None:
