@@ -27,17 +27,16 @@ _CHANGES_MAX: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How an action is drawn."""
+    """How an action is drawn. `{}` in a text is what `who` found."""
 
     at: tuple[str, ...]
     """The lifelines that act."""
     label: str = ""
-    """Takes the place of the action's name in words. `{}` is what `who` found."""
     to: str = ""
     """An arrow goes from the first of `at` to this lifeline, within the row; the label stands on it."""
     mark: Mark = Mark.STEP
     who: Callable[[State, State], str] = lambda _before, _after: ""
-    """Finds in the states before and after what the label is about, such as the message."""
+    """Finds in the states before and after what the step is about, such as the message or the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +47,8 @@ class Table:
     actions: Mapping[str, Shown]
     named: Callable[[State, State], str] = lambda _before, _after: ""
     """The action between two states where TLC tells only the disjunction that it stands in; "" if unknown."""
+    extras: frozenset[str] = frozenset()
+    """Lifelines that are left out where they take no part."""
     hidden: frozenset[str] = frozenset()
     """Variables whose changes are not told: history, and what the labels say already."""
 
@@ -129,14 +130,16 @@ class _Drawing:
         self._table = table
         self.hidden: frozenset[str] = table.hidden if table else frozenset()
         self._within: list[Arrow] = []
+        self._dead: set[str] = set()
         for record in sorted(_records(trace.steps[0].state), key=show):
             self._flights.append(_Flight(record, 0))
 
     @property
     def lifelines(self) -> tuple[Lifeline, ...]:
-        if self._table:
-            return self._table.lifelines
         used = {name for row in self.rows for name in row.at}
+        if self._table:
+            extras = self._table.extras - used
+            return tuple(lifeline for lifeline in self._table.lifelines if lifeline.name not in extras)
         return tuple(Lifeline(name) for name in (*self._nodes, _WORLD) if name in used or name in self._nodes)
 
     def arrows(self) -> tuple[Arrow, ...]:
@@ -159,10 +162,17 @@ class _Drawing:
         if shown is None:
             self.rows.append(self._unlisted(action, acting, before, after, changes))
             return
-        label = shown.label.format(shown.who(before, after))
+        who = shown.who(before, after)
+        label, to = shown.label.format(who), shown.to.format(who)
+        at = tuple(name.format(who) for name in shown.at)
         if shown.to:
-            self._within.append(Arrow(shown.at[0], shown.to, label, row, row))
-        at = (*shown.at, shown.to) if shown.to else shown.at
+            self._within.append(Arrow(at[0], to, label, row, row))
+            at = (*at, to)
+        if shown.mark is Mark.CRASH:
+            self._dead |= {*at}
+        elif shown.mark is Mark.RESTART:
+            at = tuple(name for name in at if name in self._dead) or at[:1]
+            self._dead -= {*at}
         self.rows.append(Step(action, at, "" if shown.to else label, shown.mark, changes))
 
     def _unlisted(

@@ -79,7 +79,63 @@ _FLUSH: Final = Table(
     hidden=frozenset({"appended", "crashes"}),
 )
 
-TABLES: Final[dict[str, Table]] = {"Flush": _FLUSH}
+_MASTER, _SLAVE, _OTHER = "master", "slave", "another master"
+
+
+def _answered(status: str) -> Shown:
+    return Shown((_MASTER,), f"{status} {{}}", to=_PRODUCER, who=_key_of("answer"))
+
+
+def _struck(text: str, *more: str) -> Shown:
+    """Something strikes a node, and perhaps its disk."""
+    return Shown(("{}", *more), text, mark=Mark.CRASH, who=_node_struck)
+
+
+def _node_struck(_before: State, after: State) -> str:
+    struck = after["struck"]
+    assert isinstance(struck, tuple)
+    last = struck[-1]
+    assert isinstance(last, Function)
+    return str(last["node"])
+
+
+def _reported(_before: State, after: State) -> str:
+    return str(after["reported"])
+
+
+_GUARANTEE: Final = Table(
+    lifelines=(
+        Lifeline(_PRODUCER),
+        Lifeline(_MASTER, "process and page cache"),
+        Lifeline("master's disk"),
+        Lifeline(_SLAVE, "process and page cache"),
+        Lifeline("slave's disk"),
+        Lifeline(_OTHER),
+    ),
+    actions={
+        "Send": Shown((_PRODUCER,), "sends {}", who=_key_of("answer")),
+        "Retry": Shown((_PRODUCER,), "{} again", to=_OTHER, who=_key_of("answer")),
+        "GiveUp": Shown((_PRODUCER,), "is told of an error: {}", who=_key_of("answer")),
+        "AppendRecord": Shown((_PRODUCER,), "{}", to=_MASTER, who=_key_of("answer")),
+        "FlushLog": Shown(("{}",), "fsync", to="{}'s disk", who=_key_of("flushed")),
+        "Transfer": Shown((_MASTER,), "{}", to=_SLAVE, who=_last_of("log")),
+        "Report": Shown((_SLAVE,), "I have the log up to {}", to=_MASTER, who=_reported),
+        "AnswerOk": _answered("SEND_OK"),
+        "AnswerDiskTimeout": _answered("FLUSH_DISK_TIMEOUT"),
+        "AnswerSlaveTimeout": _answered("FLUSH_SLAVE_TIMEOUT"),
+        "CleanStop": _struck("stopped in order"),
+        "ProcessCrash": _struck("process killed"),
+        "OsCrash": _struck("system crash"),
+        "PowerLoss": _struck("power loss"),
+        "DiskLost": _struck("disk destroyed", "{}'s disk"),
+        "MachineLost": _struck("machine destroyed", "{}'s disk"),
+        "Restart": Shown(("{}", "{}'s disk"), "is started again", mark=Mark.RESTART, who=_key_of("up")),
+    },
+    extras=frozenset({_SLAVE, "slave's disk", _OTHER}),
+    hidden=frozenset({"struck", "flush", "replication", "producer"}),
+)
+
+TABLES: Final[dict[str, Table]] = {"Flush": _FLUSH, "Guarantee": _GUARANTEE}
 """By model, as models.toml names it."""
 
 

@@ -107,6 +107,17 @@ class Output:
         found = _trace([message for message in self.messages if message.code in wanted])
         return found or self._initial_state()
 
+    @property
+    def traces(self) -> tuple[Trace, ...]:
+        """A counterexample for each violated invariant of a run that kept going, in the order found."""
+        parts: list[list[Message]] = []
+        for message in self.messages:
+            if message.code in INVARIANT:
+                parts.append([])
+            elif message.code == _STATE and parts:
+                parts[-1].append(message)
+        return tuple(trace for part in parts if (trace := _trace(part)) is not None)
+
     def _initial_state(self) -> Trace | None:
         """A violation by an initial state comes without a trace, the state inside the message."""
         for message in self.of(*_BY_INITIAL_STATE):

@@ -1,0 +1,138 @@
+"""Holds the matrix against what the book claims (claims.toml): each difference must be explained."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from spec.guarantee.matrix import FAULTS, FLUSH, PRODUCER, REPLICATION, Cell, Outcome, Setup, Verdicts
+
+CLAIMS_FILE: Final = Path(__file__).with_name("claims.toml")
+
+
+class ClaimsError(ValueError):
+    """claims.toml is not what the loader expects, or does not fit the matrix; the message names the entry."""
+
+
+class _About(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which cells of one fault an entry is about."""
+
+    name: str
+    flush: tuple[str, ...] = FLUSH
+    replication: tuple[str, ...] = REPLICATION
+    producer: tuple[str, ...] = PRODUCER
+    faults: tuple[str, ...] = FAULTS
+
+    def covers(self, cell: Cell) -> bool:
+        setup = cell.setup
+        return (
+            len(cell.faults) == 1
+            and cell.faults[0] in self.faults
+            and setup.flush in self.flush
+            and setup.replication in self.replication
+            and setup.producer in self.producer
+        )
+
+
+class Claim(_About, frozen=True):
+    """A statement of the book."""
+
+    source: str
+    statement: str
+    lost: bool
+    """Whether messages may be lost, as the book has it."""
+
+
+class Difference(_About, frozen=True):
+    """Cells of which TLC says otherwise, and why."""
+
+    title: str
+    claims: tuple[str, ...]
+    verdict: Outcome
+    example: tuple[str, str, str, str]
+    """flush, replication, producer, fault of the cell whose counterexample shows it."""
+    explanation: str
+
+    @property
+    def example_cell(self) -> Cell:
+        *setup, fault = self.example
+        return Cell(Setup(*setup), (fault,))
+
+
+class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    claim: tuple[Claim, ...]
+    difference: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A cell of which the book claims something."""
+
+    cell: Cell
+    claim: Claim
+    outcome: Outcome
+    difference: Difference | None
+    """Why TLC says otherwise; None where the two agree."""
+
+
+def load(path: Path = CLAIMS_FILE) -> Claims:
+    """The claims and the explained differences.
+
+    Raises:
+        ClaimsError: no such file, bad TOML, an unknown field, claim or mode.
+    """
+    try:
+        claims = msgspec.toml.decode(path.read_bytes(), type=Claims)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ClaimsError(f"{path}: {error}") from None
+    known = {claim.name for claim in claims.claim}
+    modes = {*FLUSH, *REPLICATION, *PRODUCER, *FAULTS}
+    for entry in (*claims.claim, *claims.difference):
+        said = [*entry.flush, *entry.replication, *entry.producer, *entry.faults]
+        if unknown := [mode for mode in said if mode not in modes]:
+            raise ClaimsError(f"{path}: {entry.name}: no mode or fault {unknown[0]!r}")
+    for difference in claims.difference:
+        if unknown := [name for name in difference.claims if name not in known]:
+            raise ClaimsError(f"{path}: {difference.name}: no claim {unknown[0]!r}")
+    return claims
+
+
+def compare(verdicts: Verdicts, claims: Claims) -> tuple[Compared, ...]:
+    """Every cell with every claim about it; the two agree when messages may be lost as the book has it.
+
+    Raises:
+        ClaimsError: a difference without explanation, or with two; the message names the cell.
+    """
+    return tuple(_compared(verdicts, claims))
+
+
+def stale(compared: Iterable[Compared], claims: Claims) -> tuple[str, ...]:
+    """The explanations that no cell of the whole matrix needs any more."""
+    needed = {entry.difference.name for entry in compared if entry.difference}
+    return tuple(difference.name for difference in claims.difference if difference.name not in needed)
+
+
+def _compared(verdicts: Verdicts, claims: Claims) -> Iterator[Compared]:
+    for cell, outcome in verdicts.items():
+        for claim in claims.claim:
+            if not claim.covers(cell):
+                continue
+            if claim.lost == (outcome is not Outcome.SAFE):
+                yield Compared(cell, claim, outcome, None)
+                continue
+            fitting = [
+                difference
+                for difference in claims.difference
+                if claim.name in difference.claims
+                and difference.verdict is outcome
+                and difference.covers(cell)
+            ]
+            if len(fitting) != 1:
+                number = len(fitting) or "no"
+                raise ClaimsError(
+                    f"{cell}: TLC says {outcome}, the book's {claim.name} otherwise; {number} explanation in"
+                    f" {CLAIMS_FILE.name}, one expected"
+                )
+            yield Compared(cell, claim, outcome, fitting[0])

@@ -1,0 +1,129 @@
+"""`mqproof matrix`."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from report.console import stages, stop
+from report.model import Exit
+
+if TYPE_CHECKING:
+    from spec.guarantee.matrix import Cell, Matrix
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+_WIDE: Final = 120
+_PICTURES: Final = "counterexamples"
+
+
+@app.callback()
+def _root() -> None:
+    """The guarantee matrix."""
+
+
+@app.command()
+def matrix(
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write matrix.html, matrix.md and every counterexample as SVG."),
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
+    ] = None,
+    fault: Annotated[
+        str | None, typer.Option(help="Only columns with it: clean, process, os, power, disk, machine.")
+    ] = None,
+    flush: Annotated[str | None, typer.Option(help="Only rows with it: ASYNC_FLUSH, SYNC_FLUSH.")] = None,
+    replication: Annotated[
+        str | None, typer.Option(help="Only rows with it: none, ASYNC_MASTER, SYNC_MASTER_5X, SYNC_MASTER.")
+    ] = None,
+    producer: Annotated[str | None, typer.Option(help="Only rows with it: sync, async, oneway.")] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Record the verdicts as the expected ones.")
+    ] = False,
+) -> None:
+    """What becomes of a message under each configuration and fault: TLC's verdicts beside the book's claims.
+
+    Exit code 1 when a verdict is not the one recorded in spec/guarantee/matrix.toml.
+
+    SYNC_MASTER waits for a slave, as 4.9 does; SYNC_MASTER_5X is SYNC_MASTER as released in 5.x with its
+    defaults, which waits for nobody.
+
+    Example: mqproof matrix --flush SYNC_FLUSH --producer sync --out build/matrix
+    """
+    from rich.console import Console
+
+    from report.write import write_text
+    from spec.guarantee import claims, recorded, show
+    from spec.guarantee.matrix import FAULTS, FLUSH, PRODUCER, REPLICATION, decide
+    from spec.guarantee.view import build
+    from spec.tlc.errors import TlcError
+
+    tables = {"flush": FLUSH, "replication": REPLICATION, "producer": PRODUCER, "fault": FAULTS}
+    asked = {"flush": flush, "replication": replication, "producer": producer, "fault": fault}
+    chosen = {name: value for name, value in asked.items() if value is not None}
+    for name, value in chosen.items():
+        if value not in tables[name]:
+            stop(f"--{name} {value}: expected one of {', '.join(tables[name])}", Exit.USAGE)
+    if record and chosen:
+        stop(f"--record: expected without --{next(iter(chosen))}: the whole matrix is recorded", Exit.USAGE)
+    rows = {name: value for name, value in chosen.items() if name != "fault"}
+    try:
+        known = claims.load()
+        expected = {} if record else recorded.load()
+        with stages("matrix") as on_stage:
+            on_stage("TLC decides every cell")
+            decided = decide(rows)
+        compared = claims.compare(decided.verdicts, known)
+    except (claims.ClaimsError, recorded.RecordedError) as error:
+        stop(str(error), Exit.USAGE)
+    except TlcError as error:
+        stop(str(error), Exit.TOOL)
+    if not rows and (stale := claims.stale(compared, known)):
+        stop(f"{claims.CLAIMS_FILE.name}: {stale[0]} explains a difference that is none", Exit.USAGE)
+    pictures = _pictures(decided, fault) if out is not None else {}
+    view = build(decided.verdicts, known, compared, pictures, fault=fault, states=decided.states)
+    # Piped, the width is nobody's: so wide that a row is a line.
+    width = None if sys.stdout.isatty() else _WIDE
+    show.terminal(view, Console(width=width, highlight=False))
+    if record:
+        expected = dict(decided.verdicts)
+        write_text(recorded.RECORDED_FILE, recorded.render(expected))
+    try:
+        if out is not None:
+            _write_pictures(out, decided, pictures)
+            write_text(out / "matrix.html", show.html(view))
+            write_text(out / "matrix.md", "# The guarantee matrix\n\n" + show.markdown(view))
+            print(f"{len(pictures)} counterexamples drawn; see {out / 'matrix.html'}")
+        if json_file is not None:
+            write_text(json_file, show.as_json(decided, view, expected))
+    except OSError as error:
+        stop(f"{'--out' if out is not None else '--json'}: {error}", Exit.USAGE)
+    changed = list(recorded.changed(decided.verdicts, expected))
+    for line in changed:
+        print(f"✗ {line}; replay: mqproof matrix")
+    cells = f"{len(decided.verdicts)} cells, {decided.states:,} states, {decided.seconds:.1f} s"
+    print(
+        f"✗ {len(changed)} verdicts changed: {cells}" if changed else f"✓ every verdict as recorded: {cells}"
+    )
+    raise typer.Exit(Exit.VIOLATED if changed else Exit.HELD)
+
+
+def _pictures(decided: "Matrix", fault: str | None) -> "dict[Cell, str]":
+    """Where each shown counterexample is drawn, seen from the output folder."""
+    from spec.guarantee.picture import file_name
+
+    shown = (cell for cell in decided.counterexamples if fault is None or fault in cell.faults)
+    return {cell: f"{_PICTURES}/{file_name(cell)}" for cell in shown}
+
+
+def _write_pictures(out: Path, decided: "Matrix", pictures: "dict[Cell, str]") -> None:
+    from spec.guarantee.picture import picture
+
+    (out / _PICTURES).mkdir(parents=True, exist_ok=True)
+    for cell, name in pictures.items():
+        # Hundreds of them, and all can be drawn again: not each needs its own fsync.
+        svg = picture(cell, decided.verdicts[cell], decided.counterexamples[cell])
+        (out / name).write_text(svg, encoding="utf-8")

@@ -1,0 +1,133 @@
+"""Has TLC decide every cell of the guarantee matrix in one run, with a counterexample for each that fails.
+
+GuaranteeCells.tla says what a cell is and tells each cell's first way to each outcome. TLC searches breadth
+first, so that it is a shortest one. What TLC did not tell of when it has seen every state cannot happen.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations_with_replacement, product
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from spec.tlc import output, values
+from spec.tlc.config import Config, parse
+from spec.tlc.errors import Reason, TlcError
+from spec.tlc.run import Job, run
+from spec.tlc.toolbox import Toolbox
+from spec.tlc.trace import Trace
+
+FLUSH: Final = ("ASYNC_FLUSH", "SYNC_FLUSH")
+REPLICATION: Final = ("none", "ASYNC_MASTER", "SYNC_MASTER_5X", "SYNC_MASTER")
+PRODUCER: Final = ("sync", "async", "oneway")
+FAULTS: Final = ("clean", "process", "os", "power", "disk", "machine")
+"""The book's six cases, in its order."""
+
+_TLA: Final = Path(__file__).parents[1] / "tla"
+_MODULE: Final = "GuaranteeCells"
+_CELL: Final = re.compile(r'^<<\s*"cell",.*?>>$', re.MULTILINE | re.DOTALL)  # TLC folds long lines
+_CONSTANTS: Final = {"flush": "FlushModes", "replication": "ReplicationModes", "producer": "ProducerModes"}
+
+
+class Outcome(StrEnum):
+    """The worst that may become of a message, from good to bad."""
+
+    NEVER = "never"  # the cell has no behaviour: the only machine cannot be lost twice
+    SAFE = "safe"
+    TOLD = "told"  # lost, and the sender was told of an error
+    SILENT = "silent"  # lost, though no error was told: another status than SEND_OK, or oneway
+    SLAVE = "slave"  # answered SEND_OK; consumers do not get it, but the slave still has it
+    GONE = "gone"  # answered SEND_OK, and no node has it
+
+    @property
+    def badness(self) -> int:
+        return tuple(Outcome).index(self)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Setup:
+    """How the brokers and the producer are configured: a row."""
+
+    flush: str
+    replication: str
+    producer: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cell:
+    setup: Setup
+    faults: tuple[str, ...]
+    """One or two, in the book's order."""
+
+    def __str__(self) -> str:
+        setup = self.setup
+        return f"{setup.flush}, {setup.replication}, {setup.producer}: {' and '.join(self.faults)}"
+
+
+Verdicts = Mapping[Cell, Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    verdicts: Verdicts
+    counterexamples: Mapping[Cell, Trace]
+    """The way to the outcome of each cell that is not safe."""
+    states: int
+    seconds: float
+
+
+def setups(chosen: Mapping[str, str] = MappingProxyType({})) -> tuple[Setup, ...]:
+    """The rows in order, or those with the chosen flush, replication or producer."""
+    tables = {"flush": FLUSH, "replication": REPLICATION, "producer": PRODUCER}
+    picked = [(chosen[name],) if name in chosen else table for name, table in tables.items()]
+    return tuple(Setup(*modes) for modes in product(*picked))
+
+
+def columns() -> tuple[tuple[str, ...], ...]:
+    """Each fault alone, then each pair."""
+    return (*((fault,) for fault in FAULTS), *combinations_with_replacement(FAULTS, 2))
+
+
+def decide(chosen: Mapping[str, str] = MappingProxyType({}), toolbox: Toolbox | None = None) -> Matrix:
+    """The matrix, or its rows with the chosen flush, replication or producer.
+
+    Raises:
+        TlcError: TLC gave no verdict, or did not see every state.
+    """
+    job = Job(_MODULE, _config(chosen).text(), (_TLA,), keep_going=True)
+    outcome = run(job, toolbox)
+    read = output.read(outcome.text)
+    if not read.of(output.SUCCESS):
+        raise TlcError(Reason.CRASH, "TLC: it ended before it had seen every state", outcome.text)
+    verdicts = dict.fromkeys((Cell(s, c) for s in setups(chosen) for c in columns()), Outcome.NEVER)
+    counterexamples: dict[Cell, Trace] = {}
+    traces = iter(read.traces)
+    for cell, found in _told(read.loose):
+        trace = None if found is Outcome.SAFE else next(traces)
+        if cell in verdicts and found.badness > verdicts[cell].badness:
+            verdicts[cell] = found
+            if trace is not None:
+                counterexamples[cell] = trace
+    return Matrix(verdicts, counterexamples, outcome.distinct, outcome.seconds)
+
+
+def _config(chosen: Mapping[str, str]) -> Config:
+    asked = parse((_TLA / f"{_MODULE}.cfg").read_text(encoding="utf-8"))
+    lines = [line.strip() for body in asked.of("CONSTANT") for line in body.splitlines()]
+    for name, mode in chosen.items():
+        constant = _CONSTANTS[name]
+        lines = [f'{constant} = {{"{mode}"}}' if line.startswith(constant) else line for line in lines]
+    return asked.without("CONSTANT").with_section("CONSTANT", "\n    ".join(lines))
+
+
+def _told(printed: str) -> Iterator[tuple[Cell, Outcome]]:
+    """The cells that the module printed, those that are not safe in the order of the counterexamples."""
+    for line in _CELL.findall(printed):
+        told: Any = values.parse(line)
+        _, flush, replication, producer, kinds, count, outcome = told
+        faults = sorted(kinds, key=FAULTS.index)
+        pair = (*faults, *faults[: count - len(faults)])
+        yield Cell(Setup(flush, replication, producer), pair), Outcome(outcome)

@@ -1,0 +1,75 @@
+"""Draws a cell's counterexample, and says in words what became of the message."""
+
+from typing import Any, Final
+
+from report.sequence import render
+from spec.drawing import draw
+from spec.drawings import TABLES
+from spec.guarantee.matrix import Cell, Outcome
+from spec.tlc.trace import Trace
+from spec.tlc.values import State
+
+FAULT_NAMES: Final = {
+    "clean": "stopped and started in order",
+    "process": "process crash",
+    "os": "system crash",
+    "power": "power loss",
+    "disk": "disk destroyed",
+    "machine": "machine destroyed",
+}
+_BROKEN: Final = {
+    Outcome.TOLD: "NoLoss",
+    Outcome.SILENT: "NoSilentLoss",
+    Outcome.SLAVE: "NoAckedLost",
+    Outcome.GONE: "NoAckedGone",
+}
+"""The operator of Guarantee.tla that the cell violates."""
+
+
+def picture(cell: Cell, outcome: Outcome, trace: Trace) -> str:
+    """The way to the cell's outcome, as SVG."""
+    setup = cell.setup
+    faults = ", ".join(FAULT_NAMES[fault] for fault in cell.faults)
+    title = f"{setup.flush}, {setup.replication}, {setup.producer} sends: {faults}"
+    why = _why(outcome, trace.steps[-1].state)
+    return render(draw(trace, title, TABLES["Guarantee"], _BROKEN[outcome], why))
+
+
+def file_name(cell: Cell) -> str:
+    """Of the cell's picture."""
+    setup = cell.setup
+    return (
+        "-".join((setup.flush, setup.replication, setup.producer, *cell.faults)).lower().replace("_", "-")
+        + ".svg"
+    )
+
+
+def _why(outcome: Outcome, end: State) -> str:
+    state: Any = end
+    message, answer = next(
+        (message, answer)
+        for message, answer in state["answer"].items()
+        if answer != "elsewhere" and not any(message in log for log in _read_logs(state))
+    )
+    told = (
+        f"its send returned {answer}, without an error"
+        if answer != "silence"
+        else "oneway sends are not answered"
+    )
+    match outcome:
+        case Outcome.TOLD:
+            return f"{message} is lost, and the sender was told of an error: it may send again."
+        case Outcome.SILENT:
+            return f"{message} is lost, and nobody was told: {told}."
+        case Outcome.SLAVE:
+            return (
+                f"{message} was answered with SEND_OK. Consumers read from the master, which does not have"
+                " it; only the slave does, and nothing flows from there to the master."
+            )
+    return f"{message} was answered with SEND_OK, and no node has it any more."
+
+
+def _read_logs(state: Any) -> list[tuple[str, ...]]:
+    """The logs that consumers read: the master's while it runs, else the slave's."""
+    running = [node for node in ("master", "slave") if state["up"][node] == "running"]
+    return [state["log"][node] for node in running[:1]]

@@ -1,0 +1,64 @@
+"""The verdicts as recorded in matrix.toml: a matrix that differs has changed its meaning."""
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from spec.guarantee.matrix import Cell, Outcome, Setup, Verdicts, columns
+
+RECORDED_FILE: Final = Path(__file__).with_name("matrix.toml")
+
+_HEAD: Final = """\
+# The verdict of every cell, written by `mqproof matrix --record`; the command fails when TLC says otherwise.
+# A row a setup; in a row the cells in the order of the faults: clean, process, os, power, disk, machine, each
+# alone, then each pair (clean and clean, clean and process, ... machine and machine).
+
+"""
+
+
+class RecordedError(ValueError):
+    """matrix.toml is not what the loader expects; the message names the row."""
+
+
+def load(path: Path = RECORDED_FILE) -> dict[Cell, Outcome]:
+    """The recorded verdicts.
+
+    Raises:
+        RecordedError: no such file, bad TOML, or a row with an unknown verdict or too few of them.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return {cell: outcome for name, row in table.items() for cell, outcome in _row(name, row)}
+    except (OSError, ValueError) as error:
+        raise RecordedError(f"{path}: {error}") from None
+
+
+def render(verdicts: Verdicts) -> str:
+    """The text of the file for these verdicts."""
+    rows: dict[Setup, list[str]] = {}
+    for cell, outcome in verdicts.items():
+        rows.setdefault(cell.setup, []).append(str(outcome))
+    lines = []
+    for setup, outcomes in rows.items():
+        name = f"{setup.flush} {setup.replication} {setup.producer}"
+        alone, pairs = " ".join(outcomes[:6]), " ".join(outcomes[6:])
+        lines.append(f'["{name}"]\nalone = "{alone}"\npairs = """\\\n  {pairs}"""\n')
+    return _HEAD + "\n".join(lines)
+
+
+def changed(verdicts: Verdicts, recorded: Verdicts) -> Iterator[str]:
+    """A line for each cell whose verdict is not the recorded one."""
+    for cell, outcome in verdicts.items():
+        before = recorded.get(cell)
+        if before is not outcome:
+            yield f"{cell}: {outcome}, {before or 'nothing'} recorded"
+
+
+def _row(name: str, row: dict[str, str]) -> Iterator[tuple[Cell, Outcome]]:
+    flush, replication, producer = name.split()
+    outcomes = f"{row['alone']} {row['pairs']}".split()
+    if len(outcomes) != len(columns()):
+        raise ValueError(f"[{name}]: {len(outcomes)} verdicts, {len(columns())} expected")
+    for faults, outcome in zip(columns(), outcomes, strict=True):
+        yield Cell(Setup(flush, replication, producer), faults), Outcome(outcome)

@@ -1,0 +1,183 @@
+"""What the matrix shows, whatever it is shown on: rows, columns, claims, numbered differences."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from spec.guarantee.claims import Claim, Claims, Compared, Difference
+from spec.guarantee.matrix import FAULTS, PRODUCER, Cell, Outcome, Setup, Verdicts, columns
+from spec.guarantee.picture import FAULT_NAMES
+
+WORDS: Final = {
+    Outcome.SAFE: "safe",
+    Outcome.TOLD: "error",
+    Outcome.SILENT: "silent",
+    Outcome.SLAVE: "slave",
+    Outcome.GONE: "LOST",
+    Outcome.NEVER: "–",
+}
+LETTERS: Final = {
+    Outcome.SAFE: "✓",
+    Outcome.TOLD: "e",
+    Outcome.SILENT: "s",
+    Outcome.SLAVE: "◐",
+    Outcome.GONE: "✗",
+    Outcome.NEVER: "–",
+}
+LEGEND: Final = {
+    Outcome.SAFE: "no message is lost",
+    Outcome.TOLD: "a message may be lost, and its sender is told of an error",
+    Outcome.SILENT: "a message may be lost though no error was told: it was not answered with SEND_OK",
+    Outcome.SLAVE: "SEND_OK, but consumers may not get it: only the slave still has it",
+    Outcome.GONE: "SEND_OK, and no node has it any more",
+    Outcome.NEVER: "cannot happen: the only machine is lost once",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    """The book's number of the case, or of both."""
+    fault: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCell:
+    cell: Cell
+    outcome: Outcome
+    differences: tuple[int, ...]
+    """Numbers of the differences that the cell belongs to."""
+    picture: str
+    """Where its counterexample is drawn; empty when it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    setup: Setup
+    first: bool
+    """Of its flush mode and replication."""
+    cells: tuple[ShownCell, ...]
+    book: str
+    """The cases in which nothing is lost, as the book has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownClaim:
+    source: str
+    statement: str
+    cells: int
+    agree: int
+    differences: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDifference:
+    number: int
+    title: str
+    outcome: Outcome
+    explanation: str
+    cells: tuple[str, ...]
+    example: str
+    picture: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    single_columns: tuple[Column, ...]
+    singles: tuple[Row, ...]
+    double_columns: tuple[Column, ...]
+    doubles: tuple[Row, ...]
+    claims: tuple[ShownClaim, ...]
+    differences: tuple[ShownDifference, ...]
+    states: int
+    """That TLC saw; 0 when it was not asked."""
+
+
+def build(
+    verdicts: Verdicts,
+    claims: Claims,
+    compared: Iterable[Compared],
+    pictures: Mapping[Cell, str],
+    *,
+    fault: str | None = None,
+    states: int = 0,
+) -> View:
+    """The view of these verdicts; with `fault` only of the columns that have it."""
+    compared = [entry for entry in compared if fault is None or fault in entry.cell.faults]
+    needed = {entry.difference.name for entry in compared if entry.difference}
+    shown = [difference for difference in claims.difference if difference.name in needed]
+    numbers = {difference.name: number for number, difference in enumerate(shown, start=1)}
+    marks: dict[Cell, tuple[int, ...]] = {}
+    for entry in compared:
+        if entry.difference:
+            known = {*marks.get(entry.cell, ()), numbers[entry.difference.name]}
+            marks[entry.cell] = tuple(sorted(known))
+    chosen = [faults for faults in columns() if fault is None or fault in faults]
+    alone = [faults for faults in chosen if len(faults) == 1]
+    pairs = [faults for faults in chosen if len(faults) == 2]
+
+    def rows(which: Iterable[tuple[str, ...]]) -> tuple[Row, ...]:
+        setups = dict.fromkeys(cell.setup for cell in verdicts)
+        return tuple(
+            Row(
+                setup,
+                setup.producer == PRODUCER[0],
+                tuple(
+                    ShownCell(cell, verdicts[cell], marks.get(cell, ()), pictures.get(cell, ""))
+                    for cell in (Cell(setup, faults) for faults in which)
+                ),
+                _book(setup, claims.claim),
+            )
+            for setup in setups
+        )
+
+    return View(
+        tuple(map(_column, alone)),
+        rows(alone),
+        tuple(map(_column, pairs)),
+        rows(pairs),
+        tuple(_claim(claim, compared, numbers) for claim in claims.claim),
+        tuple(_difference(difference, numbers, compared, pictures) for difference in shown),
+        states,
+    )
+
+
+def _column(faults: tuple[str, ...]) -> Column:
+    name = "".join(str(FAULTS.index(fault) + 1) for fault in faults)
+    return Column(name, " and ".join(faults), ", ".join(FAULT_NAMES[fault] for fault in faults))
+
+
+def _book(setup: Setup, claims: Iterable[Claim]) -> str:
+    """The cases that some claim calls safe; a dash when there is none."""
+    safe = [
+        str(number)
+        for number, fault in enumerate(FAULTS, start=1)
+        if any(claim.covers(Cell(setup, (fault,))) and not claim.lost for claim in claims)
+    ]
+    return " ".join(safe) or "–"
+
+
+def _claim(claim: Claim, compared: Iterable[Compared], numbers: Mapping[str, int]) -> ShownClaim:
+    about = [entry for entry in compared if entry.claim is claim]
+    differences = {numbers[entry.difference.name] for entry in about if entry.difference}
+    agree = sum(entry.difference is None for entry in about)
+    return ShownClaim(claim.source, claim.statement, len(about), agree, tuple(sorted(differences)))
+
+
+def _difference(
+    difference: Difference,
+    numbers: Mapping[str, int],
+    compared: Iterable[Compared],
+    pictures: Mapping[Cell, str],
+) -> ShownDifference:
+    cells = dict.fromkeys(str(entry.cell) for entry in compared if entry.difference is difference)
+    return ShownDifference(
+        number=numbers[difference.name],
+        title=difference.title,
+        outcome=difference.verdict,
+        explanation=difference.explanation,
+        cells=tuple(cells),
+        example=str(difference.example_cell),
+        picture=pictures.get(difference.example_cell, ""),
+    )
