@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "equiv": ("reference.cli", "show that the reference is TLC's state graph"),
     "prove": ("reference.cli", "prove invariants inductive with Z3, contracts with CrossHair"),
     "mutate": ("reference.mutate_cli", "break every action of the models in small ways; tell who notices"),
+    "matrix": ("spec.guarantee.cli", "what is lost under which configuration and fault, and what the book says"),
     "mutants": ("mqproof", "run the deliberately broken variants; every one must be caught"),
     "coverage": ("spec.cli", "the matrix of invariants and layers"),
     "namesrv": ("impl.cli", "run a name server"),
