@@ -5,12 +5,15 @@ invariant must hold, and each action must lead to exactly the states that the re
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
+from reference import flush
+from reference.explorer import explore
 from reference.model import Model
+from reference.proofs import flush as flush_proof
 from reference.proofs.logic import FLAG, Kind, Scope
 from reference.proofs.proof import Parameter, Proof, kinds_of
 from reference.proofs.state import known, shape, variables
@@ -27,8 +30,16 @@ class Tie:
     """Large enough for every state of the configuration."""
     from_reference: Callable[[Any, Any], dict[str, Any]]
     """(config, state) to its shape in the proof."""
-    names: Mapping[str, str]
-    """Where an action of the reference has another name in the proof."""
+    unbounded: Any
+    """The configuration without the bounds on faults, which a proof has not either."""
+
+    def sample(self, count: int) -> list[Any]:
+        """So many of the reachable states at most: half are the first ones, where most happens, half are spread."""
+        states = list(explore(self.model, self.config).parents)
+        if len(states) <= count:
+            return states
+        first, others = states[: count // 2], states[count // 2 :]
+        return first + others[:: -(-2 * len(others) // count)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,26 @@ class Untied:
     state: Any
     """Of the reference."""
     what: str
+
+
+TIES: Final = (
+    Tie(
+        proof=flush_proof.PROOF,
+        model=flush.MODEL,
+        config=flush.Config(messages=("m1",)),
+        scope=Scope({"message": 1, "queue": 1, "length": 3, "index": 2}),
+        from_reference=flush_proof.from_reference,
+        unbounded=flush.Config(messages=("m1",), crashes_max=None),
+    ),
+    Tie(
+        proof=flush_proof.PROOF,
+        model=flush.MODEL,
+        config=flush.Config(),
+        scope=Scope({"message": 2, "queue": 1, "length": 4, "index": 3}),
+        from_reference=flush_proof.from_reference,
+        unbounded=flush.Config(crashes_max=None),
+    ),
+)
 
 
 def untied(tie: Tie, states: Iterable[Any]) -> Iterator[Untied]:
@@ -57,8 +88,8 @@ def untied(tie: Tie, states: Iterable[Any]) -> Iterator[Untied]:
 
 def _reference_steps(tie: Tie, state: Any) -> dict[str, set[Shape]]:
     steps: dict[str, set[Shape]] = defaultdict(set)
-    for name, _, after in tie.model.steps(tie.config, state):
-        steps[tie.names.get(name, name)].add(_real(tie.proof, tie.from_reference(tie.config, after)))
+    for name, _, after in tie.model.steps(tie.unbounded, state):
+        steps[name].add(_real(tie.proof, tie.from_reference(tie.config, after)))
     return steps
 
 

@@ -1,0 +1,54 @@
+"""Contracts: CrossHair confirms cheap ones, finds every planted bug, and is not believed when it tires."""
+
+import pytest
+
+from reference import allocation, delay, offsets
+from reference.proofs.check import Finding, analyse, judge_bug, judge_contract, planted
+from reference.proofs.contracts import CONTRACTS, Contract
+from reference.proofs.mutants.contracts import BUGS, Bug
+from report.model import Verdict
+
+CHEAP = [contract for contract in CONTRACTS if contract.module in (delay, offsets)]
+
+
+@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.holds.__name__)
+def test_a_contract_is_kept_in_all_cases_of_its_bound(contract: Contract) -> None:
+    assert all(contract.holds(*case) for case in contract.cases())
+
+
+@pytest.mark.parametrize("contract", CHEAP, ids=lambda contract: contract.holds.__name__)
+def test_crosshair_confirms_the_contract_on_every_path(contract: Contract) -> None:
+    assert analyse(contract).finding is Finding.CONFIRMED
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_crosshair_finds_the_planted_bug(bug: Bug) -> None:
+    result, _ = judge_bug(bug)
+    assert result.verdict is Verdict.HELD, result.detail
+
+
+def test_every_contract_has_a_planted_bug() -> None:
+    assert [bug.contract for bug in BUGS] == list(CONTRACTS)
+
+
+def test_a_planted_bug_is_gone_afterwards() -> None:
+    sound = allocation.averagely
+    with planted(BUGS[0]):
+        assert allocation.averagely is not sound
+    assert allocation.averagely is sound
+
+
+def test_what_was_not_confirmed_in_time_is_told_apart() -> None:
+    (slow,) = (c for c in CONTRACTS if c.function == "consistent_hash")
+    result, row = judge_contract(slow, seconds_max=0.05)
+    assert row[1] == "nothing found"
+    assert row[2].startswith("108 cases: up to 16 queues")
+    assert result.counts == {"cases": 108}
+
+
+def test_a_broken_contract_is_violated_with_the_arguments() -> None:
+    with planted(next(bug for bug in BUGS if bug.name == "one-more-retry")):
+        (contract,) = (c for c in CONTRACTS if c.holds.__name__ == "retries_climb_the_ladder_and_end")
+        result, _ = judge_contract(contract)
+    assert result.verdict is Verdict.VIOLATED
+    assert "retries_climb_the_ladder_and_end(16)" in result.witnesses[0].text

@@ -1,0 +1,89 @@
+"""Proofs: what is provable is proved, what is not has a counterexample, and no proof is of something else."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reference.proofs import command
+from reference.proofs.judge import counterexample, judge_mutant
+from reference.proofs.logic import Scope
+from reference.proofs.mutants import MUTANTS
+from reference.proofs.mutants.mutant import Mutant
+from reference.proofs.proof import INIT, INVARIANT, Obligation, Outcome, Proof, obligations, prove
+from reference.proofs.tie import TIES, Tie, untied
+from report.model import Verdict
+
+PROOFS = list(command.PROOFS.values())
+
+
+@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.name)
+def test_the_invariant_begins_true_and_implies_safety(proof: Proof) -> None:
+    asked = [o for o in obligations(proof) if o.premise in (INIT, INVARIANT, "Lemma")]
+    assert asked
+    assert {prove(proof, obligation).outcome for obligation in asked} == {Outcome.PROVED}
+
+
+def test_appending_dispatching_crashing_and_recovering_keep_the_invariant_of_flush() -> None:
+    proof = command.PROOFS["Flush"]
+    some = {"AppendRecord", "Dispatch", "OsCrash", "Redispatch"}
+    answers = [prove(proof, obligation) for obligation in obligations(proof) if obligation.premise in some]
+    assert [a.obligation for a in answers if a.outcome is not Outcome.PROVED] == []
+    assert len(answers) == len(some) * (len(proof.clauses) + len(proof.step_safety))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.name)
+def test_every_obligation_is_proved(proof: Proof) -> None:
+    answers = [prove(proof, obligation) for obligation in obligations(proof)]
+    assert [a.obligation for a in answers if a.outcome is not Outcome.PROVED] == []
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.full_name)
+def test_a_broken_action_has_a_counterexample_to_induction(mutant: Mutant) -> None:
+    result, (table,) = judge_mutant(mutant)
+    assert result.verdict is Verdict.HELD, result.detail
+    assert mutant.action in table.title
+
+
+@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.name)
+def test_every_invariant_that_is_proved_has_a_mutant(proof: Proof) -> None:
+    broken = {mutant.invariant for mutant in MUTANTS if mutant.proof is proof}
+    assert broken == {*proof.safety, *proof.step_safety}
+
+
+@pytest.mark.parametrize("tie", TIES, ids=lambda tie: tie.proof.name)
+def test_the_proof_says_of_reachable_states_what_the_reference_says(tie: Tie) -> None:
+    assert list(untied(tie, tie.sample(100))) == []
+
+
+def test_a_proof_of_something_else_is_noticed() -> None:
+    tie = TIES[0]
+    lazy = replace(tie, proof=next(m for m in MUTANTS if m.name == "AckBeforeFlush").broken())
+    (first, *_) = untied(lazy, tie.sample(300))
+    assert first.what.startswith("AnswerOk: 0 next states are the reference's alone")
+
+
+def test_an_invariant_that_is_too_strong_is_noticed() -> None:
+    tie = TIES[0]
+    clauses: dict[str, Any] = {"nothing_is_appended": lambda _scope, s: s.log_length == 0}
+    strong = replace(tie, proof=replace(tie.proof, clauses=clauses))
+    assert any(each.what.endswith("nothing_is_appended") for each in untied(strong, tie.sample(100)))
+
+
+def _nothing_is_torn(_scope: Scope, s: Any) -> Any:
+    return s.log_message(1) >= 0
+
+
+def test_what_does_not_follow_is_refuted_by_a_state_that_can_be_read() -> None:
+    proof = replace(command.PROOFS["Flush"], safety={"NothingIsTorn": _nothing_is_torn})
+    answer = prove(proof, Obligation(INVARIANT, "NothingIsTorn"))
+    assert answer.outcome is Outcome.REFUTED
+    shown = {row[0]: row[1] for row in counterexample("x", proof, answer).rows}
+    assert shown["phase"] in ("running", "down", "log_recovered", "dispatching")
+    assert shown["answer"].startswith("m0: ")
+
+
+def test_what_the_solver_has_no_time_for_is_unknown() -> None:
+    answer = prove(command.PROOFS["Flush"], Obligation("Dispatch", "dispatched_have_entries"), timeout_ms=1)
+    assert answer.outcome is Outcome.UNKNOWN
