@@ -41,7 +41,7 @@ def matrix(
     ] = None,
     producer: Annotated[str | None, typer.Option(help="Only rows with it: sync, async, oneway.")] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Record the verdicts as the expected ones.")
+        bool, typer.Option("--record", help="Record the verdicts as the expected ones, and in docs/.")
     ] = False,
 ) -> None:
     """What becomes of a message under each configuration and fault: TLC's verdicts beside the book's claims.
@@ -56,7 +56,7 @@ def matrix(
     from rich.console import Console
 
     from report.write import write_text
-    from spec.guarantee import claims, recorded, show
+    from spec.guarantee import claims, document, recorded, show
     from spec.guarantee.matrix import FAULTS, FLUSH, PRODUCER, REPLICATION, decide
     from spec.guarantee.view import build
     from spec.tlc.errors import TlcError
@@ -90,7 +90,7 @@ def matrix(
     show.terminal(view, Console(width=width, highlight=False))
     if record:
         expected = dict(decided.verdicts)
-        write_text(recorded.RECORDED_FILE, recorded.render(expected))
+        document.record(decided)
     try:
         if out is not None:
             _write_pictures(out, decided, pictures)

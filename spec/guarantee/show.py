@@ -1,6 +1,7 @@
 """The view of the matrix as terminal text, Markdown, one HTML page and JSON."""
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from spec.guarantee.matrix import Matrix, Outcome, Verdicts
-from spec.guarantee.view import LEGEND, LETTERS, WORDS, ShownCell, View
+from spec.guarantee.view import LEGEND, LETTERS, WORDS, ShownCell, ShownDifference, View
 
 _STYLES: Final = {
     Outcome.SAFE: "green",
@@ -53,6 +54,7 @@ def markdown(view: View) -> str:
 
 
 def _markdown(view: View) -> Iterator[str]:
+    anchors = {each.number: f"[≠{each.number}](#{_anchor(_heading(each))})" for each in view.differences}
     yield from ("| verdict | meaning |", "|---|---|")
     yield from (f"| {WORDS[outcome]} {LETTERS[outcome]} | {text} |" for outcome, text in LEGEND.items())
     heads = [f"{column.name} {column.fault}" for column in view.single_columns]
@@ -60,7 +62,10 @@ def _markdown(view: View) -> Iterator[str]:
     yield from _table("flush", "replication", "producer", *heads, "the book: nothing lost in")
     for row in view.singles:
         setup = row.setup
-        cells = [_linked(cell, WORDS[cell.outcome]) + _marks(cell) for cell in row.cells]
+        cells = [
+            " ".join((_linked(cell, WORDS[cell.outcome]), *(anchors[number] for number in cell.differences)))
+            for cell in row.cells
+        ]
         yield _line(setup.flush, setup.replication, setup.producer, *cells, row.book)
     yield from ("", "## Two faults", "")
     yield "In any order, on either node; a column is the numbers of its faults. The book claims nothing here."
@@ -73,15 +78,24 @@ def _markdown(view: View) -> Iterator[str]:
     yield from ("", "## What the book claims", "")
     yield from _table("where", "claim", "cells", "TLC agrees", "differs")
     for claim in view.claims:
-        numbers = ", ".join(map(str, claim.differences))
+        numbers = " ".join(anchors[number] for number in claim.differences)
         yield _line(claim.source, claim.statement, str(claim.cells), str(claim.agree), numbers)
     yield from ("", "## Where TLC says otherwise", "")
     for difference in view.differences:
-        yield from (f"### {difference.number}. {difference.title}: {WORDS[difference.outcome]}", "")
+        yield from (f"### {_heading(difference)}", "")
         yield from (*wrap(difference.explanation, 120), "")
         yield from (f"Cells: {'; '.join(difference.cells)}.", "")
         if difference.picture:
             yield from (f"![{difference.example}]({difference.picture})", "")
+
+
+def _heading(difference: ShownDifference) -> str:
+    return f"{difference.number}. {difference.title}: {WORDS[difference.outcome]}"
+
+
+def _anchor(heading: str) -> str:
+    """As GitHub makes them of headings."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def _table(*heads: str) -> Iterator[str]:
@@ -90,7 +104,7 @@ def _table(*heads: str) -> Iterator[str]:
 
 
 def _line(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("_", r"\_") if "](" not in cell else cell for cell in cells) + " |"
+    return "| " + " | ".join(cells) + " |"
 
 
 def _linked(cell: ShownCell, text: str) -> str:

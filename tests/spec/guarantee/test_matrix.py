@@ -1,0 +1,165 @@
+"""Goal: the matrix is what TLC says, held against the record and the book, and shown as it is.
+
+TLC decides one row here (a few thousand states); the whole matrix is `mqproof matrix`.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from spec.guarantee import claims, document, recorded, show
+from spec.guarantee.cli import app
+from spec.guarantee.matrix import FAULTS, Cell, Matrix, Outcome, Setup, columns, decide, setups
+from spec.guarantee.picture import file_name, picture
+from spec.guarantee.view import View, build
+
+ROW = Setup("SYNC_FLUSH", "none", "sync")
+CHOSEN = {"flush": ROW.flush, "replication": ROW.replication, "producer": ROW.producer}
+OPTIONS = ("--flush", ROW.flush, "--replication", ROW.replication, "--producer", ROW.producer)
+
+
+@cache
+def _row() -> Matrix:
+    return decide(CHOSEN)
+
+
+def _view(**how: str) -> View:
+    verdicts, known = recorded.load(), claims.load()
+    return build(verdicts, known, claims.compare(verdicts, known), document.pictures(), **how)  # type: ignore[arg-type]
+
+
+def test_tlc_decides_a_row_as_recorded() -> None:
+    assert list(recorded.changed(_row().verdicts, recorded.load())) == []
+    assert [cell.faults for cell in _row().verdicts] == list(columns())
+
+
+def test_a_cell_that_is_not_safe_has_the_way_to_it_and_its_picture() -> None:
+    matrix = _row()
+    bad = {cell for cell, outcome in matrix.verdicts.items() if outcome not in (Outcome.SAFE, Outcome.NEVER)}
+    assert set(matrix.counterexamples) == bad
+    power = Cell(ROW, ("power",))
+    assert "MCPowerLoss" in matrix.counterexamples[power].actions
+    svg = picture(power, matrix.verdicts[power], matrix.counterexamples[power])
+    assert ElementTree.fromstring(svg).tag.endswith("svg")
+    assert "NoSilentLoss is violated" in svg
+    assert "FLUSH_DISK_TIMEOUT" in svg
+
+
+def test_what_has_no_behaviour_is_not_called_safe() -> None:
+    assert _row().verdicts[Cell(ROW, ("machine", "machine"))] is Outcome.NEVER
+
+
+def test_another_verdict_than_the_recorded_one_is_told() -> None:
+    cell = Cell(ROW, ("clean",))
+    other = {**recorded.load(), cell: Outcome.GONE}
+    assert list(recorded.changed(_row().verdicts, other)) == [f"{cell}: safe, gone recorded"]
+
+
+def test_the_record_has_every_cell_and_can_be_written_and_read(tmp_path: Path) -> None:
+    verdicts = recorded.load()
+    assert set(verdicts) == {Cell(setup, faults) for setup in setups() for faults in columns()}
+    (tmp_path / "matrix.toml").write_text(recorded.render(verdicts), encoding="utf-8")
+    assert recorded.load(tmp_path / "matrix.toml") == verdicts
+    assert recorded.render(verdicts) == recorded.RECORDED_FILE.read_text(encoding="utf-8")
+
+
+def test_a_bad_record_is_told_with_its_row(tmp_path: Path) -> None:
+    (tmp_path / "matrix.toml").write_text(
+        '["SYNC_FLUSH none sync"]\nalone = "safe"\npairs = ""\n', encoding="utf-8"
+    )
+    with pytest.raises(recorded.RecordedError, match=r"\[SYNC_FLUSH none sync\]: 1 verdicts, 27 expected"):
+        recorded.load(tmp_path / "matrix.toml")
+
+
+def test_every_difference_from_the_book_is_explained_and_no_explanation_is_stale() -> None:
+    verdicts, known = recorded.load(), claims.load()
+    compared = claims.compare(verdicts, known)
+    assert claims.stale(compared, known) == ()
+    for difference in known.difference:
+        assert verdicts[difference.example_cell] not in (Outcome.SAFE, Outcome.NEVER), difference.name
+
+
+def test_a_difference_without_explanation_is_an_error_and_a_needless_one_is_stale() -> None:
+    verdicts, known = recorded.load(), claims.load()
+    without = msgspec.structs.replace(known, difference=known.difference[1:])
+    with pytest.raises(
+        claims.ClaimsError, match="process: TLC says safe, the book's async-flush otherwise; no expl"
+    ):
+        claims.compare(verdicts, without)
+    agreeing = [
+        entry for entry in claims.compare(verdicts, known) if entry.difference is not known.difference[0]
+    ]
+    assert claims.stale(agreeing, known) == ("page-cache",)
+
+
+def test_the_document_is_what_is_recorded_with_all_its_pictures() -> None:
+    text = document.DOCUMENT.read_text(encoding="utf-8")
+    assert document.refreshed(text, recorded.load()) == text
+    committed = {path.name for path in (document.DOCUMENT.parent / "guarantees").iterdir()}
+    assert committed == {Path(name).name for name in document.pictures().values()}
+
+
+def test_the_page_links_pictures_and_marks_differences() -> None:
+    view = _view()
+    page = show.html(view)
+    name = file_name(Cell(ROW, ("power",)))
+    assert f'href="guarantees/{name}"' in page
+    assert 'href="#difference-2"' in page
+    assert f"](guarantees/{name})" in show.markdown(view)
+
+
+def test_a_chosen_fault_leaves_the_columns_that_have_it() -> None:
+    view = _view(fault="power")
+    assert [column.name for column in view.single_columns] == ["4"]
+    assert [column.name for column in view.double_columns] == ["14", "24", "34", "44", "45", "46"]
+    assert {entry for claim in view.claims for entry in claim.differences} == {1, 2, 3}
+
+
+def test_the_command_exits_0_shows_the_row_and_writes_pages_and_pictures(tmp_path: Path) -> None:
+    arguments = (
+        "matrix",
+        *OPTIONS,
+        "--fault",
+        "power",
+        "--out",
+        str(tmp_path),
+        "--json",
+        str(tmp_path / "m.json"),
+    )
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "SYNC_FLUSH  none           sync   silent ≠1" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 120
+    cells = {tuple(cell["faults"]): cell for cell in json.loads((tmp_path / "m.json").read_text())["cells"]}
+    assert cells["power",]["verdict"] == cells["power",]["recorded"] == "silent"
+    assert (tmp_path / cells["power",]["counterexample"]).is_file()
+    assert "counterexamples/" in (tmp_path / "matrix.html").read_text(encoding="utf-8")
+
+
+def test_the_command_exits_1_when_a_verdict_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = Cell(ROW, ("clean",))
+    other = {**recorded.load(), cell: Outcome.GONE}
+    monkeypatch.setattr(recorded, "load", lambda: other)
+    monkeypatch.setattr("spec.guarantee.matrix.decide", lambda _chosen: _row())
+    result = CliRunner().invoke(app, ("matrix", *OPTIONS))
+    assert result.exit_code == 1
+    assert f"✗ {cell}: safe, gone recorded" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--fault", "fire"), f"--fault fire: expected one of {', '.join(FAULTS)}"),
+        (("--flush", "never"), "--flush never: expected one of ASYNC_FLUSH, SYNC_FLUSH"),
+        (("--record", "--fault", "os"), "--record: expected without --fault"),
+    ],
+)
+def test_wrong_use_exits_2_with_one_line(arguments: tuple[str, ...], message: str) -> None:
+    result = CliRunner().invoke(app, ("matrix", *arguments))
+    assert result.exit_code == 2
+    assert message in result.stderr
