@@ -151,7 +151,7 @@ class State(NamedTuple):
     broker_cut: frozenset[tuple[str, Broker]]  # silent partition: nothing arrives
     client_cut: frozenset[tuple[str, str]]
     tables: tuple[Tables, ...]  # by name server
-    connected: tuple[frozenset[Broker], ...]  # by name server: whose latest connection it sees open
+    connected: tuple[frozenset[Broker], ...]  # history, by name server: whom none else disconnected
     created: frozenset[str]  # broker names whose brokers have the topic
     heartbeat_age: tuple[int, ...]  # by broker: ticks since it registered
     scan_age: tuple[int, ...]  # by name server
@@ -309,10 +309,13 @@ def forgotten(config: Config, table: Tables, gone: Set[Broker]) -> Tables:
 
 def _forget(config: Config, state: State, n: int, gone: Set[Broker]) -> State:
     """Forget, at one name server."""
-    return state._replace(
-        tables=_with(state.tables, n, forgotten(config, state.tables[n], gone)),
-        connected=_with(state.connected, n, state.connected[n] - gone),
-    )
+    return state._replace(tables=_with(state.tables, n, forgotten(config, state.tables[n], gone)))
+
+
+def _disconnect(config: Config, state: State, n: int, broker: Broker) -> State:
+    """Disconnect: one name server sees the connection close by which the broker registered."""
+    after = _forget(config, state, n, {broker})
+    return after._replace(connected=_with(state.connected, n, state.connected[n] - {broker}))
 
 
 def expired(config: Config, table: Tables) -> frozenset[Broker]:
@@ -450,7 +453,7 @@ def broker_dies(config: Config, state: State, broker: Broker) -> State | None:
         return None
     for n, hears in enumerate(reached(config, state, broker)):
         if hears and broker in state.connected[n]:
-            after = _forget(config, after, n, {broker})
+            after = _disconnect(config, after, n, broker)
     return after
 
 
@@ -466,7 +469,7 @@ def close_channel(config: Config, state: State, name_server: str, broker: Broker
         return None
     if not state.running[config.brokers.index(broker)] or not reached(config, state, broker)[n]:
         return None
-    return _forget(config, state, n, {broker})._replace(faults=state.faults + 1)
+    return _disconnect(config, state, n, broker)._replace(faults=state.faults + 1)
 
 
 def cut_broker(config: Config, state: State, name_server: str, broker: Broker) -> State | None:
@@ -594,7 +597,7 @@ def _agrees(config: Config, table: Tables) -> bool:
 
 
 def live_broker_kept(config: Config, state: State) -> bool:
-    """ROUTE-2 LiveBrokerKept: while its connection is open."""
+    """ROUTE-2 LiveBrokerKept: unless somebody else closes its connection."""
     for connected, silence, table in zip(state.connected, state.silence, state.tables, strict=True):
         for b, age, record in zip(config.brokers, silence, table.live, strict=True):
             if record == UNHEARD and age <= config.expiry and b in connected:

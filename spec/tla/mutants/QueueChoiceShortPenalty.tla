@@ -1,0 +1,11 @@
+----------------------- MODULE QueueChoiceShortPenalty -----------------------
+(* A penalty runs out at twice the speed of the clock that it is counted by. *)
+EXTENDS MCQueueChoice
+
+MutantTick ==
+    /\ tried = <<>>
+    /\ \E b \in Brokers : penalty[b] > 0 \/ owed[b] > 0
+    /\ penalty' = Less(Less(penalty))
+    /\ owed' = Less(owed)
+    /\ UNCHANGED <<strategy, route, counter, tried, waiting>>
+==============================================================================

@@ -1,0 +1,11 @@
+--------------------- MODULE RoutingQueuesOutliveBroker ----------------------
+(* With its last address a broker leaves the broker table, and its queues stay. *)
+EXTENDS MCRouting
+
+MutantForgotten(table, gone) ==
+    LET members == [name \in Names |-> {id \in table.members[name] : <<name, id>> \notin gone}]
+    IN  [table EXCEPT
+            !.members = members,
+            !.cluster = {name \in @ : members[name] # {}},
+            !.live = [b \in Brokers |-> IF b \in gone THEN Unheard ELSE @[b]]]
+==============================================================================
