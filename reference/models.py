@@ -2,9 +2,17 @@
 
 from typing import Any, Final
 
-from reference import flush, guarantee, queue_choice, routing
+from reference import delivery, flush, group, guarantee, queue_choice, routing
 from reference.model import Model
 
 MODELS: Final[dict[str, Model[Any, Any]]] = {
-    model.name: model for model in (flush.MODEL, routing.MODEL, queue_choice.MODEL, guarantee.MODEL)
+    model.name: model
+    for model in (
+        flush.MODEL,
+        delivery.MODEL,
+        group.MODEL,
+        routing.MODEL,
+        queue_choice.MODEL,
+        guarantee.MODEL,
+    )
 }

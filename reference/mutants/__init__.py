@@ -9,12 +9,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from reference.explorer import Violation, explore
-from reference.mutants import flush, queue_choice, routing
+from reference.mutants import delivery, flush, group, queue_choice, routing
 from reference.mutants.mutant import Mutant as Mutant
 from report.model import Result, Verdict, Witness
 from spec.catalogue import id_of
 
-_ALL: Final = (*flush.MUTANTS, *routing.MUTANTS, *queue_choice.MUTANTS)
+_ALL: Final = (
+    *flush.MUTANTS,
+    *delivery.MUTANTS,
+    *group.MUTANTS,
+    *routing.MUTANTS,
+    *queue_choice.MUTANTS,
+)
 
 MUTANTS: Final = {mutant.name: mutant for mutant in _ALL}
 assert len(MUTANTS) == len(_ALL), "two mutants of the reference have one name"

@@ -204,7 +204,8 @@ DuplicatesExplained ==
 QueueOrder == Promise!QueueOrder
 
 \* DELIV-5: while a broker serves, unless the group itself is sent back there
-OffsetMonotone == Promise!OffsetMonotone
+OffsetMonotone ==
+    [][\A q \in Queues : committed'[q] < committed[q] => ~serving' \/ Len(seen'[q]) <= committed'[q]]_vars
 
 \* The group does nothing that Delivery does not promise.
 RefinesDelivery == Promise!Init /\ [][Promise!Next]_Promise!vars

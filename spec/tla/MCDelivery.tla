@@ -41,8 +41,6 @@ StepsOfDelivery == [][Next]_vars
 NoRetry == \A m \in Messages : sends[m] < 2
 NoSecondCopy == \A m \in Messages : Copies(m, queue) < 2
 NoUnknownStored == \A m \in Messages : answer[m] = "unknown" => ~Stored(m, queue)
-NoCopyInAnotherQueue ==
-    \A m \in Messages : Cardinality({q \in Queues : \E i \in 1..Len(queue[q]) : queue[q][i] = m}) < 2
 NoWithdrawal == promise
 NoCrash == serving
 NoAckedGone == \A m \in Acked : Stored(m, queue)

@@ -1,0 +1,12 @@
+------------------------ MODULE GroupNeverBeginsAgain ------------------------
+(* An offset that was stored before a crash is not taken up: nobody reads the queue any more (as in issue 1869). *)
+EXTENDS MCGroup
+
+MutantStart(c, q) ==
+    /\ serving
+    /\ assigned[q] = c /\ ~Reads(c, q)
+    /\ committed[q] = 0
+    /\ position' = [position EXCEPT ![c][q] = StartOffset(q)]
+    /\ owed' = Again(q, committed[q])
+    /\ UNCHANGED <<broker, seen, assigned>>
+==============================================================================
