@@ -1,12 +1,15 @@
-"""`mqproof equiv` and `mqproof prove`."""
+"""`mqproof equiv`, `mqproof explore` and `mqproof prove`."""
 
+import sys
 import time
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from report.console import stages, stop
+from report.console import stages, stop, terminable
 from report.model import Exit, Report, Result, Verdict, Witness, exit_code
 from spec.catalogue import id_of
 
@@ -14,8 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reference.equiv import Equivalence
-    from reference.explorer import Step
-    from spec.model_file import Models, Question
+    from reference.explorer import OnLevel
+    from reference.survey import Explore
+    from spec.model_file import Question
+
+_CLEAR: Final = "\r\x1b[K"
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -66,6 +72,114 @@ def equiv(
 
 
 @app.command()
+def explore(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+    ] = None,
+    profile: Annotated[str, typer.Option(help="smoke, ci or deep: which bounded models.")] = "smoke",
+    only: Annotated[str | None, typer.Option(metavar="RUN", help="One bounded model by its name.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    spark: Annotated[
+        str | None, typer.Option(metavar="MASTER", help="By Spark instead, e.g. on local[2].")
+    ] = None,
+    states_max: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Give up a bounded model beyond so many states.")
+    ] = None,
+    actions: Annotated[bool, typer.Option(help="Also tell how often each action was taken.")] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
+    ] = None,
+) -> None:
+    """Walk all reachable states of the reference, judge every invariant, and compare the size with TLC's.
+
+    A violation is printed with a shortest path to it. A bounded model that is too large is inconclusive.
+
+    Examples: mqproof explore Flush --profile ci --workers 2;  mqproof explore Flush --spark 'local[2]'
+    """
+    from reference import survey
+    from reference.models import MODELS
+    from report import json_file as as_json
+    from report import terminal
+    from report.write import write_text
+    from spec.model_file import PROFILES, ModelFileError, load
+
+    if profile not in PROFILES:
+        stop(f"--profile {profile}: expected one of {', '.join(PROFILES)}", Exit.USAGE)
+    if unknown := [name for name in names or [] if name not in MODELS]:
+        stop(f"no reference model {unknown[0]!r}; there are {', '.join(MODELS)}", Exit.USAGE)
+    if spark is not None and workers > 1:
+        stop("--workers is for processes of this machine; with --spark the master says how many", Exit.USAGE)
+    try:
+        models = load()
+    except ModelFileError as error:
+        stop(str(error), Exit.USAGE)
+    chosen = {name: survey.bounded_models(models, name, profile) for name in names or MODELS}
+    if only is not None:
+        every = {
+            name: [q for p in PROFILES for q in survey.bounded_models(models, name, p)] for name in chosen
+        }
+        chosen = {name: [q for q in found if q.name == only][:1] for name, found in every.items()}
+    if not any(chosen.values()):
+        wanted = f"--profile {profile}" if only is None else f"--only {only}"
+        stop(f"{wanted}: no such bounded model of {', '.join(chosen)}", Exit.USAGE)
+    done: list[survey.Explored] = []
+    results: list[Result] = []
+    with terminable(), _explorer(workers, spark) as explorer:
+        for name, questions in chosen.items():
+            of_model = [
+                survey.explored(MODELS[name], question, explorer, states_max, _on_level(name, question.name))
+                for question in questions
+            ]
+            if of_model:
+                results += survey.results(MODELS[name], of_model, profile)
+            done += of_model
+    if sys.stderr.isatty():
+        print(_CLEAR, end="", file=sys.stderr, flush=True)
+    for one in done:
+        if one.problem:
+            print(f"mqproof: {one.question.name}: {one.problem}", file=sys.stderr)
+    tables = (survey.rows(done), *([survey.steps_taken(done)] if actions else []))
+    by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
+    report = Report("mqproof explore", tuple(results), {"profile": profile, "by": by}, tables)
+    terminal.show(report)
+    if json_file is not None:
+        write_text(json_file, as_json.render(report))
+    raise typer.Exit(exit_code(results))
+
+
+@contextmanager
+def _explorer(workers: int, spark: str | None) -> "Iterator[Explore]":
+    """What explores: so many processes, or Spark on that master."""
+    from reference import parallel
+
+    if spark is None:
+        yield partial(parallel.explore, workers=workers)
+        return
+    from reference import spark_explorer
+    from spec.spark import SessionError
+
+    try:
+        with spark_explorer.opened(spark) as session:
+            yield partial(spark_explorer.explore, spark=session)
+    except SessionError as error:
+        stop(str(error), Exit.TOOL)
+
+
+def _on_level(model: str, name: str) -> "OnLevel":
+    """Tells each level on a terminal, over the last one; what is piped gets the result alone."""
+    if not sys.stderr.isatty():
+        return lambda _depth, _states: None
+
+    def told(depth: int, states: int) -> None:
+        # A thread that draws, such as rich's, must not be there when processes are forked.
+        print(
+            f"\r\x1b[K{model} {name}: depth {depth}, {states} states", end="\r", file=sys.stderr, flush=True
+        )
+
+    return told
+
+
+@app.command()
 def prove(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="All when none is named.")
@@ -99,26 +213,16 @@ def prove(
     raise typer.Exit(exit_code(report.results))
 
 
-def _questions(models: "Models", model: str, profile: str) -> "list[Question]":
-    """The model's runs, without those that only ask something else of the same constants."""
-    from spec.model_file import Kind
-
-    distinct: dict[tuple[str, ...], Question] = {}
-    for question in models.questions[model]:
-        if question.kind is Kind.CHECK and profile in question.profiles:
-            distinct.setdefault(question.config.of("CONSTANT"), question)
-    return list(distinct.values())
-
-
 def _results(model: str, profile: str) -> "Iterator[Result]":
     """A result a bounded model for the comparison, and one an invariant over all of them."""
     from reference.equiv import compare
     from reference.models import MODELS
+    from reference.survey import bounded_models
     from spec.model_file import load
 
     models = load()
     compared: list[Equivalence[Any]] = []
-    for question in _questions(models, model, profile):
+    for question in bounded_models(models, model, profile):
         started = time.perf_counter()
         with stages(f"equiv {model} {question.name}") as on_stage:
             equivalence = compare(
@@ -136,6 +240,8 @@ def _results(model: str, profile: str) -> "Iterator[Result]":
 
 
 def _equal(question: "Question", equivalence: "Equivalence[Any]", seconds: float) -> Result:
+    from reference.survey import path_text
+
     counts = {
         "states": equivalence.states,
         "steps": equivalence.steps,
@@ -146,7 +252,7 @@ def _equal(question: "Question", equivalence: "Equivalence[Any]", seconds: float
     if difference is not None:
         sides = {"only TLC": difference.only_tlc, "only the reference": difference.only_reference}
         values = {side: "; ".join(steps) for side, steps in sides.items()}
-        witnesses = (Witness(f"after {_path(difference.path)}", values),)
+        witnesses = (Witness(f"after {path_text(difference.path)}", values),)
     return Result(
         id="SPEC-2",
         name=f"{equivalence.model} {question.name}",
@@ -161,6 +267,8 @@ def _equal(question: "Question", equivalence: "Equivalence[Any]", seconds: float
 
 
 def _invariant(model: str, name: str, compared: "list[Equivalence[Any]]") -> Result:
+    from reference.survey import path_text
+
     violations = [e.violation for e in compared if e.violation and e.violation.invariant == name]
     return Result(
         id=id_of(model, name),
@@ -168,10 +276,6 @@ def _invariant(model: str, name: str, compared: "list[Equivalence[Any]]") -> Res
         layer="reference",
         verdict=Verdict.VIOLATED if violations else Verdict.HELD,
         counts={"states": sum(equivalence.states for equivalence in compared)},
-        witnesses=tuple(Witness(_path(violation.path)) for violation in violations),
+        witnesses=tuple(Witness(path_text(violation.path)) for violation in violations),
         replay=f"mqproof equiv {model}",
     )
-
-
-def _path(path: "tuple[Step[Any], ...]") -> str:
-    return " -> ".join(step.action + (str(step.parameters) if step.parameters else "") for step in path)

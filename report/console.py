@@ -1,12 +1,15 @@
 """What every command does on a terminal beside its report: progress, and stopping with one clear line."""
 
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from rich.console import Console
+
+_TERMINATED: Final = 128 + signal.SIGTERM
 
 
 def stop(message: str, code: int) -> NoReturn:
@@ -32,3 +35,13 @@ def stages(title: str) -> Iterator[Callable[[str], None]]:
             status.update(f"{title}: {stage} ({time.monotonic() - started:.0f} s so far)")
 
         yield told
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM unwinds the stack, as an interrupt does: processes that we started would live on."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -77,7 +77,8 @@ def run(
     from pyspark.sql import SparkSession
 
     from spark_audit.read import InputError, find_files
-    from spark_audit.session import SessionError, SessionOptions, open_session
+    from spark_audit.session import SessionOptions, open_session
+    from spec.spark import SessionError
 
     try:
         # Before Spark starts, which takes seconds: a wrong path is told at once.

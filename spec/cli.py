@@ -1,7 +1,6 @@
 """`mqproof check` and `mqproof coverage`."""
 
 import json
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from report.console import stop
+from report.console import stop, terminable
 from report.model import Exit, Report, Table, Verdict, exit_code, overall
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 _PIPED_COLUMNS: Final = 1000
-_TERMINATED: Final = 128 + signal.SIGTERM
 _DRAW = Annotated[
     Path | None, typer.Option("--draw", metavar="FILE.svg", help="Draw it as a sequence diagram.")
 ]
@@ -70,7 +68,7 @@ def check(
         models = load() if models_file is None else load(models_file)
         questions = _chosen(models, names or [], profile, only)
         toolbox = find_toolbox()
-        with _progress(len(questions)) as progress, _terminable():
+        with _progress(len(questions)) as progress, terminable():
             answers = ask_all(models, questions, progress, toolbox)
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
@@ -120,7 +118,7 @@ def simulate(
     try:
         models = load() if models_file is None else load(models_file)
         question = _chosen(models, [name], "smoke", only)[0]
-        with _terminable():
+        with terminable():
             trace = simulated(models, question, depth, seed)
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
@@ -252,16 +250,6 @@ def _progress(total: int) -> "Iterator[Progress]":
         return
     with status:
         yield told
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM unwinds the stack, as an interrupt does: TLC, in its own process group, would live on."""
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _print_table(table: Table) -> None:

