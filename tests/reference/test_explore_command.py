@@ -1,0 +1,94 @@
+"""The contract of `mqproof explore`: rows, exit codes, one-line errors, nothing left behind."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from reference import models, mutants
+from reference.cli import app
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+
+SMALL = ("--only", "MCFlush_liveness_smoke")
+
+
+def explore(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["explore", *arguments])
+
+
+def test_what_holds_exits_0_with_its_size_and_the_steps_of_each_action(tmp_path: Path) -> None:
+    result = explore("Flush", *SMALL, "--workers", "2", "--actions", "--json", str(tmp_path / "out.json"))
+    assert result.exit_code == 0, result.output
+    assert "986 states, 1,741 edges, 15 depth" in result.output
+    document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert {found["verdict"] for found in document["results"]} == {"held"}
+    explored, taken = document["tables"]
+    assert explored["rows"][0][:6] == ["Flush", "MCFlush_liveness_smoke", "held", "986", "1741", "15"]
+    assert int(explored["rows"][0][-1]) > 0, "bytes a state"
+    assert sum(int(steps) for *_, steps in taken["rows"]) == 1741
+
+
+def test_a_violation_exits_1_and_prints_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(models.MODELS, "Flush", mutants.MUTANTS["AckBeforeFlush"].broken())
+    result = explore("Flush", *SMALL)
+    assert result.exit_code == 1
+    assert "Init -> AppendRecord('m1', 'q0') -> AnswerOk('m1',)" in result.output
+
+
+def test_a_size_that_is_not_the_recorded_one_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged_by_nothing = replace(mutants.MUTANTS["PoolLostWithProcess"].broken(), invariants={})
+    monkeypatch.setitem(models.MODELS, "Flush", judged_by_nothing)
+    result = explore("Flush", *SMALL)
+    assert result.exit_code == 1
+    assert "986 recorded" in result.output
+
+
+def test_too_many_states_are_inconclusive_with_one_line() -> None:
+    result = explore("Flush", *SMALL, "--states-max", "100")
+    assert result.exit_code == 3
+    assert result.stderr == "mqproof: MCFlush_liveness_smoke: Flush: more than 100 states\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("Flood",), "no reference model 'Flood'; there are Flush"),
+        (("Flush", "--profile", "huge"), "--profile huge: expected one of smoke, ci, deep"),
+        (("Flush", "--only", "MCFlush_gone"), "--only MCFlush_gone: no such bounded model of Flush"),
+        (("Flush", "--workers", "2", "--spark", "local[2]"), "--workers is for processes"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(arguments: tuple[str, ...], said: str) -> None:
+    result = explore(*arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_no_process_behind(how: signal.Signals) -> None:
+    command = (sys.executable, "-c", "import mqproof; mqproof.main()")
+    options = ("explore", "Flush", "--only", "MCFlush_messages", "--workers", "2")
+    process = subprocess.Popen(
+        (*command, *options), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    while len(_of_session(process.pid)) < 3:
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(how)
+    assert process.wait(30) != 0
+    assert not _of_session(process.pid)
+
+
+def _of_session(leader: int) -> list[str]:
+    done = subprocess.run(
+        ["ps", "-o", "pid=", "--sid", f"{leader}"], capture_output=True, text=True, check=False
+    )
+    return done.stdout.split()
