@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "prove": ("reference.cli", "prove invariants inductive with Z3, contracts with CrossHair"),
     "mutate": ("reference.mutate_cli", "break every action of the models in small ways; tell who notices"),
     "matrix": ("spec.guarantee.cli", "what is lost under each configuration and fault, and what is claimed"),
+    "bounds": ("spec.bounds_cli", "grow each constant of the models by one; tell what happens anew"),
     "mutants": ("mqproof", "run the deliberately broken variants; every one must be caught"),
     "coverage": ("spec.cli", "the matrix of invariants and layers"),
     "namesrv": ("impl.cli", "run a name server"),
@@ -62,8 +63,10 @@ def main() -> None:
 def _own_app() -> Any:
     """The commands that go through several folders, and so belong to none."""
     from conformance.bench import app, bench
+    from reference.bench import bench_explore
 
     bench.command("audit")(bench_audit)
+    bench.command("explore")(bench_explore)
     app.command("mutants")(mutants)
     return app
 
