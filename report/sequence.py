@@ -130,7 +130,8 @@ def render(diagram: Diagram) -> str:
     _check(diagram)
     layout = _layout(diagram)
     body = [*_title(diagram, layout), *_rows(diagram, layout), *_lifelines(diagram, layout)]
-    body += [part for arrow in diagram.arrows for part in _arrow(arrow, layout)]
+    body += [part for arrow in diagram.arrows if arrow.ended is not None for part in _arrow(arrow, layout)]
+    body += _stubs(diagram, layout)
     body += [part for row, step in enumerate(diagram.steps) for part in _step(row, step, layout)]
     body += _loop(diagram, layout)
     box, height = _verdict(diagram, layout)
@@ -173,7 +174,8 @@ def _layout(diagram: Diagram) -> _Layout:
     head = 58.0 + _TEXT_LINE * len(_subtitle(diagram, width))
     tops = [head + 62]
     for step in diagram.steps:
-        lines = max(len(_changes(step)), len(_label(step)), 1)
+        waiting = len(_on_their_way(diagram, len(tops) - 1))
+        lines = max(len(_changes(step)), len(_label(step)), waiting, 1)
         tops.append(tops[-1] + max(_ROW_MIN, lines * _TEXT_LINE + 14))
     return _Layout(x, left, changes, width, head, tuple(tops))
 
@@ -271,23 +273,44 @@ def _sign(mark: Mark, x: float, y: float) -> Iterator[str]:
 def _arrow(arrow: Arrow, layout: _Layout) -> Iterator[str]:
     x1, y1 = layout.x[arrow.source], layout.middle(arrow.sent)
     x2 = layout.x[arrow.target]
-    if arrow.ended is None:
-        # Drawn as far as the picture goes: it may yet arrive.
-        x2, y2 = (x1 + x2) / 2, layout.tops[-1] - 6
-    else:
-        y2 = layout.middle(arrow.ended)
+    assert arrow.ended is not None
+    y2 = layout.middle(arrow.ended)
     if arrow.source == arrow.target:
         x1, x2 = x1 + 4, x1 + 40
     if arrow.lost:
         x2, y2 = x1 + (x2 - x1) * 0.6, y1 + (y2 - y1) * 0.6
     colour = _RED if arrow.lost else _INK
-    dash = ' stroke-dasharray="5 4"' if arrow.lost or arrow.ended is None else ""
+    dash = ' stroke-dasharray="5 4"' if arrow.lost else ""
     stroke = f'stroke="{colour}" stroke-width="1.6"{dash}'
     yield f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" fill="none" {stroke}/>'
     yield from [_cross(x2, y2)] if arrow.lost else _head(x1, y1, x2, y2, colour)
-    share = 0.5 if y1 == y2 else 0.3
+    # Several may leave the same place: nearer to where they end they are apart.
+    share = 0.5 if y1 == y2 else 0.72
     x, y = x1 + (x2 - x1) * share, y1 + (y2 - y1) * share - 6
     yield _words(x, y, arrow.label, f'text-anchor="middle" font-size="12" fill="{colour}" {_halo(_PAPER)}')
+
+
+def _on_their_way(diagram: Diagram, row: int) -> list[Arrow]:
+    return [arrow for arrow in diagram.arrows if arrow.ended is None and arrow.sent == row]
+
+
+def _stubs(diagram: Diagram, layout: _Layout) -> Iterator[str]:
+    """Messages that have not arrived: the beginning of an arrow, those of one step below one another."""
+    for row in range(len(diagram.steps)):
+        arrows = _on_their_way(diagram, row)
+        for index, arrow in enumerate(arrows):
+            x, y = layout.x[arrow.source], layout.middle(row)
+            y += (index - (len(arrows) - 1) / 2) * _TEXT_LINE
+            right = layout.x[arrow.target] > x
+            end = x + (34 if right else -34)
+            style = f'fill="none" stroke="{_SOFT}" stroke-width="1.4" stroke-dasharray="4 3"'
+            yield f'<path d="M{x:.1f} {layout.middle(row):.1f}L{end:.1f} {y:.1f}" {style}/>'
+            anchor = "start" if right else "end"
+            text = f"{arrow.label} → {arrow.target}"
+            place = end + (4 if right else -4)
+            yield _words(
+                place, y + 4, text, f'text-anchor="{anchor}" font-size="11" fill="{_SOFT}" {_halo(_PAPER)}'
+            )
 
 
 def _head(x1: float, y1: float, x2: float, y2: float, colour: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ for an action its lifelines, an arrow, a label. An action without an entry is a 
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -23,11 +23,12 @@ _RESTARTS: Final = ("Restart", "Recover", "Start")
 _WORLD: Final = "the world"
 """The lifeline of what happens at no node."""
 _CHANGES_MAX: Final = 7
+_MESSAGE_MAX: Final = 46
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How an action is drawn. `{}` in a text is what `who` found."""
+    """How an action is drawn. In a text `{}` is what `who` found, `{node}` the node that the step changed."""
 
     at: tuple[str, ...]
     """The lifelines that act."""
@@ -43,10 +44,16 @@ class Shown:
 class Table:
     """How a model's actions are drawn."""
 
-    lifelines: tuple[Lifeline, ...]
-    actions: Mapping[str, Shown]
+    lifelines: tuple[Lifeline, ...] = ()
+    nodes: bool = False
+    """Whether the nodes that the states are about stand beside these lifelines."""
+    actions: Mapping[str, Shown] = field(default_factory=dict)
+    vague: frozenset[str] = frozenset({"Next", "Serve", "Receive", "Fault"})
+    """Disjunctions, which are all that TLC tells of a step whose parameters depend on the state."""
     named: Callable[[State, State], str] = lambda _before, _after: ""
-    """The action between two states where TLC tells only the disjunction that it stands in; "" if unknown."""
+    """The action of such a step; "" if unknown."""
+    receivers: frozenset[str] = frozenset()
+    """Actions that receive a message and are named for its kind."""
     extras: frozenset[str] = frozenset()
     """Lifelines that are left out where they take no part."""
     hidden: frozenset[str] = frozenset()
@@ -126,9 +133,15 @@ class _Drawing:
     def __init__(self, trace: Trace, table: Table | None) -> None:
         self.rows: list[Step] = []
         self._flights: list[_Flight] = []
-        self._nodes = _nodes(trace)
+        self._nodes = _nodes(trace) if table is None or table.nodes else ()
         self._table = table
         self.hidden: frozenset[str] = table.hidden if table else frozenset()
+        self._tells_kinds = any(
+            _named_for(kind, record)
+            for kind in {_action(step.action) for step in trace.steps} | (table.receivers if table else set())
+            for step in trace.steps
+            for record in _records(step.state)
+        )
         self._within: list[Arrow] = []
         self._dead: set[str] = set()
         for record in sorted(_records(trace.steps[0].state), key=show):
@@ -137,10 +150,11 @@ class _Drawing:
     @property
     def lifelines(self) -> tuple[Lifeline, ...]:
         used = {name for row in self.rows for name in row.at}
-        if self._table:
-            extras = self._table.extras - used
-            return tuple(lifeline for lifeline in self._table.lifelines if lifeline.name not in extras)
-        return tuple(Lifeline(name) for name in (*self._nodes, _WORLD) if name in used or name in self._nodes)
+        extras = self._table.extras - used if self._table else frozenset()
+        own = self._table.lifelines if self._table else ()
+        kept = [lifeline for lifeline in own if lifeline.name not in extras]
+        world = [_WORLD] if _WORLD in used else []
+        return (*kept, *map(Lifeline, (*self._nodes, *world)))
 
     def arrows(self) -> tuple[Arrow, ...]:
         arrows = list(self._within)
@@ -154,17 +168,18 @@ class _Drawing:
 
     def step(self, action: str, before: State, after: State) -> None:
         row = len(self.rows)
+        if self._table and action in self._table.vague:
+            action = self._table.named(before, after) or action
         acting = self._network(row, action, before, after)
         changes = self._changes(before, after)
-        if self._table and action not in self._table.actions:
-            action = self._table.named(before, after) or action
         shown = self._table.actions.get(action) if self._table else None
         if shown is None:
             self.rows.append(self._unlisted(action, acting, before, after, changes))
             return
         who = shown.who(before, after)
-        label, to = shown.label.format(who), shown.to.format(who)
-        at = tuple(name.format(who) for name in shown.at)
+        node = next(iter(_changed_nodes(before, after, self._nodes)), "")
+        label, to = shown.label.format(who, node=node), shown.to.format(who, node=node)
+        at = tuple(name.format(who, node=node) for name in shown.at)
         if shown.to:
             self._within.append(Arrow(at[0], to, label, row, row))
             at = (*at, to)
@@ -179,10 +194,9 @@ class _Drawing:
         self, action: str, acting: list[str], before: State, after: State, changes: tuple[str, ...]
     ) -> Step:
         row = len(self.rows)
-        known = {lifeline.name for lifeline in self._table.lifelines} if self._table else {*self._nodes}
-        at = [node for node in acting or _changed_nodes(before, after, self._nodes) if node in known]
+        at = acting or _changed_nodes(before, after, self._nodes)
         ended = any(end == row for flight in self._flights for end, _ in flight.ends)
-        if not at and not ended and not self._table:
+        if not at and not ended and (self._table is None or self._table.nodes):
             at = [_WORLD]
         mark = Mark.STEP
         if any(word in action for word in _CRASHES):
@@ -196,12 +210,15 @@ class _Drawing:
         """Follows the messages through a step; returns the nodes that sent or received."""
         old, new = _records(before), _records(after)
         lost = action.startswith(_LOSSES)
-        acting: list[str] = []
-        for record in sorted(old - new, key=show):
+        handled = None if lost else _handled(action, before, after, self._nodes)
+        # Where actions are not named for what they receive, whatever is taken away was received.
+        received = old - new if not lost and not self._tells_kinds else frozenset()
+        received |= {handled} if handled else frozenset()
+        for record in sorted(old - new | received, key=show):
             flight = next(f for f in reversed(self._flights) if f.record == record)
-            flight.ends.append((row, lost))
-            if not lost:
-                acting.append(_ends(record)[1])
+            if record in received or not flight.ends:
+                flight.ends.append((row, record not in received))
+        acting = [_ends(record)[1] for record in sorted(received, key=show)]
         for record in sorted(new - old, key=show):
             self._flights.append(_Flight(record, row))
             acting.append(_ends(record)[0])
@@ -223,6 +240,41 @@ def _plain(text: str) -> str:
     return text.replace('"', "").replace(" |-> ", ": ").replace("->", "→")
 
 
+def _handled(action: str, before: State, after: State, nodes: tuple[str, ...]) -> Function | None:
+    """The message that a step received, if it received one.
+
+    The one that it takes from the network, or where messages stay there, one of the kind that the action is
+    named for whose ends the step changed; of several the one that says most of what the changed values are.
+    """
+    old, new = _records(before), _records(after)
+    changed_nodes = _changed_nodes(before, after, nodes)
+    gone = [record for record in old - new if _named_for(action, record)]
+    kept = [record for record in old if _named_for(action, record) and {*changed_nodes} <= {*_ends(record)}]
+    places = [re.findall(r"\w+", f"{where} {how}") for where, how in changed(before, after)]
+    said = set(_leaves(after)) - set(_leaves(before))
+
+    def fit(record: Function) -> tuple[int, bool, int, str]:
+        about = sum({*_ends(record)} <= {*place} for place in places)
+        told = sum(leaf in said for key, leaf in record.items() if key not in ("kind", "source", "target"))
+        return (about, _ends(record)[1] in changed_nodes, told, show(record))
+
+    return max(gone or kept, key=fit, default=None)
+
+
+def _named_for(action: str, record: Function) -> bool:
+    kind = re.sub(r"[^a-z]", "", str(record.get("kind", "")).lower())
+    return bool(kind) and action.lower().endswith(kind)
+
+
+def _leaves(state: State) -> Iterator[Value]:
+    """The values of a state's functions: entries of logs, positions, terms."""
+    for name, value in state.items():
+        if name == NETWORK or not isinstance(value, Function):
+            continue
+        for entry in value.values():
+            yield from entry if isinstance(entry, tuple) else (entry,)
+
+
 def _records(state: State) -> frozenset[Function]:
     network = state.get(NETWORK, frozenset())
     if isinstance(network, Function):  # a bag: record to how many copies
@@ -239,13 +291,22 @@ def _ends(record: Function) -> tuple[str, str]:
 def _message(record: Function) -> str:
     """The kind, and the payload as far as it is short."""
     payload = [
-        f"{key} {_plain(show(value))}"
-        for key, value in record.items()
-        if key not in ("kind", "source", "target")
+        f"{key} {_brief(value)}" for key, value in record.items() if key not in ("kind", "source", "target")
     ]
     kind = str(record.get("kind", "message"))
     told = ", ".join(payload)
-    return f"{kind} {told}".strip() if len(kind) + len(told) <= 40 else f"{kind} {told[: 36 - len(kind)]}…"
+    return (
+        f"{kind} {told}".strip()
+        if len(kind) + len(told) <= _MESSAGE_MAX
+        else f"{kind} {told[: _MESSAGE_MAX - 2 - len(kind)]}…"
+    )
+
+
+def _brief(value: Value) -> str:
+    """A record by its values alone."""
+    if isinstance(value, Function):
+        return "[" + ", ".join(map(_brief, value.values())) + "]"
+    return _plain(show(value))
 
 
 def _nodes(trace: Trace) -> tuple[str, ...]:
@@ -256,12 +317,10 @@ def _nodes(trace: Trace) -> tuple[str, ...]:
         if isinstance(value, Function):
             domain = frozenset(map(_name, value))
             domains[domain] = domains.get(domain, 0) + 1
-    for domain in domains:
-        if talkers & domain:
-            talkers |= domain
-    if not talkers and domains:
-        domain, count = max(domains.items(), key=lambda entry: (entry[1], sorted(entry[0])))
-        talkers = set(domain) if count > 1 else set()
+    fitting = {domain: count for domain, count in domains.items() if talkers & domain or not talkers}
+    if fitting:
+        domain, count = max(fitting.items(), key=lambda entry: (entry[1], sorted(entry[0])))
+        talkers |= domain if count > 1 else frozenset()
     return tuple(sorted(talkers))
 
 

@@ -35,6 +35,17 @@ def _function(state: State, variable: str) -> Function:
     return value
 
 
+def _new_answer(before: State, after: State) -> str:
+    """The status that a message was answered with, and the message."""
+    old, new = _function(before, "answer"), _function(after, "answer")
+    return ", ".join(f"{status} {message}" for message, status in new.items() if old[message] != status)
+
+
+def _last_seen(_before: State, after: State) -> str:
+    seen = after["seen"]
+    return str(seen[-1]) if isinstance(seen, tuple) and seen else ""
+
+
 def _flush_action(before: State, after: State) -> str:
     changed = {str(name) for name in after if before[name] != after[name]}
     if changed == {"flushed"}:
@@ -75,6 +86,7 @@ _FLUSH: Final = Table(
         "Redispatch": Shown((_BROKER,), "dispatch again"),
         "Start": Shown((_BROKER,), "serves again"),
     },
+    vague=frozenset({"Next", "Serve", "Crash"}),
     named=_flush_action,
     hidden=frozenset({"appended", "crashes"}),
 )
@@ -135,7 +147,86 @@ _GUARANTEE: Final = Table(
     hidden=frozenset({"struck", "flush", "replication", "producer"}),
 )
 
-TABLES: Final[dict[str, Table]] = {"Flush": _FLUSH, "Guarantee": _GUARANTEE}
+
+def _election_action(before: State, after: State) -> str:
+    """What received a message is told by what it changed."""
+    changed = {str(name) for name in after if before[name] != after[name]}
+    if "faults" in changed:
+        lost = _function(before, "faults")["losses"] != _function(after, "faults")["losses"]
+        return "Lose" if lost else "Crash"
+    if changed & {"ballots", "votedFor"} or changed == {"answers"}:
+        return "HandleVote"
+    if changed & {"watermark", "log"} and "role" not in changed:
+        return "HandlePush"
+    if changed == {"network"}:
+        return "HandlePush"
+    if changed == {"commit"}:
+        return "HandleCommit"
+    roles = _function(after, "role")
+    followed = any(role == "FOLLOWER" != _function(before, "role")[node] for node, role in roles.items())
+    if followed:
+        return "HandleHeartBeat"
+    return "HandleVote" if "answers" in changed else "HandleHeartBeat"
+
+
+_CLIENT: Final = "client"
+
+_ELECTION: Final = Table(
+    lifelines=(Lifeline(_CLIENT),),
+    nodes=True,
+    actions={
+        "AppendEntry": Shown((_CLIENT,), "{}", to="{node}", who=_key_of("answer")),
+        "Refuse": Shown((_CLIENT,), "NOT_LEADER {}", who=_key_of("answer")),
+        "Acknowledge": Shown((_CLIENT,), "SUCCESS {}", who=_key_of("answer")),
+        "Fail": Shown((_CLIENT,), "gives up on {}", who=_key_of("answer")),
+        "Calm": Shown((_CLIENT,), "the faults are over"),
+    },
+    named=_election_action,
+    receivers=frozenset({"HandleVote", "HandleHeartBeat", "HandlePush", "HandleCommit"}),
+    extras=frozenset({_CLIENT}),
+    hidden=frozenset({"ballots", "winners", "committed", "faults", "calm"}),
+)
+
+
+def _replication_action(before: State, after: State) -> str:
+    """What received a frame is told by what it changed."""
+    changed = {str(name) for name in after if before[name] != after[name]}
+    if "faults" in changed:
+        return "Cut" if "phase" not in changed else "SystemCrash"
+    if "refused" in changed:
+        return "RefuseTransfer"
+    if "acked" in changed:
+        return "ReceiveAck"
+    if "verified" in changed or "log" in changed:
+        return "ReceiveTransfer"
+    if "sent" in changed:
+        return "AcceptReport"
+    return "RefuseReport" if "connected" in changed else "ReceiveTransfer"
+
+
+_REPLICATION: Final = Table(
+    lifelines=(Lifeline(_PRODUCER), Lifeline(_CONSUMER)),
+    nodes=True,
+    actions={
+        "AppendRecord": Shown((_PRODUCER,), "{}", to=_MASTER, who=_key_of("answer")),
+        "AnswerSend": Shown((_MASTER,), "{}", to=_PRODUCER, who=_new_answer),
+        "FlushTimeout": Shown((_MASTER,), "no fsync in time"),
+        "SlaveTimeout": Shown((_MASTER,), "no slave in time"),
+        "Deliver": Shown((_CONSUMER,), "reads {}", who=_last_seen),
+        "CorrectOffset": Shown((_CONSUMER,), "goes back to the end"),
+    },
+    named=_replication_action,
+    receivers=frozenset({"AcceptReport", "RefuseReport", "ReceiveTransfer", "RefuseTransfer", "ReceiveAck"}),
+    extras=frozenset({_CONSUMER}),
+    hidden=frozenset({"held", "forked", "recalled", "faults"}),
+)
+
+TABLES: Final[dict[str, Table]] = {
+    "Flush": _FLUSH,
+    "Guarantee": _GUARANTEE,
+    "Election": _ELECTION,
+    "Replication": _REPLICATION,
+}
 """By model, as models.toml names it."""
 
 
