@@ -1,0 +1,61 @@
+"""Goal: the queue choice goes round, retries elsewhere, rests the faulty, and is TLC's state graph."""
+
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+import spec
+from reference import queue_choice
+from reference.equiv import compare, constants
+from reference.explorer import explore
+from reference.queue_choice import ORDER, Config
+
+TLA = Path(spec.__file__).parent / "tla"
+ROUTES = [route for size in (1, 2, 3, 4) for route in combinations(ORDER, size)]
+
+
+@pytest.mark.parametrize("queue_count", [1, 2, 3])
+@pytest.mark.parametrize("route", ROUTES, ids="".join)
+def test_round_robin_comes_to_every_queue_alike(route: tuple[str, ...], queue_count: int) -> None:
+    size = len(route) * queue_count
+    rounds = [queue_choice.broker_at(route, queue_count, i % size) for i in range(2 * size)]
+    assert {b: rounds.count(b) for b in route} == dict.fromkeys(route, 2 * queue_count)
+    assert queue_choice.wrap(len(ORDER), queue_count) % size == 0
+
+
+def test_the_next_queue_of_a_wanted_broker_is_taken() -> None:
+    assert queue_choice.passed(("a", "b", "c"), 2, 1, {"a"}) == 0
+    assert queue_choice.passed(("a", "b", "c"), 2, 1, {"b", "c"}) == 1
+    assert queue_choice.passed(("a", "b", "c"), 2, 2, {"a"}) == 4
+
+
+@pytest.mark.parametrize(("last", "expected"), [(None, {"a", "b"}), ("a", {"b"}), ("c", {"a", "b"})])
+def test_a_retry_goes_elsewhere_if_it_can(last: str | None, expected: set[str]) -> None:
+    assert queue_choice.wanted({"a", "b"}, last) == expected
+    assert queue_choice.wanted({"a"}, "a") == {"a"}
+
+
+def test_who_rests_is_passed_over_while_there_are_others() -> None:
+    assert queue_choice.eligible(("a", "b"), {"a"}, True) == {"b"}
+    assert queue_choice.eligible(("a", "b"), {"a", "b"}, True) == {"a", "b"}
+    assert queue_choice.eligible(("a", "b"), {"a"}, False) == {"a", "b"}
+
+
+def test_the_smoke_model_holds_and_has_the_states_that_tlc_counts() -> None:
+    text = (TLA / "MCQueueChoice_smoke.cfg").read_text(encoding="utf-8")
+    exploration = explore(queue_choice.MODEL, queue_choice.from_constants(constants(text)))
+    assert exploration.violation is None
+    assert (len(exploration.parents), exploration.depth) == (11598, 13)
+
+
+def test_attempts_of_one_send_end_at_the_most_that_are_allowed() -> None:
+    states = explore(queue_choice.MODEL, Config(broker_count=2, attempts_max=2)).parents
+    assert max(len(state.tried) for state in states) == 2
+
+
+def test_the_queue_choice_is_tlcs_state_graph() -> None:
+    text = (TLA / "MCQueueChoice_liveness_smoke.cfg").read_text(encoding="utf-8")
+    equivalence = compare(queue_choice.MODEL, "MCQueueChoice", text, (TLA,), next_name="MCNext")
+    assert equivalence.equal, equivalence.difference
+    assert equivalence.states == 470

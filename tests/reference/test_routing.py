@@ -1,0 +1,133 @@
+"""Goal: the routing model computes what name servers and clients do, and is TLC's state graph.
+
+Method: its pure functions by example, its actions as short stories, a small model against TLC.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spec
+from reference import routing
+from reference.equiv import compare, constants
+from reference.explorer import explore
+from reference.routing import TOPICS, UNHEARD, Config, State
+
+TLA = Path(spec.__file__).parent / "tla"
+ONE = Config(name_servers=("n1",), holders=("a",))
+MASTER, SLAVE = ("a", 0), ("a", 1)
+NONE: frozenset[int] = frozenset()
+
+
+def after(config: Config, *steps: tuple[str, *tuple[Any, ...]], state: State | None = None) -> State:
+    """Where these steps lead, each of which must be enabled."""
+    now = state or routing.initial(config)[0]
+    for name, *parameters in steps:
+        following = routing.ACTIONS[name].apply(config, now, *parameters)
+        assert following is not None, (name, parameters)
+        now = following
+    return now
+
+
+def test_a_route_has_the_members_of_names_with_a_queue_only() -> None:
+    members = (frozenset({0, 1}), frozenset({0}), NONE)
+    assert routing.route_members(("write", "none", "read"), members) == (frozenset({0, 1}), NONE, NONE)
+
+
+@pytest.mark.parametrize(
+    ("permission", "members", "writable"),
+    [("write", {0}, True), ("write", {1}, False), ("read", {0, 1}, False), ("none", {0}, False)],
+)
+def test_writable_is_a_queue_that_says_so_at_a_name_with_a_master(
+    permission: str, members: set[int], writable: bool
+) -> None:
+    assert routing.publishable((permission,), (frozenset(members),)) == (writable,)
+
+
+def test_a_registration_with_the_version_that_is_known_leaves_the_queues_alone() -> None:
+    table = routing.registered(ONE, routing.empty_tables(ONE), MASTER, TOPICS)
+    wiped = table._replace(queues=(("read",), ("read",)))
+    assert routing.registered(ONE, wiped, MASTER, TOPICS).queues == (("read",), ("read",))
+    old = wiped._replace(live=(routing.Record(1, 1), UNHEARD))
+    assert routing.registered(ONE, old, MASTER, TOPICS).queues == (("write",), ("write",))
+
+
+def test_topics_that_a_registration_does_not_list_stay() -> None:
+    table = routing.registered(ONE, routing.empty_tables(ONE), MASTER, TOPICS)
+    assert routing.registered(ONE, table, MASTER, ("TBW102",)).queues == (("write",), ("write",))
+
+
+def test_with_the_last_id_of_a_name_go_its_queues() -> None:
+    table = routing.empty_tables(ONE)
+    for broker in (MASTER, SLAVE):
+        table = routing.registered(ONE, table, broker, TOPICS)
+    without_master = routing.forgotten(ONE, table, {MASTER})
+    assert without_master.queues == table.queues
+    assert without_master.members == (frozenset({1}),)
+    assert routing.forgotten(ONE, without_master, {SLAVE}) == routing.empty_tables(ONE)
+
+
+def test_a_slave_tells_of_queues_where_no_master_is_registered() -> None:
+    state = after(ONE, ("Register", SLAVE), ("Poll", "c1"))
+    assert state.route[0] == routing.Route("topic", ("write",), (frozenset({1}),))
+    assert state.publish[0] == (False,)
+
+
+def test_a_topic_is_made_by_the_default_topics_route() -> None:
+    config = Config(name_servers=("n1",), holders=())
+    state = after(config, ("Register", MASTER), ("Register", SLAVE), ("Poll", "c1"))
+    assert state.route[0].source == "default"
+    state = after(config, ("AutoCreate", "c1", "a"), ("Tick",), ("Scan", "n1"), ("Poll", "c1"), state=state)
+    assert state.route[0].source == "topic"
+
+
+def test_a_silent_broker_stays_routed_until_its_record_expires() -> None:
+    config = Config(name_servers=("n1",), slaves=(), holders=("a",))
+    state = after(config, ("Register", MASTER), ("Poll", "c1"), ("MachineDies", MASTER))
+    for _ in range(config.expiry):
+        state = after(config, ("Tick",), ("Scan", "n1"), ("Poll", "c1"), state=state)
+        assert state.publish[0] == (True,)
+    state = after(config, ("Tick",), ("Scan", "n1"), ("Poll", "c1"), state=state)
+    assert state.route[0] == routing.no_route(config)
+
+
+def test_time_waits_for_whatever_is_due() -> None:
+    assert routing.tick(ONE, routing.initial(ONE)[0]) is None
+    state = after(ONE, ("Register", MASTER), ("Register", SLAVE), ("Poll", "c1"))
+    assert routing.tick(ONE, state) is not None
+
+
+def test_a_client_without_an_answer_turns_to_another_name_server() -> None:
+    config = Config()
+    state = after(config, ("NameServerDies", "n1"), ("PollFails", "c1", "n2"))
+    assert state.server == ("n2",)
+    assert routing.poll_fails(config, after(config, ("CutClient", "n1", "c1")), "c1", "n1") is None
+
+
+def test_the_smoke_model_holds_and_has_the_states_that_tlc_counts() -> None:
+    config = routing.from_constants(constants((TLA / "MCRouting_smoke.cfg").read_text(encoding="utf-8")))
+    exploration = explore(routing.MODEL, config)
+    assert exploration.violation is None
+    assert (len(exploration.parents), exploration.depth) == (15636, 36)
+
+
+SMALL = """
+CONSTANTS
+    NameServers = {"n1"}
+    Clients = {"c1"}
+    Masters = {"a"}
+    Slaves = {"a"}
+    Holders = {}
+    HeartbeatEvery = 2
+    ScanEvery = 1
+    Expiry = 2
+    PollEvery = 1
+    MaxFaults = 0
+"""
+
+
+def test_the_routing_model_is_tlcs_state_graph() -> None:
+    equivalence = compare(routing.MODEL, "MCRouting", SMALL, (TLA,), next_name="MCNext")
+    assert equivalence.equal, equivalence.difference
+    assert equivalence.states > 100
