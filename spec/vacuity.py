@@ -5,13 +5,14 @@ a module of its own: each action notes that it was taken, and for each `=>`, `~>
 there is a formula that is true where it applies. The run ends when everything has been seen.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from spec.actions import leaves, load, next_of, noting, plain
 from spec.model_file import Question
-from spec.syntax import Definition, Module, Node, parse, speaks_of_next_state
+from spec.syntax import Module, Node, speaks_of_next_state
 from spec.tlc.run import Job, Outcome
 
 NOTES: Final = "VacuityNotes"
@@ -42,9 +43,8 @@ def plan(question: Question, libraries: tuple[Path, ...], next_name: str = "") -
         SyntaxProblemError: a module is not in the TLA+ that the parser knows.
     """
     modules = load(question.module, libraries)
-    actions = tuple(leaves(modules, next_name or _next_of(question, modules)))
-    sources = {name: _noting(module, actions) for name, module in modules.items()}
-    sources = {name: text for name, text in sources.items() if text != modules[name].text}
+    actions = leaves(modules, next_name or next_of(question, modules))
+    sources = noting(modules, actions, NOTES, lambda number, _: f"Noted({number})")
     claims = list(dict.fromkeys(c for name in question.config.properties for c in _claims(modules, name)))
     numbered = list(enumerate(claims, start=len(actions) + 1))
     root = f"{question.module}Vacuity"
@@ -75,127 +75,8 @@ def plan(question: Question, libraries: tuple[Path, ...], next_name: str = "") -
         brief=True,
     )
     return Plan(
-        tuple(_plain(action, modules) for action in actions), tuple(claim.name for claim in claims), job
+        tuple(plain(action, modules) for action in actions), tuple(claim.name for claim in claims), job
     )
-
-
-def load(name: str, libraries: Sequence[Path]) -> dict[str, Module]:
-    """The module and those of ours that it extends, directly or through others; the first found counts."""
-    found: dict[str, Module] = {}
-    todo = [name]
-    while todo:
-        each = todo.pop(0)
-        file = next((f for folder in libraries if (f := folder / f"{each}.tla").is_file()), None)
-        if each in found or file is None:
-            continue
-        found[each] = parse(file.read_text(encoding="utf-8"))
-        todo += found[each].extends
-    return found
-
-
-def leaves(modules: Mapping[str, Module], next_name: str) -> list[str]:
-    """The actions of a next-state relation: the operators under its disjunctions, in order, each once."""
-    changing = frozenset(name for module in modules.values() for name in _changing(module, modules))
-    found: dict[str, None] = {}
-
-    def descend(name: str) -> bool:
-        """False when the body is no choice among named actions, so that `name` is an action itself."""
-        definition = _definition(modules, name)
-        below = None if definition is None else _choices(definition.body, changing)
-        if below is None:
-            return False
-        for each in below:
-            if not descend(each):
-                found.setdefault(each)
-        return True
-
-    if not descend(next_name):
-        found.setdefault(next_name)
-    return list(found)
-
-
-def _choices(node: Node, changing: frozenset[str], *, alone: bool = False) -> list[str] | None:
-    """The named actions that a disjunction chooses from; None when it is not one."""
-    if node.kind in ("junction", "infix") and node.op == "\\/":
-        parts = [_choices(part, changing, alone=True) for part in node.parts]
-        return None if None in parts else [name for part in parts for name in part or ()]
-    if node.kind == "paren" or (node.kind == "quantifier" and node.op == "\\E"):
-        return _choices(node.parts[-1], changing, alone=True)
-    if alone and node.kind in ("name", "apply") and node.op in changing:
-        return [node.op]
-    if alone and node.kind in ("junction", "infix") and node.op == "/\\":
-        named = [part for part in node.parts if speaks_of_next_state(part, changing)]
-        return _choices(named[0], changing, alone=True) if len(named) == 1 else None
-    return None
-
-
-def _changing(module: Module, modules: Mapping[str, Module]) -> frozenset[str]:
-    known: set[str] = set()
-    for other in modules.values():
-        if other is not module:
-            known |= other.changing
-    return module.changing | {
-        name
-        for name, definition in module.definitions.items()
-        if speaks_of_next_state(definition.body, frozenset(known) | module.changing)
-    }
-
-
-def _definition(modules: Mapping[str, Module], name: str) -> Definition | None:
-    return next((m.definitions[name] for m in modules.values() if name in m.definitions), None)
-
-
-def _next_of(question: Question, modules: Mapping[str, Module]) -> str:
-    """The next-state relation of the question's specification: N of `Init /\\ [][N]_vars`."""
-    if found := question.config.names("NEXT"):
-        return found[0]
-    name = question.config.names("SPECIFICATION")[0]
-    while True:
-        definition = _definition(modules, name)
-        assert definition is not None, f"{question.module} has no {name}"
-        for node in definition.body.walk():
-            if node.kind == "box" and node.parts[0].kind == "name":
-                return node.parts[0].op
-        below = (node.op for node in definition.body.walk() if node.kind == "name")
-        name = next(op for op in below if (d := _definition(modules, op)) and _has_box(d, modules))
-
-
-def _has_box(definition: Definition, modules: Mapping[str, Module]) -> bool:
-    for node in definition.body.walk():
-        if node.kind == "box":
-            return True
-        if node.kind == "name" and (below := _definition(modules, node.op)) and _has_box(below, modules):
-            return True
-    return False
-
-
-def _plain(action: str, modules: Mapping[str, Module]) -> str:
-    """MCFlush's MCProcessCrash is Flush's ProcessCrash, bounded."""
-    bare = action.removeprefix("MC")
-    return bare if _definition(modules, bare) is not None else action
-
-
-def _noting(module: Module, actions: Sequence[str]) -> str:
-    """The module, its actions noting that they were taken: their bodies move to operators of their own."""
-    text = module.text
-    for name, definition in reversed(module.definitions.items()):
-        if name not in actions:
-            continue
-        parameters = f"({', '.join(definition.parameters)})" if definition.parameters else ""
-        body = text[definition.body.start : definition.body.end]
-        column = definition.body.start - (text.rfind("\n", 0, definition.body.start) + 1)
-        moved = f"{name}Body{parameters} ==\n{' ' * column}{body}\n"
-        noting = f"{name}{parameters} == {name}Body{parameters} /\\ Noted({actions.index(name) + 1})\n"
-        text = text[: definition.start] + moved + noting + text[definition.body.end :]
-    return text if text == module.text else _extending(text, module)
-
-
-def _extending(text: str, module: Module) -> str:
-    """The same, extending the notes too."""
-    if module.extends:
-        return text.replace("EXTENDS ", f"EXTENDS {NOTES}, ", 1)
-    head = text.index("\n") + 1
-    return f"{text[:head]}EXTENDS {NOTES}\n{text[head:]}"
 
 
 def _notes(count: int) -> str:

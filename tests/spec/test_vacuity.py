@@ -7,9 +7,9 @@ import pytest
 
 from report.model import Result, Verdict
 from spec import models
+from spec.actions import leaves
+from spec.actions import load as load_modules
 from spec.model_file import Kind, Models, Question, load
-from spec.vacuity import leaves
-from spec.vacuity import load as load_modules
 
 HERE = Path(__file__).parent
 COUNTER = load(HERE / "models.toml")

@@ -1,0 +1,311 @@
+"""Are the bounds large enough? Each constant is grown by one, and what then happens anew is told.
+
+What happens is abstracted twice: kinds of steps (an action, a variable that it changed, and how: up, down,
+grew, emptied, ...), and guard outcomes (the places in the actions that TLC evaluated, so each condition that
+was true somewhere and each branch that was taken). Where a larger model shows nothing new, the bounds hide
+nothing that this abstraction can tell; something new is a reason to look.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from report.model import Table
+from spec.actions import leaves, load, next_of, noting, plain
+from spec.model_file import Kind, Models, Question
+from spec.syntax import Module
+from spec.tlc import output, values
+from spec.tlc.config import Config
+from spec.tlc.coverage_report import Place, sections
+from spec.tlc.errors import TlcError
+from spec.tlc.parallel import run_each
+from spec.tlc.run import Job, Outcome
+from spec.tlc.simulate import simulate
+from spec.tlc.toolbox import Toolbox
+from spec.tlc.values import Function, ModelValue, Value
+
+NOTES: Final = "KindNotes"
+_TOLD: Final = '<<"kind", '
+_TEXT: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_SAMPLES: Final = 20
+_SAMPLE_DEPTH: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """One constant, one step larger."""
+
+    constant: str
+    before: str
+    after: str
+    question: Question
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What happens in a bounded model."""
+
+    states: int
+    kinds: frozenset[str]
+    outcomes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A grown model beside all of the model's runs."""
+
+    model: str
+    growth: Growth
+    states: int
+    """0 when it was not finished; what is new is then what was seen so far."""
+    kinds: tuple[str, ...]
+    """New ones."""
+    outcomes: tuple[str, ...]
+    unfinished: str = ""
+
+
+def compare(
+    models: Models, model: str, seconds_max: float, toolbox: Toolbox | None = None
+) -> tuple[Comparison, ...]:
+    """Each constant of the model's ci runs grown by one, beside what those runs show together.
+
+    Raises:
+        TlcError: a run as recorded gave no verdict. SyntaxProblemError: a module cannot be read.
+    """
+    base = _distinct(q for q in models.questions[model] if q.kind is Kind.CHECK and "ci" in q.profiles)
+    shapes = _sampled(models, base[-1], toolbox)
+    growths = [growth for question in base for growth in grown(question)]
+    growths = [g for g in growths if all(g.question.config != q.config for q in base)]
+    questions = [*base, *(growth.question for growth in growths)]
+    jobs = [replace(_job(models, question, shapes), seconds_max=seconds_max) for question in questions]
+    answers = list(run_each(jobs, toolbox))
+    known: list[Seen] = []
+    for question, answer in zip(base, answers, strict=False):
+        if isinstance(answer, TlcError):
+            raise TlcError(answer.reason, f"{model} {question.name}: {answer}", answer.text)
+        known.append(seen(jobs[len(known)], answer.text, answer.distinct))
+    kinds = frozenset().union(*(each.kinds for each in known))
+    outcomes = frozenset().union(*(each.outcomes for each in known))
+    return tuple(
+        _compared(model, growth, job, answer, kinds, outcomes)
+        for growth, job, answer in zip(growths, jobs[len(base) :], answers[len(base) :], strict=True)
+    )
+
+
+def grown(question: Question) -> Iterator[Growth]:
+    """The question with one constant larger, for each that can grow: numbers, and sets of numbered names."""
+    sections_of = question.config.sections
+    for place, (section, body) in enumerate(sections_of):
+        if section != "CONSTANT":
+            continue
+        for line in body.splitlines():
+            name, equals, text = line.partition("=")
+            if not equals or "<-" in line or (larger := _larger(text.strip())) is None:
+                continue
+            changed = body.replace(line, f"{name}= {larger}")
+            config = Config((*sections_of[:place], (section, changed), *sections_of[place + 1 :]))
+            named = replace(question, name=f"{question.name} {name.strip()}", config=config)
+            yield Growth(name.strip(), text.strip(), larger, named)
+
+
+def _larger(text: str) -> str | None:
+    if re.fullmatch(r"\d+", text):
+        return str(int(text) + 1)
+    value = values.parse(text)
+    if not isinstance(value, frozenset) or not value:
+        return None
+    if all(isinstance(each, int) and not isinstance(each, bool) for each in value):
+        return values.show(value | {max(int(str(each)) for each in value) + 1})
+    names = [each.name if isinstance(each, ModelValue) else each for each in value]
+    following = _following(sorted(name for name in names if isinstance(name, str)))
+    if following is None:
+        return None
+    like = next(iter(value))
+    return values.show(value | {ModelValue(following) if isinstance(like, ModelValue) else following})
+
+
+def _following(names: Sequence[str]) -> str | None:
+    """n3 after n1, n2; c after a, b; None for words, which have no next."""
+    found = [re.fullmatch(r"(\D*)(\d+)", name) for name in names]
+    numbered = [match for match in found if match]
+    if names and len(numbered) == len(names) and len({match[1] for match in numbered}) == 1:
+        return f"{numbered[0][1]}{max(int(match[2]) for match in numbered) + 1}"
+    if names and all(len(name) == 1 for name in names) and max(names) < "z":
+        return chr(ord(max(names)) + 1)
+    return None
+
+
+def seen(job: Job, text: str, states: int) -> Seen:
+    """What a run of `_job` tells; as far as it came, when it was not finished."""
+    lines = (line for line in text.splitlines() if line.startswith(_TOLD))
+    kinds = frozenset(" ".join(_TEXT.findall(line)[1:]).replace("\\", "") for line in lines)
+    outcomes = {
+        f"{section.name}: {_source(job, expression.place)}"
+        for section in sections(output.read(text))
+        if section.kind == "action"
+        for expression in section.expressions
+        if expression.evaluated and expression.place.module in job.sources
+    }
+    return Seen(states, kinds, frozenset(outcome for outcome in outcomes if "NotedKind" not in outcome))
+
+
+def _source(job: Job, place: Place) -> str:
+    """The expression, the first line of it; the notes are not the model's."""
+    if place.module == NOTES:
+        return "NotedKind"
+    line = job.sources[place.module].splitlines()[place.line - 1]
+    noted = line.find("NotedKind")
+    if 0 <= noted < place.column:
+        return "NotedKind"
+    return line[place.column - 1 : place.column_end if place.line == place.line_end else None].strip()
+
+
+def _compared(
+    model: str,
+    growth: Growth,
+    job: Job,
+    answer: Outcome | TlcError,
+    kinds: frozenset[str],
+    outcomes: frozenset[str],
+) -> Comparison:
+    unfinished = str(answer) if isinstance(answer, TlcError) else ""
+    found = seen(job, answer.text, 0 if isinstance(answer, TlcError) else answer.distinct)
+    new_kinds, new_outcomes = sorted(found.kinds - kinds), sorted(found.outcomes - outcomes)
+    return Comparison(model, growth, found.states, tuple(new_kinds), tuple(new_outcomes), unfinished)
+
+
+def table(comparisons: Iterable[Comparison]) -> Table:
+    """A row a growth."""
+    columns = ("model", "run", "constant", "from", "to", "states", "new kinds", "new outcomes", "the first")
+    return Table("Bounds grown by one", columns, tuple(map(_row, comparisons)))
+
+
+def _row(found: Comparison) -> tuple[str, ...]:
+    run = found.growth.question.name.partition(" ")[0]
+    states = f"{found.states}" if found.states else "not finished"
+    first = "; ".join([*found.kinds[:3], *found.outcomes[:2]])
+    grown_ = (found.growth.constant, found.growth.before, found.growth.after)
+    return (found.model, run, *grown_, states, str(len(found.kinds)), str(len(found.outcomes)), first)
+
+
+def _distinct(questions: Iterable[Question]) -> list[Question]:
+    """One for each choice of constants, the smallest first."""
+    found: dict[tuple[str, ...], Question] = {}
+    for question in questions:
+        if question.violates is None:
+            found.setdefault(question.config.of("CONSTANT"), question)
+    return sorted(found.values(), key=lambda question: question.states.high if question.states else 0)
+
+
+def _job(models: Models, question: Question, shapes: dict[str, str]) -> Job:
+    modules = load(question.module, models.libraries)
+    actions = leaves(modules, next_of(question, modules))
+    names = [plain(action, modules) for action in actions]
+
+    def note(number: int, module: str) -> str:
+        variables = [name for each in _below(modules, module) for name in modules[each].variables]
+        changes = ", ".join(f'<<"{name}", {_how(shapes[name], name)}>>' for name in variables)
+        return f'NotedKind("{names[number - 1]}", {{{changes}}})'
+
+    sources = noting(modules, actions, NOTES, note)
+    config = question.config.without("INVARIANT", "PROPERTY")
+    return Job(
+        question.module,
+        config.text(),
+        models.libraries,
+        {**sources, NOTES: _NOTES_MODULE},
+        coverage=True,
+        heap_mib=question.heap_mib,
+    )
+
+
+def _below(modules: dict[str, Module], name: str) -> list[str]:
+    """The module and what it extends."""
+    found = [name]
+    for each in found:
+        found += [other for other in modules[each].extends if other in modules and other not in found]
+    return found
+
+
+_NOTES_MODULE: Final = f"""---- MODULE {NOTES} ----
+LOCAL INSTANCE TLC
+LOCAL INSTANCE FiniteSets
+ASSUME TLCSet(1, {{}})
+HowText(value) == ToString(value)
+NotedKind(action, changes) ==
+    LET new == {{<<action, c[1], c[2]>> : c \\in {{d \\in changes : d[2] # "same"}}}} \\ TLCGet(1)
+    IN  IF new = {{}}
+        THEN TRUE
+        ELSE TLCSet(1, TLCGet(1) \\cup new) /\\ \\A k \\in new : PrintT(<<"kind", k[1], k[2], k[3]>>)
+====
+"""
+
+
+# How a value changed, as a TLA+ expression that is a string. The shape of each variable's values is taken
+# from random behaviours, since TLA+ has no types.
+
+
+def _sampled(models: Models, question: Question, toolbox: Toolbox | None) -> dict[str, str]:
+    """Variable to the expression of how OLD became NEW."""
+    job = Job(question.module, question.config.without("INVARIANT", "PROPERTY").text(), models.libraries)
+    behaviours = simulate(job, _SAMPLES, _SAMPLE_DEPTH, 1, toolbox)
+    held: dict[str, set[Value]] = {}
+    for behaviour in behaviours:
+        for step in behaviour.steps:
+            for name, value in step.state.items():
+                held.setdefault(str(name), set()).add(value)
+    ids = frozenset(re.findall(r'"(\w+)"', " ".join(question.config.of("CONSTANT"))))
+    return {name: _shape(found, ids, 0) for name, found in held.items()}
+
+
+def _how(shape: str, variable: str) -> str:
+    return f'IF {variable}\' = {variable} THEN "same" ELSE ' + shape.replace("OLD", variable).replace(
+        "NEW", f"{variable}'"
+    )
+
+
+def _shape(found: Iterable[Value], ids: frozenset[str], depth: int) -> str:
+    sample = list(found)
+    if all(isinstance(value, bool) for value in sample):
+        return 'IF NEW THEN "true" ELSE "false"'
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in sample):
+        return 'IF NEW = 0 THEN "reset" ELSE IF NEW > OLD THEN "up" ELSE "down"'
+    if all(isinstance(value, str) for value in sample):
+        known = ", ".join(f'"{each}"' for each in sorted(ids))
+        return f'IF NEW \\in {{{known}}} THEN "to another" ELSE NEW'
+    if all(isinstance(value, frozenset) for value in sample):
+        grew = 'IF OLD \\subseteq NEW THEN "grew" ELSE IF NEW \\subseteq OLD THEN "shrank" ELSE "changed"'
+        return f'IF NEW = {{}} THEN "emptied" ELSE {grew}'
+    if all(isinstance(value, tuple) for value in sample):
+        longer = (
+            'IF Len(NEW) > Len(OLD) THEN "longer" ELSE IF Len(NEW) < Len(OLD) THEN "shorter" ELSE "changed"'
+        )
+        return f'IF NEW = <<>> THEN "emptied" ELSE {longer}'
+    functions = [value for value in sample if isinstance(value, Function)]
+    if len(functions) == len(sample):
+        return _shape_of_functions(functions, ids, depth)
+    return '"changed"'
+
+
+def _shape_of_functions(functions: list[Function], ids: frozenset[str], depth: int) -> str:
+    fields = {frozenset(map(str, function)) for function in functions}
+    if len(fields) != 1:
+        return '"changed"'
+    keys = sorted(next(iter(fields)))
+    if set(keys) <= ids or not all(isinstance(key, str) for function in functions for key in function):
+        key = f"k{depth}"
+        inner = _inner([value for f in functions for value in f.values()], ids, depth, f"[{key}]")
+        return f"HowText({{{inner} : {key} \\in {{{key}x \\in DOMAIN OLD : OLD[{key}x] # NEW[{key}x]}}}})"
+    parts = []
+    for field in keys:
+        how = _inner(
+            [value for f in functions for name, value in f.items() if name == field], ids, depth, f".{field}"
+        )
+        parts.append(f'(IF OLD.{field} = NEW.{field} THEN {{}} ELSE {{<<"{field}", {how}>>}})')
+    changed = " \\cup ".join(parts)
+    return f"HowText({changed})"
+
+
+def _inner(found: Iterable[Value], ids: frozenset[str], depth: int, place: str) -> str:
+    return _shape(found, ids, depth + 1).replace("OLD", f"OLD{place}").replace("NEW", f"NEW{place}")

@@ -1,0 +1,80 @@
+"""`mqproof bounds`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from report.console import stages, stop
+from report.model import Exit, Report, Result, Verdict, exit_code
+
+if TYPE_CHECKING:
+    from spec.bounds import Comparison
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def _root() -> None:
+    """The bounds of the models."""
+
+
+@app.command()
+def bounds(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="Time for each larger model.")] = 120,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
+    ] = None,
+) -> None:
+    """Grow each constant of the ci models by one; tell which kinds of steps and guard outcomes are new.
+
+    A new kind is told, not judged. A larger model that is not finished in time is unknown.
+
+    Example: mqproof bounds Flush --seconds 300
+    """
+    from report import json_file as as_json
+    from report import terminal
+    from report.write import write_text
+    from spec.bounds import compare, table
+    from spec.model_file import ModelFileError, load
+    from spec.syntax import SyntaxProblemError
+    from spec.tlc.errors import BAD_INPUT, TlcError
+
+    try:
+        models = load()
+        if unknown := [name for name in names or [] if name not in models.questions]:
+            stop(f"no model {unknown[0]!r}; there are {', '.join(models.questions)}", Exit.USAGE)
+        found: list[Comparison] = []
+        with stages("bounds") as told:
+            for name in names or models.questions:
+                told(name)
+                found += compare(models, name, seconds)
+    except (ModelFileError, SyntaxProblemError) as error:
+        stop(str(error), Exit.USAGE)
+    except TlcError as error:
+        stop(str(error), Exit.USAGE if error.reason in BAD_INPUT else Exit.TOOL)
+    results = tuple(_result(each) for each in found)
+    report = Report("mqproof bounds", results, {"seconds each": f"{seconds:g}"}, (table(found),))
+    terminal.show(report)
+    if json_file is not None:
+        try:
+            write_text(json_file, as_json.render(report))
+        except OSError as error:
+            stop(f"--json {json_file}: {error}", Exit.USAGE)
+    raise typer.Exit(exit_code(results))
+
+
+def _result(found: "Comparison") -> Result:
+    growth = found.growth
+    return Result(
+        id=f"{found.model}.bounds",
+        name=f"{growth.question.name.partition(' ')[0]}: {growth.constant} {growth.before} -> {growth.after}",
+        layer="tla",
+        verdict=Verdict.HELD if found.states else Verdict.UNKNOWN,
+        counts={"states": found.states, "new kinds": len(found.kinds), "new outcomes": len(found.outcomes)},
+        detail=found.unfinished or "; ".join([*found.kinds, *found.outcomes]),
+        replay=f"mqproof bounds {found.model}",
+    )

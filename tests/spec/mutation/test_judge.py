@@ -1,0 +1,57 @@
+"""Goal: each way in which a mutant can be noticed, and not be noticed, is told apart. Method: Counter."""
+
+from pathlib import Path
+
+import pytest
+
+from spec.model_file import Kind, load
+from spec.mutation.judge import Judge, Noticed, Space, Stage, Subject
+from spec.mutation.operators import Kind as MutantKind
+from spec.mutation.operators import Mutant, mutants
+from spec.tlc.graph import ground
+
+MODELS = load(Path(__file__).parents[1] / "models.toml")
+RUN = next(question for question in MODELS.questions["Counter"] if question.kind is Kind.CHECK)
+ACTIONS: dict[str, list[tuple[str, ...]]] = {
+    "Take": [("n1",), ("n2",)],
+    "Add": [(node, by) for node in ("n1", "n2") for by in ("1", "2")],
+    "Drop": [()],
+}
+SUBJECT = Subject(
+    "Counter",
+    (Stage((RUN,), (Space("Counter", "Counter", ground("Counter", RUN.config.text(), ACTIONS), "Next"),)),),
+    MODELS.libraries,
+)
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return Judge(SUBJECT)
+
+
+def mutant(before: str, after: str) -> Mutant:
+    assert SUBJECT.text.count(before) == 1
+    text = SUBJECT.text.replace(before, after)
+    return Mutant("Counter.X.guard.1", "X", MutantKind.GUARD, 1, before, after, text)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "noticed", "by"),
+    [
+        ("count[n] + by <= Max", "TRUE", Noticed.PROPERTY, "TypeOK"),
+        ("![n] = @ + by]", "![n] = @ + owner]", Noticed.EVALUATION, "evaluation error"),
+        ("count[n] + by <= Max", "count[n] + by < Max", Noticed.EQUIV, "states fewer"),
+        ("Drop == owner # NoNode /\\", "Drop == /\\", Noticed.EQUIV, "steps more, 0 fewer"),
+        ("\n    \\/ Drop\n", "\n", Noticed.EQUIV, "Next is not the union of the actions"),
+        ("log' = <<[node |-> n, by |-> by]>>", "log' = <<[node |-> owner, by |-> by]>>", Noticed.NOT, ""),
+        ("UNCHANGED owner", "UNCHANGED ownr", Noticed.UNPARSED, "parse error"),
+    ],
+)
+def test_who_notices_what(judge: Judge, before: str, after: str, noticed: Noticed, by: str) -> None:
+    judgement = judge.judge(mutant(before, after))
+    assert judgement.noticed is noticed, judgement
+    assert by in judgement.by
+
+
+def test_counter_has_its_mutants() -> None:
+    assert len(mutants(SUBJECT.text, "Next")) == 14

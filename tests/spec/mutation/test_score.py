@@ -1,0 +1,61 @@
+"""Goal: the scores count what they say, and an explanation stands exactly where nothing notices a mutant."""
+
+from pathlib import Path
+
+import pytest
+
+from spec.mutation import score
+from spec.mutation.judge import Judgement, Noticed
+from spec.mutation.score import Score, SurvivorsError
+
+FOUND = (
+    Judgement("M.A.guard.1", Noticed.PROPERTY, "TypeOK", "smoke"),
+    Judgement("M.A.guard.2", Noticed.EVALUATION, "TLC: evaluation error", "smoke"),
+    Judgement("M.A.shift.1", Noticed.EQUIV, "3 states fewer", "smoke"),
+    Judgement("M.B.shift.1", Noticed.EQUIV, "3 steps more, 0 fewer", "smoke"),
+    Judgement("M.B.unchanged.1", Noticed.NOT, "", "ci"),
+)
+
+
+def test_the_share_is_of_the_mutants_that_are_another_graph() -> None:
+    counted = Score("M", FOUND)
+    assert counted.different == 4
+    assert (counted.by_properties, counted.with_equiv) == (0.5, 1.0)
+    assert score.table([counted]).rows == (("M", "5", "0", "1", "1", "2", "1", "0", "50.0%", "100.0%"),)
+    assert score.kinds([counted]).rows == (("guard", "2", "2", "100%"), ("shift", "2", "0", "0%"))
+
+
+@pytest.mark.parametrize(
+    ("reasons", "wrong"),
+    [
+        ({"M.B.unchanged.1": "the same value"}, []),
+        ({}, ["M.B.unchanged.1: nobody notices it, and no reason is given"]),
+        (
+            {"M.B.unchanged.1": "the same value", "M.A.shift.1": "no matter"},
+            ["M.A.shift.1: a reason is given, but 3 states fewer notices it"],
+        ),
+        (
+            {"M.B.unchanged.1": "the same value", "M.C.guard.9": "gone"},
+            ["M.C.guard.9: a reason is given, but there is no such mutant"],
+        ),
+    ],
+)
+def test_survivors_need_a_reason_and_only_they(reasons: dict[str, str], wrong: list[str]) -> None:
+    assert score.unexplained(FOUND, reasons) == wrong
+
+
+def test_scores_are_recorded_beside_those_of_other_models(tmp_path: Path) -> None:
+    file = tmp_path / "scores.json"
+    score.record([Score("M", FOUND)], file)
+    score.record([Score("N", FOUND[:1])], file)
+    assert score.recorded(file) == {"M": Score("M", FOUND), "N": Score("N", FOUND[:1])}
+
+
+def test_survivors_toml_is_read_and_its_mistakes_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "survivors.toml"
+    assert score.survivors(file) == {}
+    file.write_text('[M]\n"A.guard.1" = "why"\n')
+    assert score.survivors(file) == {"M.A.guard.1": "why"}
+    file.write_text("[M]\nA = 1\n")
+    with pytest.raises(SurvivorsError, match=r"survivors\.toml: Expected `str`, got `int`"):
+        score.survivors(file)

@@ -1,0 +1,67 @@
+"""Goal: what a larger model shows is found, and told apart from what the bounds show already."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spec import bounds
+from spec.model_file import Kind, Models, load
+
+HERE = Path(__file__).parent
+COUNTER = load(HERE / "models.toml")
+
+LIMITED = """---- MODULE Limited ----
+EXTENDS Naturals
+CONSTANTS Max, Nodes, Mode
+VARIABLES x, seen, role
+vars == <<x, seen, role>>
+Init == x = 0 /\\ seen = [n \\in Nodes |-> {}] /\\ role = "idle"
+Up == x < Max /\\ x' = x + 1 /\\ UNCHANGED <<seen, role>>
+See(n) == x \\notin seen[n] /\\ seen' = [seen EXCEPT ![n] = @ \\cup {x}] /\\ UNCHANGED <<x, role>>
+Lead == x = 2 /\\ role = "idle" /\\ role' = "leader" /\\ UNCHANGED <<x, seen>>
+Next == Up \\/ Lead \\/ \\E n \\in Nodes : See(n)
+Spec == Init /\\ [][Next]_vars
+====
+"""
+CONFIG = """SPECIFICATION Spec
+CONSTANTS
+    Max = 1
+    Nodes = {"n1"}
+    Mode = "fast"
+"""
+
+
+@pytest.fixture
+def limited(tmp_path: Path) -> Models:
+    (tmp_path / "tla").mkdir()
+    (tmp_path / "tla" / "Limited.tla").write_text(LIMITED)
+    (tmp_path / "tla" / "Limited.cfg").write_text(CONFIG)
+    runs = '[[Limited.runs]]\ncfg = "Limited.cfg"\nprofiles = ["ci"]\nstates = 6\ndepth = 4\n'
+    text = '[Limited]\nabout = ""\nmodule = "Limited"\ncfg = "Limited.cfg"\n' + runs
+    (tmp_path / "models.toml").write_text(text)
+    return load(tmp_path / "models.toml")
+
+
+def test_numbers_and_numbered_names_grow_and_words_do_not() -> None:
+    question = next(q for q in COUNTER.questions["Counter"] if q.kind is Kind.CHECK)
+    grown = {growth.constant: growth.after for growth in bounds.grown(question)}
+    assert grown == {"Nodes": "{n1, n2, n3}", "Max": "3"}
+    words = question.config.without("CONSTANT").with_section("CONSTANT", 'M = {"SYNC", "A"}')
+    assert not list(bounds.grown(replace(question, config=words)))
+
+
+def test_what_only_a_larger_constant_shows_is_told(limited: Models) -> None:
+    found = {each.growth.constant: each for each in bounds.compare(limited, "Limited", 60)}
+    assert set(found) == {"Max", "Nodes"}
+    assert found["Max"].kinds == ("Lead role leader",)
+    assert 'Lead: role = "idle"' in found["Max"].outcomes
+    assert found["Nodes"].states > 6
+    assert found["Nodes"].kinds == found["Nodes"].outcomes == ()
+    assert bounds.table(found.values()).rows[0][:5] == ("Limited", "Limited", "Max", "1", "2")
+
+
+def test_what_is_not_finished_in_time_is_said(limited: Models) -> None:
+    (growth,) = (g for g in bounds.grown(limited.questions["Limited"][0]) if g.constant == "Max")
+    unfinished = bounds.Comparison("Limited", growth, 0, (), (), "TLC: time-out")
+    assert bounds.table([unfinished]).rows[0][5] == "not finished"
