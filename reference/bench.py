@@ -1,8 +1,8 @@
 """`mqproof bench explore`: the explorer beside TLC, on the same bounded models in the same run.
 
 Each side is the command that a user types, in a process of its own: `mqproof check` for TLC, with as many
-workers as models.toml gives it, and `mqproof explore`. TLC's seconds are those of its JVM; the explorer's are
-those of the whole command, Python's start included. What TLC needs to start stands apart. Rounds alternate, the
+workers as models.toml gives it, and `mqproof explore`. TLC's seconds are those of its JVM, the explorer's
+those of the whole command, Python's start included. TLC's start alone stands apart. Rounds alternate, and the
 median counts. A run that asks for liveness alone is left out: the explorer answers no such question.
 """
 

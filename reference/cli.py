@@ -63,7 +63,7 @@ def equiv(
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
     except TlcError as error:
-        stop(str(error), Exit.TOOL)
+        stop(str(error), error.exit_code)
     report = Report("mqproof equiv", results, {"profile": profile})
     terminal.show(report)
     if json_file is not None:
@@ -113,12 +113,15 @@ def explore(
         models = load()
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
-    chosen = {name: survey.bounded_models(models, name, profile) for name in names or MODELS}
+    profiles = PROFILES if only else (profile,)
+    chosen = {
+        name: [
+            q for each in profiles for q in survey.bounded_models(models, name, each) if q.violates is None
+        ]
+        for name in names or MODELS
+    }
     if only is not None:
-        every = {
-            name: [q for p in PROFILES for q in survey.bounded_models(models, name, p)] for name in chosen
-        }
-        chosen = {name: [q for q in found if q.name == only][:1] for name, found in every.items()}
+        chosen = {name: [q for q in found if q.name == only][:1] for name, found in chosen.items()}
     if not any(chosen.values()):
         wanted = f"--profile {profile}" if only is None else f"--only {only}"
         stop(f"{wanted}: no such bounded model of {', '.join(chosen)}", Exit.USAGE)
