@@ -2,7 +2,7 @@
 (* QueueChoice, as it is: everything in it is bounded by its constants. *)
 EXTENDS QueueChoice
 
-MCNext == Next
+MCNext == Send \/ Surroundings
 
 MCInit == Init
 

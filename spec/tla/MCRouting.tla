@@ -14,14 +14,13 @@ MCCutClient(n, c) == MayFail /\ CutClient(n, c)
 MCNameServerDies(n) == MayFail /\ NameServerDies(n)
 MCWipeWrite(n, name) == MayFail /\ WipeWrite(n, name)
 
-MCFault ==
+MCNext ==
+    \/ Work \/ Repair
     \/ \E b \in Brokers : MCBrokerDies(b) \/ MCMachineDies(b)
     \/ \E n \in NameServers, b \in Brokers : MCCloseChannel(n, b) \/ MCCutBroker(n, b)
     \/ \E n \in NameServers, c \in Clients : MCCutClient(n, c)
     \/ \E n \in NameServers : MCNameServerDies(n)
     \/ \E n \in NameServers, name \in Names : MCWipeWrite(n, name)
-
-MCNext == Work \/ MCFault \/ Repair
 
 MCInit == Init
 

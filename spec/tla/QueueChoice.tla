@@ -166,13 +166,14 @@ Tick ==
 -----------------------------------------------------------------------------
 (* The whole *)
 
-Next ==
-    \/ Attempt
-    \/ \E ticks \in Penalties : Answered(ticks)
-    \/ Failed
+Send == Attempt \/ Failed \/ \E ticks \in Penalties : Answered(ticks)
+
+Surroundings ==
     \/ \E b \in Brokers, ticks \in Penalties \cup {Isolation} : Elsewhere(b, ticks)
     \/ \E brokers \in SUBSET Brokers : RouteChanges(brokers)
     \/ Tick
+
+Next == Send \/ Surroundings
 
 \* Every attempt ends, and a send under way goes on.
 SendFairness == WF_vars(Failed \/ \E ticks \in Penalties : Answered(ticks)) /\ WF_vars(tried # <<>> /\ Attempt)
