@@ -1,0 +1,577 @@
+----------------------------- MODULE Replication -----------------------------
+(***************************************************************************)
+(* How a master streams its log to a slave: the slave tells how far its    *)
+(* log goes, the master sends what follows, the slave's reports let        *)
+(* waiting sends be answered; processes, machines and connections fail;    *)
+(* the slave serves reads, with its master or without it.                  *)
+(*                                                                         *)
+(* Two rules are ours. A slave's first report is the start of its last     *)
+(* record, so that the master sends that record again and the slave        *)
+(* compares: a slave that holds what its master does not is found out and  *)
+(* stops. And that first report asks for a position, it acknowledges       *)
+(* nothing. Released brokers compare lengths only (ReplicationShipped).    *)
+(*                                                                         *)
+(* Abstracted away, one sentence each:                                     *)
+(*  - Bytes: a position counts whole records, and all are of one size,     *)
+(*    which makes logs of different content as alike as they can be.       *)
+(*  - Queues: there is one, so that it is the log; consume queues,         *)
+(*    checkpoints and torn records are the business of Flush.              *)
+(*  - Slaves: there is one; of several the master heeds the maximum.       *)
+(*  - TCP: within a connection frames may be repeated and overtake each    *)
+(*    other, which is more than TCP does; a frame never outlives its       *)
+(*    receiver's end of the connection, which is what TCP does; a frame is *)
+(*    lost only when the wire is cut, and all in flight are lost with it.  *)
+(*  - Batches: a frame holds one record; one of many is as good as many    *)
+(*    that arrive together.                                                *)
+(*  - Heartbeats: an end whose other end is gone closes some time later.   *)
+(*  - Reports: the slave acknowledges in the step in which it appends.     *)
+(*  - Recovery: one step, and what is left of the log is then durable.     *)
+(*  - Offset files: consumer offsets are written at once (what a late      *)
+(*    write costs is told by Flush), and a correction to both brokers.     *)
+(*  - Consumers: one, which survives; what a new one reads twice is told   *)
+(*    by Group.                                                            *)
+(*  - Producers: a message is sent once; retries belong to Delivery.       *)
+(*  - Operators: nobody makes a slave the master, or mends one that        *)
+(*    stopped.                                                             *)
+(***************************************************************************)
+EXTENDS Integers, Sequences, FiniteSets
+
+CONSTANTS
+    Messages,        \* what producers may send, strings
+    FlushModes,      \* the modes to explore, a subset of {"SYNC_FLUSH", "ASYNC_FLUSH"}
+    Roles,           \* the roles of the master to explore, a subset of {"SYNC_MASTER", "ASYNC_MASTER"}
+    FallBehindMax    \* a slave that is so many records behind is not usable (haSlaveFallbehindMax)
+
+ASSUME /\ FlushModes \subseteq {"SYNC_FLUSH", "ASYNC_FLUSH"} /\ FlushModes # {}
+       /\ Roles \subseteq {"SYNC_MASTER", "ASYNC_MASTER"} /\ Roles # {}
+       /\ FallBehindMax \in Nat
+
+Nodes == {"master", "slave"}
+
+-----------------------------------------------------------------------------
+(* Rules that are functions of their arguments alone *)
+
+Prefix(sequence, length) == SubSeq(sequence, 1, length)
+
+IsPrefix(shorter, longer) ==
+    /\ Len(shorter) <= Len(longer)
+    /\ shorter = Prefix(longer, Len(shorter))
+
+Max(a, b) == IF a < b THEN b ELSE a
+
+Longer(a, b) == IF IsPrefix(a, b) THEN b ELSE a
+
+\* What the producer is told: the replica's status overwrites the flush's.
+PutStatus(flush, replica) ==
+    CASE replica # "PUT_OK" -> replica
+      [] flush # "PUT_OK" -> flush
+      [] OTHER -> "SEND_OK"
+
+\* Of a request: given up stays given up, even if what it waited for comes later.
+RequestStatus(request, reached) ==
+    CASE request # "waiting" -> request
+      [] reached -> "PUT_OK"
+      [] OTHER -> "waiting"
+
+\* May a send that ends at `end` wait for the slave?
+SlaveUsable(connected, end, acked) == connected /\ end - acked < FallBehindMax
+
+\* The master's idea of how far its slave is, after an acknowledgement.
+AckedPosition(acked, reported, end) == IF reported <= end THEN Max(acked, reported) ELSE acked
+
+\* What a slave whose log has this length reports first.
+FirstReport(length) == Max(length - 1, 0)
+
+\* The consumer offset of a slave that hears its master's: it never goes back.
+MergedOffset(own, masters) == Max(own, masters)
+
+-----------------------------------------------------------------------------
+(* Frames *)
+
+Report(position) == [kind |-> "report", source |-> "slave", target |-> "master", position |-> position]
+
+Ack(position) == [kind |-> "ack", source |-> "slave", target |-> "master", position |-> position]
+
+\* The record that follows `position` in the master's log.
+Transfer(position, message) ==
+    [kind |-> "transfer", source |-> "master", target |-> "slave", position |-> position, message |-> message]
+
+Frames ==
+    [kind : {"report", "ack"}, source : {"slave"}, target : {"master"}, position : Nat]
+        \cup [kind : {"transfer"}, source : {"master"}, target : {"slave"}, position : Nat, message : Messages]
+
+-----------------------------------------------------------------------------
+(* State *)
+
+VARIABLE flushMode   \* the master's flushDiskType; never changes
+FlushModeOK == flushMode \in FlushModes
+
+VARIABLE role        \* the master's brokerRole; never changes
+RoleOK == role \in Roles
+
+VARIABLE phase       \* of each process; "gone": the machine is lost with its disk
+PhaseOK == phase \in [Nodes -> {"up", "down", "gone"}]
+
+VARIABLE log         \* by node, as a reader of its files sees it: page cache over disk
+LogOK == log \in [Nodes -> Seq(Messages)]
+
+VARIABLE flushed     \* by node: how many of its records are durable
+FlushedOK == \A n \in Nodes : flushed[n] \in 0..Len(log[n])
+
+VARIABLE connected   \* by node: its end of the connection is open
+ConnectedOK == connected \in [Nodes -> BOOLEAN]
+
+VARIABLE intact      \* the connection carries frames
+IntactOK == intact \in BOOLEAN /\ (intact => \A n \in Nodes : connected[n])
+
+VARIABLE network     \* frames that were sent and may arrive, once or again
+NetworkOK == \A frame \in network : frame \in Frames /\ connected[frame.target]
+
+Unasked == -1
+VARIABLE sent        \* master's memory: up to where it has sent on this connection
+SentOK == sent \in Nat \cup {Unasked}
+
+VARIABLE acked       \* master's memory: the highest position that was acknowledged (push2SlaveMaxOffset)
+AckedOK == acked \in 0..Len(log["master"])
+
+VARIABLE request     \* master's memory: of a send that waits, what was given up
+Requests == [flush : {"waiting", "FLUSH_DISK_TIMEOUT"}, replica : {"waiting", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"}]
+RequestOK == request \in [Messages -> Requests]
+
+VARIABLE verified    \* slave's memory: on this connection its log was found to agree with the master's
+VerifiedOK == verified \in BOOLEAN /\ (verified => connected["slave"])
+
+VARIABLE refused     \* slave's memory: it holds what its master does not, and no longer follows
+RefusedOK == refused \in BOOLEAN
+
+VARIABLE committed   \* by node: the consumer offset it stores
+CommittedOK == committed \in [Nodes -> Nat]
+
+VARIABLE answer      \* what the producer knows of each message
+Statuses == {"SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"}
+Answers == {"unsent", "waiting", "unknown"} \cup Statuses
+AnswerOK == answer \in [Messages -> Answers]
+
+VARIABLE seen        \* what the consumer was delivered; its length is the next offset to pull
+SeenOK == seen \in Seq(Messages)
+
+VARIABLE held        \* history: messages that have been in the slave's log
+HeldOK == held \subseteq Messages
+
+VARIABLE forked      \* history: a master that lost its tail served while its slave had that tail
+ForkedOK == forked \in BOOLEAN
+
+VARIABLE recalled    \* history: a fault took back what the consumer had been delivered
+RecalledOK == recalled \in BOOLEAN
+
+VARIABLE faults      \* history: crashes of a process, crashes of each node's system, wires cut
+FaultsOK == faults \in [process : Nat, master : Nat, slave : Nat, cuts : Nat]
+
+modes == <<flushMode, role>>
+files == <<log, flushed, committed>>
+connection == <<connected, intact, network>>
+masterMemory == <<sent, acked, request>>
+slaveMemory == <<verified, refused>>
+clients == <<answer, seen>>
+history == <<held, forked, recalled, faults>>
+vars == <<modes, phase, files, connection, masterMemory, slaveMemory, clients, history>>
+
+TypeOK ==
+    /\ FlushModeOK /\ RoleOK /\ PhaseOK /\ LogOK /\ FlushedOK /\ ConnectedOK /\ IntactOK /\ NetworkOK /\ SentOK /\ AckedOK
+    /\ RequestOK /\ VerifiedOK /\ RefusedOK /\ CommittedOK /\ AnswerOK /\ SeenOK /\ HeldOK /\ ForkedOK /\ RecalledOK /\ FaultsOK
+
+Waits == [flush |-> "waiting", replica |-> "waiting"]
+
+Init ==
+    /\ flushMode \in FlushModes /\ role \in Roles
+    /\ phase = [n \in Nodes |-> "up"]
+    /\ log = [n \in Nodes |-> <<>>] /\ flushed = [n \in Nodes |-> 0]
+    /\ committed = [n \in Nodes |-> 0]
+    /\ connected = [n \in Nodes |-> FALSE] /\ intact = FALSE /\ network = {}
+    /\ sent = Unasked /\ acked = 0 /\ request = [m \in Messages |-> Waits]
+    /\ verified = FALSE /\ refused = FALSE
+    /\ answer = [m \in Messages |-> "unsent"]
+    /\ seen = <<>>
+    /\ held = {} /\ forked = FALSE /\ recalled = FALSE
+    /\ faults = [process |-> 0, master |-> 0, slave |-> 0, cuts |-> 0]
+
+-----------------------------------------------------------------------------
+(* A send, in the order of its life *)
+
+Position(m) == CHOOSE i \in 1..Len(log["master"]) : log["master"][i] = m
+
+InLog(m, records) == \E i \in 1..Len(records) : records[i] = m
+
+\* The request for a replica is made with the append; without a usable slave it fails at once.
+NewRequest ==
+    IF role = "SYNC_MASTER" /\ ~SlaveUsable(connected["master"], Len(log["master"]) + 1, acked)
+    THEN [Waits EXCEPT !.replica = "SLAVE_NOT_AVAILABLE"]
+    ELSE Waits
+
+AppendRecord(m) ==
+    /\ phase["master"] = "up"
+    /\ answer[m] = "unsent"
+    /\ log' = [log EXCEPT !["master"] = Append(@, m)]
+    /\ request' = [request EXCEPT ![m] = NewRequest]
+    /\ answer' = [answer EXCEPT ![m] = "waiting"]
+    /\ UNCHANGED <<modes, phase, flushed, committed, connection, sent, acked, slaveMemory, seen, history>>
+
+\* An fsync returns; what is appended while it runs is appended after it here, which comes to the same.
+FlushLog(n) ==
+    /\ phase[n] = "up"
+    /\ flushed[n] < Len(log[n])
+    /\ flushed' = [flushed EXCEPT ![n] = Len(log[n])]
+    /\ UNCHANGED <<modes, phase, log, committed, connection, masterMemory, slaveMemory, clients, history>>
+
+FlushReached(m) == flushMode = "SYNC_FLUSH" => Position(m) <= flushed["master"]
+
+ReplicaReached(m) == role = "SYNC_MASTER" => Position(m) <= acked
+
+FlushStatus(m) == RequestStatus(request[m].flush, FlushReached(m))
+
+ReplicaStatus(m) == RequestStatus(request[m].replica, ReplicaReached(m))
+
+FlushTimeout(m) ==
+    /\ phase["master"] = "up"
+    /\ answer[m] = "waiting"
+    /\ FlushStatus(m) = "waiting"
+    /\ request' = [request EXCEPT ![m].flush = "FLUSH_DISK_TIMEOUT"]
+    /\ UNCHANGED <<modes, phase, files, connection, sent, acked, slaveMemory, clients, history>>
+
+SlaveTimeout(m) ==
+    /\ phase["master"] = "up"
+    /\ answer[m] = "waiting"
+    /\ ReplicaStatus(m) = "waiting"
+    /\ request' = [request EXCEPT ![m].replica = "FLUSH_SLAVE_TIMEOUT"]
+    /\ UNCHANGED <<modes, phase, files, connection, sent, acked, slaveMemory, clients, history>>
+
+\* Flush and replica are waited for at the same time; when both are decided the producer is told.
+AnswerSend(m) ==
+    /\ phase["master"] = "up"
+    /\ answer[m] = "waiting"
+    /\ FlushStatus(m) # "waiting" /\ ReplicaStatus(m) # "waiting"
+    /\ answer' = [answer EXCEPT ![m] = PutStatus(FlushStatus(m), ReplicaStatus(m))]
+    /\ request' = [request EXCEPT ![m] = Waits]
+    /\ UNCHANGED <<modes, phase, files, connection, sent, acked, slaveMemory, seen, history>>
+
+-----------------------------------------------------------------------------
+(* A connection *)
+
+FramesTo(n) == {frame \in network : frame.target = n}
+
+\* A connection's first frame is the slave's first report. What is left of an older connection ends here.
+Connect ==
+    /\ \A n \in Nodes : phase[n] = "up"
+    /\ ~connected["slave"] /\ ~refused
+    /\ connected' = [n \in Nodes |-> TRUE] /\ intact' = TRUE
+    /\ network' = {Report(FirstReport(Len(log["slave"])))}
+    /\ sent' = Unasked
+    /\ verified' = (log["slave"] = <<>>)
+    /\ UNCHANGED <<modes, phase, files, acked, request, refused, clients, history>>
+
+\* The master sends from where the slave asked. A report acknowledges nothing: it was not compared yet.
+AcceptReport(frame) ==
+    /\ frame \in network
+    /\ connected["master"] /\ sent = Unasked
+    /\ frame.kind = "report" /\ frame.position <= Len(log["master"])
+    /\ sent' = frame.position
+    /\ UNCHANGED <<modes, phase, files, connection, acked, request, slaveMemory, clients, history>>
+
+Close(n) ==
+    /\ connected' = [connected EXCEPT ![n] = FALSE] /\ intact' = FALSE
+    /\ network' = network \ FramesTo(n)
+
+\* The slave asks for what is beyond the master's end: it is ahead. The master closes the connection.
+RefuseReport(frame) ==
+    /\ frame \in network
+    /\ connected["master"] /\ sent = Unasked
+    /\ frame.kind = "report" /\ frame.position > Len(log["master"])
+    /\ Close("master")
+    /\ UNCHANGED <<modes, phase, files, masterMemory, slaveMemory, clients, history>>
+
+TransferRecord ==
+    /\ intact /\ sent # Unasked
+    /\ sent < Len(log["master"])
+    /\ network' = network \cup {Transfer(sent, log["master"][sent + 1])}
+    /\ sent' = sent + 1
+    /\ UNCHANGED <<modes, phase, files, connected, intact, acked, request, slaveMemory, clients, history>>
+
+\* The slave has asked again for its last record, and this is the answer.
+Compares(frame) == ~verified /\ frame.position = FirstReport(Len(log["slave"]))
+
+Agrees(frame) == frame.message = log["slave"][Len(log["slave"])]
+
+\* A frame that begins elsewhere than where the slave's log ends is an old one.
+Continues(frame) == verified /\ frame.position = Len(log["slave"])
+
+\* Does a master serve that lacks some of these records, and knows nothing of it?
+Forks(records) == phase["master"] = "up" /\ ~intact /\ ~IsPrefix(records, log["master"])
+
+ReceiveTransfer(frame) ==
+    /\ frame \in network
+    /\ frame.kind = "transfer" /\ connected["slave"]
+    /\ Continues(frame) \/ (Compares(frame) /\ Agrees(frame))
+    /\ log' = IF Continues(frame) THEN [log EXCEPT !["slave"] = Append(@, frame.message)] ELSE log
+    /\ verified' = TRUE
+    /\ network' = IF intact THEN network \cup {Ack(Len(log'["slave"]))} ELSE network
+    /\ held' = held \cup {log'["slave"][i] : i \in 1..Len(log'["slave"])}
+    /\ forked' = (forked \/ Forks(log'["slave"]))
+    /\ UNCHANGED <<modes, phase, flushed, committed, connected, intact, masterMemory, refused, clients, recalled, faults>>
+
+\* The slave's last record is not its master's: it closes the connection and follows no more.
+RefuseTransfer(frame) ==
+    /\ frame \in network
+    /\ frame.kind = "transfer" /\ connected["slave"]
+    /\ Compares(frame) /\ ~Agrees(frame)
+    /\ Close("slave")
+    /\ refused' = TRUE
+    /\ UNCHANGED <<modes, phase, files, masterMemory, verified, clients, history>>
+
+ReceiveAck(frame) ==
+    /\ frame \in network
+    /\ frame.kind = "ack" /\ connected["master"]
+    /\ AckedPosition(acked, frame.position, Len(log["master"])) # acked
+    /\ acked' = AckedPosition(acked, frame.position, Len(log["master"]))
+    /\ UNCHANGED <<modes, phase, files, connection, sent, request, slaveMemory, clients, history>>
+
+\* The wire goes dead; neither end knows yet.
+Cut ==
+    /\ intact
+    /\ intact' = FALSE /\ network' = {}
+    /\ faults' = [faults EXCEPT !.cuts = @ + 1]
+    /\ UNCHANGED <<modes, phase, files, connected, masterMemory, slaveMemory, clients, held, forked, recalled>>
+
+\* Nothing was heard for haHousekeepingInterval.
+Housekeeping(n) ==
+    /\ connected[n] /\ ~intact
+    /\ Close(n)
+    /\ verified' = (verified /\ n # "slave")
+    /\ UNCHANGED <<modes, phase, files, masterMemory, refused, clients, history>>
+
+-----------------------------------------------------------------------------
+(* The consumer *)
+
+\* Under SYNC_FLUSH the master shows nobody a record that a crash could take back (as released since 5.3).
+ReadLimit(n) == IF n = "master" /\ flushMode = "SYNC_FLUSH" THEN flushed[n] ELSE Len(log[n])
+
+\* A pull, from either broker, returns the record at the consumer's next offset.
+Deliver(n) ==
+    /\ phase[n] = "up"
+    /\ Len(seen) < ReadLimit(n)
+    /\ seen' = Append(seen, log[n][Len(seen) + 1])
+    /\ UNCHANGED <<modes, phase, files, connection, masterMemory, slaveMemory, answer, history>>
+
+\* A pull beyond the master's end (PULL_OFFSET_MOVED): the consumer goes back to the end. A slave corrects nobody.
+CorrectOffset ==
+    /\ phase["master"] = "up"
+    /\ Len(seen) > Len(log["master"])
+    /\ seen' = Prefix(seen, Len(log["master"]))
+    /\ committed' = [n \in Nodes |-> Len(log["master"])]
+    /\ UNCHANGED <<modes, phase, log, flushed, connection, masterMemory, slaveMemory, answer, history>>
+
+\* The consumer commits to the broker that it reads from.
+CommitOffset(n) ==
+    /\ phase[n] = "up"
+    /\ committed[n] < Len(seen)
+    /\ committed' = [committed EXCEPT ![n] = Len(seen)]
+    /\ UNCHANGED <<modes, phase, log, flushed, connection, masterMemory, slaveMemory, clients, history>>
+
+\* Every 10 s the slave asks for its master's offsets.
+SyncOffsets ==
+    /\ \A n \in Nodes : phase[n] = "up"
+    /\ committed' = [committed EXCEPT !["slave"] = MergedOffset(@, committed["master"])]
+    /\ committed' # committed
+    /\ UNCHANGED <<modes, phase, log, flushed, connection, masterMemory, slaveMemory, clients, history>>
+
+-----------------------------------------------------------------------------
+(* Ends of a broker's life, and its beginning *)
+
+\* The process is gone: its memory is lost, its end of the connection closed, whoever waited knows nothing.
+LoseMemory(n, next) ==
+    /\ phase' = [phase EXCEPT ![n] = next]
+    /\ Close(n)
+    /\ IF n = "slave"
+       THEN verified' = FALSE /\ refused' = FALSE /\ UNCHANGED <<masterMemory, answer>>
+       ELSE /\ sent' = Unasked /\ acked' = 0 /\ request' = [m \in Messages |-> Waits]
+            /\ answer' = [m \in Messages |-> IF answer[m] = "waiting" THEN "unknown" ELSE answer[m]]
+            /\ UNCHANGED slaveMemory
+    /\ UNCHANGED <<modes, seen, held, forked>>
+
+\* SIGKILL: the page cache lives on.
+ProcessCrash(n) ==
+    /\ phase[n] = "up"
+    /\ LoseMemory(n, "down")
+    /\ faults' = [faults EXCEPT !.process = @ + 1]
+    /\ UNCHANGED <<files, recalled>>
+
+\* What the two brokers hold together, as long as they hold the same.
+Kept == Longer(log["master"], log["slave"])
+
+Recall == recalled' = (recalled \/ Len(seen) > Len(Kept'))
+
+\* The operating system dies or the power fails, at any time: of what was not durable any part may be left.
+SystemCrash(n, length) ==
+    /\ phase[n] # "gone"
+    /\ length \in flushed[n]..Len(log[n])
+    /\ LoseMemory(n, "down")
+    /\ log' = [log EXCEPT ![n] = Prefix(@, length)]
+    /\ Recall
+    /\ faults' = [faults EXCEPT ![n] = @ + 1]
+    /\ UNCHANGED <<flushed, committed>>
+
+\* The master's machine is destroyed with its disk, for ever.
+MachineLoss ==
+    /\ phase["master"] # "gone"
+    /\ LoseMemory("master", "gone")
+    /\ log' = [log EXCEPT !["master"] = <<>>] /\ flushed' = [flushed EXCEPT !["master"] = 0]
+    /\ committed' = [committed EXCEPT !["master"] = 0]
+    /\ Recall
+    /\ UNCHANGED faults
+
+\* The process is started again. A master with less than its slave holds is not what its slave followed.
+Start(n) ==
+    /\ phase[n] = "down"
+    /\ phase' = [phase EXCEPT ![n] = "up"]
+    /\ flushed' = [flushed EXCEPT ![n] = Len(log[n])]
+    /\ forked' = (forked \/ (n = "master" /\ ~IsPrefix(log["slave"], log["master"])))
+    /\ UNCHANGED <<modes, log, committed, connection, masterMemory, slaveMemory, clients, held, recalled, faults>>
+
+-----------------------------------------------------------------------------
+(* The whole *)
+
+Send == \E m \in Messages : AppendRecord(m)
+
+Decide == \E m \in Messages : FlushTimeout(m) \/ SlaveTimeout(m) \/ AnswerSend(m)
+
+Flush == \E n \in Nodes : FlushLog(n)
+
+Receive ==
+    \E frame \in network :
+        AcceptReport(frame) \/ RefuseReport(frame) \/ ReceiveTransfer(frame) \/ RefuseTransfer(frame) \/ ReceiveAck(frame)
+
+Replicate ==
+    \/ Connect \/ Receive \/ TransferRecord
+    \/ \E n \in Nodes : Housekeeping(n)
+
+Consume == CorrectOffset \/ \E n \in Nodes : Deliver(n)
+
+Commit == SyncOffsets \/ \E n \in Nodes : CommitOffset(n)
+
+Restart == \E n \in Nodes : Start(n)
+
+Fault ==
+    \/ \E n \in Nodes : ProcessCrash(n) \/ \E length \in 0..Len(log[n]) : SystemCrash(n, length)
+    \/ MachineLoss \/ Cut
+
+Next == Send \/ Decide \/ Flush \/ Replicate \/ Consume \/ Commit \/ Restart \/ Fault
+
+\* Somebody flushes, gives up in time and answers; frames arrive; the consumer does not give up; the operator starts a broker again.
+FlushFairness == WF_vars(FlushLog("master"))
+TimeoutFairness == \A m \in Messages : WF_vars(SlaveTimeout(m))
+AnswerFairness == \A m \in Messages : WF_vars(AnswerSend(m))
+ConnectFairness == WF_vars(Connect) /\ \A n \in Nodes : WF_vars(Housekeeping(n))
+TransferFairness == WF_vars(TransferRecord)
+ReceiveFairness == WF_vars(Receive)
+DeliverFairness == \A n \in Nodes : WF_vars(Deliver(n))
+StartFairness == \A n \in Nodes : WF_vars(Start(n))
+
+Fairness ==
+    /\ FlushFairness /\ TimeoutFairness /\ AnswerFairness /\ ConnectFairness /\ TransferFairness /\ ReceiveFairness
+    /\ DeliverFairness /\ StartFairness
+
+Spec == Init /\ [][Next]_vars /\ Fairness
+
+-----------------------------------------------------------------------------
+(* Safety. Names are those of spec/invariants.toml. *)
+
+Answered(status) == {m \in Messages : answer[m] = status}
+
+\* The master lost, or may have lost, some of what it had.
+MasterLost == phase["master"] = "gone" \/ (flushMode = "ASYNC_FLUSH" /\ faults.master > 0)
+
+\* What the configuration guarantees against: then it is up to the slave, if it was waited for and lost nothing itself.
+Covered == MasterLost => role = "SYNC_MASTER" /\ faults.slave = 0 /\ ~forked
+
+\* A consumer may see what is not safe yet: in the master's page cache, not on the slave yet, or on the slave alone.
+MayRecall == phase["master"] = "gone" \/ flushMode = "ASYNC_FLUSH" \/ faults.slave > 0
+
+\* And what consumers saw still stands.
+Promised == Covered /\ ~forked /\ ~(MayRecall /\ recalled)
+
+\* REPL-1: it got there, and only a crash of the slave's own system has taken it away since
+SyncAckedOnSlave ==
+    role = "SYNC_MASTER" =>
+        \A m \in Answered("SEND_OK") : InLog(m, log["slave"]) \/ (faults.slave > 0 /\ m \in held)
+
+\* The slave has compared its log with its master's, and follows.
+Following == intact /\ verified
+
+\* REPL-2: outside the window that opens when a master comes back without its tail; and inside it no slave follows
+SlaveIsPrefix ==
+    \/ IsPrefix(log["slave"], log["master"])
+    \/ phase["master"] # "up" /\ IsPrefix(log["master"], log["slave"])
+    \/ forked /\ ~Following
+
+\* REPL-3: a wait is given up only while it waits, and an answer tells all that was asked for, or which of it was not reached
+StatusHonest ==
+    [][\A m \in Messages :
+        LET was == request[m]
+            now == request'[m]
+            usable == connected["master"] /\ Len(log["master"]) + 1 - acked < FallBehindMax
+            durable == Position(m) <= flushed["master"]
+            replicated == m \in held /\ Position(m) <= acked
+        IN  /\ answer[m] = "unsent" /\ answer'[m] # "unsent" =>
+                (now.replica = "SLAVE_NOT_AVAILABLE" <=> role = "SYNC_MASTER" /\ ~usable)
+            /\ was.flush = "waiting" /\ now.flush # "waiting" => flushMode = "SYNC_FLUSH" /\ ~durable
+            /\ answer[m] = "waiting" /\ was.replica = "waiting" /\ now.replica # "waiting" =>
+                role = "SYNC_MASTER" /\ Position(m) > acked
+            /\ answer[m] = "waiting" /\ answer'[m] # "waiting" =>
+                \/ answer'[m] = was.replica
+                \/ answer'[m] = was.flush /\ was.replica = "waiting" /\ (role = "SYNC_MASTER" => replicated)
+                \/ /\ answer'[m] = "SEND_OK" /\ was = Waits
+                   /\ flushMode = "SYNC_FLUSH" => durable
+                   /\ role = "SYNC_MASTER" => replicated
+                \/ answer'[m] = "unknown" /\ phase'["master"] # "up"
+      ]_vars
+
+\* REPL-4: the next record that a slave holds can be had from it
+ReadableWithoutMaster ==
+    phase["master"] # "up" /\ phase["slave"] = "up" /\ Len(seen) < Len(log["slave"]) => ENABLED Deliver("slave")
+
+\* FLUSH-1
+SyncAckedDurable ==
+    flushMode = "SYNC_FLUSH" /\ phase["master"] # "gone" =>
+        \A m \in Answered("SEND_OK") : InLog(m, Prefix(log["master"], flushed["master"]))
+
+\* DELIV-1: one of the two has it, and the consumer has not passed it by
+NoAckedLost ==
+    \A m \in Answered("SEND_OK") :
+        /\ Covered => InLog(m, log["master"]) \/ InLog(m, log["slave"])
+        /\ Promised => \E i \in 1..Len(Kept) : Kept[i] = m /\ (i <= Len(seen) => seen[i] = m)
+
+\* DELIV-2
+NoPhantom == \A i \in 1..Len(seen) : seen[i] \in Messages \ Answered("unsent")
+
+\* DELIV-4: what the consumer saw is the log, in the log's order
+QueueOrder == Promised => IsPrefix(seen, Kept)
+
+\* DELIV-5: but for a correction that the consumer is told of, and a machine that is lost
+OffsetMonotone ==
+    [][\A n \in Nodes : committed'[n] >= committed[n] \/ CorrectOffset \/ phase'[n] = "gone"]_vars
+
+-----------------------------------------------------------------------------
+(* Liveness *)
+
+\* FLUSH-7
+SendAnswered == \A m \in Messages : answer[m] = "waiting" ~> answer[m] # "waiting"
+
+\* REPL-5: unless there is no master any more, or it lost what the slave has
+SlaveCatchesUp ==
+    log["slave"] # log["master"] ~> log["slave"] = log["master"] \/ forked \/ phase["master"] = "gone"
+
+Delivered(m) == \E i \in 1..Len(seen) : seen[i] = m
+
+\* DELIV-12
+AckedDelivered == \A m \in Messages : answer[m] = "SEND_OK" /\ Promised ~> Delivered(m) \/ ~Promised
+
+=============================================================================

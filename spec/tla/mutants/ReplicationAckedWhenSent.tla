@@ -1,0 +1,12 @@
+---------------------- MODULE ReplicationAckedWhenSent ----------------------
+(* What was sent counts as acknowledged; the slave's report is not waited for. *)
+EXTENDS MCReplication
+
+MutantTransferRecord ==
+    /\ intact /\ sent # Unasked
+    /\ sent < Len(log["master"])
+    /\ network' = network \cup {Transfer(sent, log["master"][sent + 1])}
+    /\ sent' = sent + 1
+    /\ acked' = Max(acked, sent')
+    /\ UNCHANGED <<modes, phase, files, connected, intact, request, slaveMemory, clients, history>>
+=============================================================================

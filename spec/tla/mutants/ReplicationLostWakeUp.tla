@@ -1,0 +1,10 @@
+------------------------ MODULE ReplicationLostWakeUp ------------------------
+(* An acknowledgement wakes only the send that ends exactly there, and a wait has no deadline. *)
+EXTENDS MCReplication
+
+MutantReplicaReached(m) ==
+    role = "SYNC_MASTER" => Position(m) = acked
+
+MutantSlaveTimeout(m) ==
+    FALSE
+==============================================================================
