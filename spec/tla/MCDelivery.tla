@@ -46,9 +46,7 @@ NoCrash == serving
 NoAckedGone == \A m \in Acked : Stored(m, queue)
 NoGroupBeyondEnd == \A q \in Queues : Len(seen[q]) <= Len(queue[q])
 NoPassedBy == \A q \in Queues : \A i \in 1..Len(queue[q]) : i <= Len(seen[q]) => seen[q][i] = queue[q][i]
-NoUnsentStored == [][\A m \in Messages : answer[m] = "unsent" => ~Stored(m, queue')]_vars
 NoLoss == [][\A q \in Queues : Len(queue'[q]) >= Len(queue[q])]_vars
 NoReset == [][\A q \in Queues : ~Reset(q, committed'[q])]_vars
-NoCorrection == [][\A q \in Queues : ~CorrectOffset(q, committed'[q])]_vars
 NoRollBack == [][\A q \in Queues : ~RollBack(q, committed'[q])]_vars
 =============================================================================

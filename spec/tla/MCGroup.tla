@@ -64,9 +64,7 @@ NoWithdrawal == promise
 NoCrash == serving
 NoReaderBeyondEnd == \A q \in Queues : \A c \in Consumers : position[c][q] <= Len(queue[q])
 NoConsumerCrash == [][\A c \in Consumers : ~ConsumerCrash(c)]_vars
-NoRelease == [][\A c \in Consumers, q \in Queues : ~Release(c, q)]_vars
 NoReset == [][\A q \in Queues : ~Reset(q, committed'[q])]_vars
-NoCorrection == [][\A q \in Queues : ~CorrectOffset(q)]_vars
 NoRollBack == [][\A q \in Queues : ~MCRollBack(q, committed'[q])]_vars
 NoLoss == [][\A q \in Queues : ~MCLose(q, Len(queue'[q]))]_vars
 =============================================================================

@@ -1,0 +1,81 @@
+"""Goal: the delivery and group models do what their modules say, and are TLC's state graphs.
+
+Method: short stories of actions; small models against TLC.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spec
+from reference import delivery, group
+from reference.equiv import compare
+from reference.model import Model
+
+TLA = Path(spec.__file__).parent / "tla"
+SMALL = """
+CONSTANTS
+    Messages = {"m1"}
+    Queues = {"q0"}
+    Consumers = {"c1", "c2"}
+    MaxSends = 1
+"""
+
+
+def after(model: Model[Any, Any], config: Any, *steps: tuple[Any, ...]) -> Any:
+    """Where these steps lead, each of which must be enabled."""
+    state = model.initial(config)[0]
+    for name, *parameters in steps:
+        following = model.actions[name].apply(config, state, *parameters)
+        assert following is not None, (name, parameters)
+        state = following
+    return state
+
+
+def test_a_message_is_stored_as_often_as_it_was_sent_and_not_once_more() -> None:
+    config = delivery.Config(messages=("m1",), sends_max=2)
+    steps = (("Store", "q0", "m1"), ("Fail", "m1"), ("Retry", "m1"), ("Store", "q0", "m1"))
+    state = after(delivery.MODEL, config, *steps)
+    assert state.queue == (("m1", "m1"),)
+    assert delivery.store(config, state, "q0", "m1") is None
+
+
+def test_while_the_promise_stands_nothing_is_lost_that_was_answered_or_seen() -> None:
+    config = delivery.Config(messages=("m1",))
+    answered = after(delivery.MODEL, config, ("Store", "q0", "m1"), ("Acknowledge", "m1"))
+    seen = after(delivery.MODEL, config, ("Store", "q0", "m1"), ("Deliver", "q0", 1))
+    for state in (answered, seen):
+        assert delivery.lose(config, state, "q0", 0) is None
+        withdrawn = delivery.withdraw(config, state)
+        assert withdrawn is not None
+        assert delivery.lose(config, withdrawn, "q0", 0) is not None
+
+
+def test_a_member_that_crashes_before_it_commits_owes_a_delivery() -> None:
+    config = group.Config(delivery.Config(messages=("m1",)))
+    delivered = (("Store", "q0", "m1"), ("Start", "c1", "q0"), ("Deliver", "c1", "q0"))
+    assert after(group.MODEL, config, *delivered).owed == ((0,),)
+    again = after(group.MODEL, config, *delivered, ("ConsumerCrash", "c1"), ("Start", "c1", "q0"))
+    assert again.owed == ((1,),)
+    committed = (*delivered, ("CommitOffset", "c1", "q0"), ("ConsumerCrash", "c1"), ("Start", "c1", "q0"))
+    assert after(group.MODEL, config, *committed).owed == ((0,),)
+
+
+def test_what_the_previous_owner_is_still_delivered_comes_on_top() -> None:
+    config = group.Config(delivery.Config(messages=("m1",)))
+    moved = (("Store", "q0", "m1"), ("Start", "c1", "q0"), ("Rebalance", "q0", "c2"), ("Start", "c2", "q0"))
+    state = after(group.MODEL, config, *moved, ("Deliver", "c1", "q0"), ("Deliver", "c2", "q0"))
+    assert state.owed == ((0,),)
+    assert group.duplicates_explained(config, state)
+
+
+@pytest.mark.parametrize(
+    ("model", "states"), [(delivery.MODEL, 62), (group.MODEL, 1108)], ids=["Delivery", "Group"]
+)
+def test_the_model_is_tlcs_state_graph(model: Model[Any, Any], states: int) -> None:
+    text = SMALL if model is group.MODEL else SMALL.replace('    Consumers = {"c1", "c2"}\n', "")
+    equivalence = compare(model, f"MC{model.name}", text, (TLA,), next_name="MCNext")
+    assert equivalence.equal
+    assert equivalence.violation is None
+    assert equivalence.states == states
