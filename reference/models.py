@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from reference import delivery, flush, group, guarantee, queue_choice, routing
+from reference import delivery, flush, group, guarantee, queue_choice, replication, routing
 from reference.model import Model
 
 MODELS: Final[dict[str, Model[Any, Any]]] = {
@@ -14,5 +14,6 @@ MODELS: Final[dict[str, Model[Any, Any]]] = {
         routing.MODEL,
         queue_choice.MODEL,
         guarantee.MODEL,
+        replication.MODEL,
     )
 }

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from reference.explorer import Violation, explore
-from reference.mutants import delivery, flush, group, queue_choice, routing
+from reference.mutants import delivery, flush, group, queue_choice, replication, routing
 from reference.mutants.mutant import Mutant as Mutant
 from report.model import Result, Verdict, Witness
 from spec.catalogue import id_of
@@ -20,6 +20,7 @@ _ALL: Final = (
     *group.MUTANTS,
     *routing.MUTANTS,
     *queue_choice.MUTANTS,
+    *replication.MUTANTS,
 )
 
 MUTANTS: Final = {mutant.name: mutant for mutant in _ALL}

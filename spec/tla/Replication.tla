@@ -534,9 +534,11 @@ StatusHonest ==
                 \/ answer'[m] = "unknown" /\ phase'["master"] # "up"
       ]_vars
 
-\* REPL-4: the next record that a slave holds can be had from it
+\* REPL-4: the next record that a slave holds can be had from it, and it holds all that it ever did
 ReadableWithoutMaster ==
-    phase["master"] # "up" /\ phase["slave"] = "up" /\ Len(seen) < Len(log["slave"]) => ENABLED Deliver("slave")
+    phase["master"] # "up" /\ phase["slave"] = "up" =>
+        /\ Len(seen) < Len(log["slave"]) => ENABLED Deliver("slave")
+        /\ faults.slave = 0 => \A m \in held : InLog(m, log["slave"])
 
 \* FLUSH-1
 SyncAckedDurable ==

@@ -1,0 +1,113 @@
+"""Broken variants of the replication model; spec/tla/mutants tells why each is a bug, under the same name."""
+
+from functools import partial
+from typing import Final
+
+from reference import replication
+from reference.mutants.mutant import Mutant
+from reference.replication import ASYNC_FLUSH, ASYNC_MASTER, MASTER, SLAVE, SYNC_FLUSH, Config, Frame, State
+
+
+def _waits_for_nobody(config: Config, state: State, m: int) -> State | None:
+    after = replication.answer_send(config, state._replace(acked=len(state.log[MASTER])), m)
+    return after and after._replace(acked=state.acked)
+
+
+def _not_compared(config: Config, state: State, frame: Frame) -> State | None:
+    return replication.receive_transfer(config, state._replace(verified=True), frame)
+
+
+def _position_not_checked(config: Config, state: State, frame: Frame) -> State | None:
+    if frame not in state.network or not state.verified:
+        return replication.receive_transfer(config, state, frame)
+    here = frame._replace(position=len(state.log[SLAVE]))
+    after = replication.receive_transfer(config, state._replace(network=state.network | {here}), here)
+    return after and after._replace(network=after.network - {here} | state.network)
+
+
+def _flush_status_wins(config: Config, state: State, m: int) -> State | None:
+    after = replication.answer_send(config, state, m)
+    if after is None or replication.flush_status(config, state, m) == "PUT_OK":
+        return after
+    answer = (*state.answer[:m], replication.flush_status(config, state, m), *state.answer[m + 1 :])
+    return after._replace(answer=answer)
+
+
+def _stuck_behind_another(config: Config, state: State, m: int) -> State | None:
+    return replication.slave_timeout(config, state._replace(acked=0), m)
+
+
+def _slave_starts_over(config: Config, state: State, n: int) -> State | None:
+    after = replication.housekeeping(config, state, n)
+    return after and (after if n == MASTER else after._replace(log=(after.log[MASTER], ()), flushed=(0, 0)))
+
+
+def _old_offsets_win(_config: Config, state: State) -> State | None:
+    master, slave = state.committed
+    return None if "down" in state.phase or master == slave else state._replace(committed=(master, master))
+
+
+def _ack_of_replica_alone(config: Config, state: State, m: int) -> State | None:
+    durable = state._replace(flushed=(len(state.log[MASTER]), state.flushed[SLAVE]))
+    after = replication.answer_send(config, durable, m)
+    return after and after._replace(flushed=state.flushed)
+
+
+def _acked_when_sent(config: Config, state: State) -> State | None:
+    after = replication.transfer_record(config, state)
+    return after and after._replace(acked=max(after.acked, after.sent))
+
+
+def _read_beyond_end(config: Config, state: State, n: int) -> State | None:
+    after = replication.deliver(config, state, n)
+    if after is None and state.phase[n] == "up" and len(state.seen) < len(config.messages):
+        return state._replace(seen=(*state.seen, "zeroes"))
+    return after
+
+
+def _read_not_durable(config: Config, state: State, n: int) -> State | None:
+    after = replication.deliver(config, state._replace(flush_mode=ASYNC_FLUSH), n)
+    return after and after._replace(flush_mode=state.flush_mode)
+
+
+def _slave_read_from_max(config: Config, state: State, n: int) -> State | None:
+    after = replication.deliver(config, state, n)
+    return after and (after._replace(seen=(*state.seen, state.log[n][-1])) if n == SLAVE else after)
+
+
+_replication = partial(Mutant, replication.MODEL)
+_ONE: Final = Config(messages=("m1",))
+_STEADY: Final = Config(crashes_max=0)
+
+MUTANTS: Final[tuple[Mutant, ...]] = (
+    _replication("WaitsForNobody", "SyncAckedOnSlave", "AnswerSend", _waits_for_nobody, _ONE),
+    _replication(
+        "NotCompared",
+        "SlaveIsPrefix",
+        "ReceiveTransfer",
+        _not_compared,
+        Config(messages=("m1", "m2", "m3"), flush_modes=(ASYNC_FLUSH,), roles=(ASYNC_MASTER,)),
+    ),
+    _replication("PositionNotChecked", "SlaveIsPrefix", "ReceiveTransfer", _position_not_checked, _STEADY),
+    _replication("FlushStatusWins", "StatusHonest", "AnswerSend", _flush_status_wins, _ONE),
+    _replication("StuckBehindAnother", "StatusHonest", "SlaveTimeout", _stuck_behind_another, _STEADY),
+    _replication("SlaveStartsOver", "ReadableWithoutMaster", "Housekeeping", _slave_starts_over, _ONE),
+    _replication(
+        "OldOffsetsWin",
+        "OffsetMonotone",
+        "SyncOffsets",
+        _old_offsets_win,
+        Config(messages=("m1",), commits=True),
+    ),
+    _replication("AckOfReplicaAlone", "SyncAckedDurable", "AnswerSend", _ack_of_replica_alone, _ONE),
+    _replication("AckedWhenSent", "NoAckedLost", "TransferRecord", _acked_when_sent, _ONE),
+    _replication("ReadBeyondEnd", "NoPhantom", "Deliver", _read_beyond_end, _ONE),
+    _replication(
+        "ReadNotDurable",
+        "QueueOrder",
+        "Deliver",
+        _read_not_durable,
+        Config(messages=("m1",), flush_modes=(SYNC_FLUSH,), roles=(ASYNC_MASTER,)),
+    ),
+    _replication("SlaveReadFromMax", "QueueOrder", "Deliver", _slave_read_from_max, _STEADY),
+)
