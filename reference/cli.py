@@ -114,6 +114,7 @@ def explore(
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
     profiles = PROFILES if only else (profile,)
+    which = f"--only {only}" if only else f"--profile {profile}"
     chosen = {
         name: [
             q for each in profiles for q in survey.bounded_models(models, name, each) if q.violates is None
@@ -123,8 +124,7 @@ def explore(
     if only is not None:
         chosen = {name: [q for q in found if q.name == only][:1] for name, found in chosen.items()}
     if not any(chosen.values()):
-        wanted = f"--profile {profile}" if only is None else f"--only {only}"
-        stop(f"{wanted}: no such bounded model of {', '.join(chosen)}", Exit.USAGE)
+        stop(f"{which}: no such bounded model of {', '.join(chosen)}", Exit.USAGE)
     done: list[survey.Explored] = []
     results: list[Result] = []
     with terminable(), _explorer(workers, spark) as explorer:
@@ -134,7 +134,7 @@ def explore(
                 for question in questions
             ]
             if of_model:
-                results += survey.results(MODELS[name], of_model, profile)
+                results += survey.results(MODELS[name], of_model, which)
             done += of_model
     if sys.stderr.isatty():
         print(_CLEAR, end="", file=sys.stderr, flush=True)
@@ -143,7 +143,9 @@ def explore(
             print(f"mqproof: {one.question.name}: {one.problem}", file=sys.stderr)
     tables = (survey.rows(done), *([survey.steps_taken(done)] if actions else []))
     by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
-    report = Report("mqproof explore", tuple(results), {"profile": profile, "by": by}, tables)
+    report = Report(
+        "mqproof explore", tuple(results), {"profile": "as named" if only else profile, "by": by}, tables
+    )
     terminal.show(report)
     if json_file is not None:
         write_text(json_file, as_json.render(report))

@@ -67,9 +67,12 @@ def explored(
     return Explored(question, summary, "", time.perf_counter() - began)
 
 
-def results(model: Model[Any, Any], all_explored: Sequence[Explored], profile: str) -> list[Result]:
-    """A result a bounded model for its size, and one an invariant over all of them."""
-    replay = f"mqproof explore {model.name} --profile {profile}"
+def results(model: Model[Any, Any], all_explored: Sequence[Explored], which: str) -> list[Result]:
+    """A result a bounded model for its size, and one an invariant over all of them.
+
+    `which` are the options that choose these bounded models again.
+    """
+    replay = f"mqproof explore {model.name} {which}"
     sizes = [_size(one, replay) for one in all_explored]
     invariants = (*model.invariants, *model.step_invariants)
     return sizes + [_invariant(model.name, name, all_explored, replay) for name in invariants]
