@@ -198,6 +198,12 @@ RetryAvoidsLastBroker ==
 FaultyBrokerRested ==
     [][waiting' /\ ~waiting /\ strategy /\ Rested(Chosen) => \A b \in route : Rested(b)]_vars
 
+\* Not promises to anybody, but what the variables mean to one another.
+Coherent ==
+    /\ penalty = owed
+    /\ ~strategy => \A b \in Brokers : penalty[b] = 0
+    /\ Len(tried) = AttemptsMax => waiting
+
 \* Not a promise of the catalogue: no attempt goes back to a broker of the same send while there is an untried one.
 UntriedFirst ==
     \A i, j \in 1..Len(tried) :

@@ -447,6 +447,23 @@ DeadBrokerForgotten ==
 MasterOnlyWrites ==
     \A c \in Clients : \A name \in publish[c] : route[c].queues[name] = "write" /\ <<name, 0>> \in route[c].brokers
 
+\* Not promises to anybody, but what the variables mean to one another.
+Coherent ==
+    /\ \A n \in NameServers :
+        /\ Live(tables[n]) \subseteq connected[n]
+        /\ \A b \in Live(tables[n]) : tables[n].live[b].age = silence[n][b]
+        /\ \A name \in Names : tables[n].queues["topic"][name] # "none" => name \in created
+        /\ \A name \in Names : tables[n].queues["TBW102"][name] = "none" <=> tables[n].members[name] = {}
+        /\ n \notin serving => tables[n] = EmptyTables /\ connected[n] = {} /\ scanAge[n] = 0
+    /\ \A b \in Brokers \ running : heartbeatAge[b] = 0
+    /\ \A c \in Clients :
+        /\ route[c].source = "none" <=> route[c].brokers = {}
+        /\ publish[c] = Publishable(route[c])
+        /\ \A b \in route[c].brokers : route[c].source = "topic" => Name(b) \in created
+    /\ Holders \subseteq created
+    /\ Cardinality(Brokers \ running) + Cardinality(NameServers \ serving) +
+       Cardinality(brokerCut) + Cardinality(clientCut) <= faults
+
 -----------------------------------------------------------------------------
 (* Liveness *)
 
