@@ -161,8 +161,10 @@ def _explorer(workers: int, spark: str | None) -> "Iterator[Explore]":
         yield partial(parallel.explore, workers=workers)
         return
     from reference import spark_explorer
-    from spec.spark import SessionError
+    from spec.spark import MASTER, SessionError
 
+    if not MASTER.fullmatch(spark):
+        stop(f"--spark {spark}: expected a master such as local[2] or spark://HOST:PORT", Exit.USAGE)
     try:
         with spark_explorer.opened(spark) as session:
             yield partial(spark_explorer.explore, spark=session)

@@ -1,6 +1,7 @@
 """Starts Spark: local by default, quiet, on whatever Java `spec.java` finds."""
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,10 @@ _DROPPED: Final = (
 )
 
 
+MASTER: Final = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.*\]|(spark|k8s)://.+|yarn")
+"""What Spark takes for a master; at another it prints a stack trace."""
+
+
 class SessionError(RuntimeError):
     """Spark did not start: no Java, or the JVM refused. One line says which."""
 
@@ -36,8 +41,11 @@ def start(
     `is_short` leaves out the JVM's second compiler, which pays for itself in long work alone.
 
     Raises:
-        SessionError: no usable Java, or the JVM did not come up.
+        SessionError: no such master, no usable Java, or the JVM did not come up.
     """
+    if not MASTER.fullmatch(master):
+        expected = "local[N], spark://HOST:PORT, k8s://URL or yarn"
+        raise SessionError(f"{master!r} is no master of Spark, expected {expected}")
     try:
         java = find_java()
     except JavaError as error:

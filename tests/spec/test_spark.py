@@ -1,0 +1,19 @@
+"""What starts Spark tells a wrong master before a JVM does."""
+
+import pytest
+
+from spec.spark import MASTER, SessionError, start
+
+
+@pytest.mark.parametrize(
+    "master",
+    ["local", "local[2]", "local[*]", "local[2,3]", "spark://host:7077", "yarn", "k8s://https://host"],
+)
+def test_what_spark_takes_for_a_master_is_let_through(master: str) -> None:
+    assert MASTER.fullmatch(master)
+
+
+@pytest.mark.parametrize("master", ["nonsense", "local[x]", "local[2", "spark:/host", ""])
+def test_another_is_refused_with_one_line(master: str) -> None:
+    with pytest.raises(SessionError, match="is no master of Spark, expected local"):
+        start("test", master)
