@@ -99,7 +99,7 @@ def simulate(
     only: Annotated[
         str | None, typer.Option(metavar="NAME", help="Under the constants of this run or mutant.")
     ] = None,
-    depth: Annotated[int, typer.Option(min=2, help="How many states.")] = 15,
+    depth: Annotated[int, typer.Option(min=2, help="How many states, at most.")] = 15,
     seed: Annotated[int, typer.Option(help="Another seed, another behaviour.")] = 1,
     draw: _DRAW = None,
     models_file: _MODELS = None,

@@ -19,10 +19,10 @@ from spec.tlc import run as tlc
 from spec.tlc.errors import UNDECIDED, Reason, TlcError
 from spec.tlc.parallel import run_each
 from spec.tlc.run import Job, Outcome
-from spec.tlc.simulate import behaviour
 from spec.tlc.toolbox import Toolbox
 from spec.tlc.trace import Trace, changed
 from spec.tlc.values import State
+from spec.tlc.walk import walk
 
 LAYER: Final = "tla"
 
@@ -84,8 +84,10 @@ def ask_all(
 def simulated(
     models: Models, question: Question, depth: int, seed: int, toolbox: Toolbox | None = None
 ) -> Trace:
-    """A random behaviour under the constants and specification of a question. Raises as `behaviour`."""
-    return behaviour(_job(models, question), depth, seed, toolbox)
+    """A random behaviour under the constants and specification of a question. Raises as `walk`."""
+    # A module that bounds another, and its mutants, call what begins and what goes on MCInit and MCNext.
+    prefix = "" if question.config.names("SPECIFICATION") == ("Spec",) else "MC"
+    return walk(_job(models, question), depth, seed, f"{prefix}Init", f"{prefix}Next", toolbox)
 
 
 def _judge(models: Models, question: Question, outcome: Outcome | TlcError) -> Answer:

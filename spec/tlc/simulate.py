@@ -1,8 +1,4 @@
-"""Random behaviours of a model.
-
-Of many at a time TLC writes one file each; the files hold states, not actions. Of a single one it tells the
-actions too, when it is made to look like a counterexample: the claim that no behaviour is so long is false.
-"""
+"""Random behaviours of a model. TLC writes one file a behaviour; the files hold states, not actions."""
 
 import re
 import tempfile
@@ -10,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from spec.tlc import config
 from spec.tlc.errors import Reason, TlcError
 from spec.tlc.run import Job, Simulate, run
 from spec.tlc.toolbox import Toolbox
@@ -18,30 +13,6 @@ from spec.tlc.trace import Step, Trace
 from spec.tlc.values import parse_state
 
 _STATE: Final = re.compile(r"^STATE_(\d+) == *\n(.*?)\n\s*\n", re.MULTILINE | re.DOTALL)
-
-_TRIES: Final = 1_000_000
-"""Behaviours tried: those that end before the depth is reached are no answer."""
-
-
-def behaviour(job: Job, depth: int, seed: int, toolbox: Toolbox | None = None) -> Trace:
-    """A random behaviour of `depth` states with the names of its actions; the same seed gives the same one.
-
-    Nothing is judged: the properties that the job's configuration asks are left out.
-
-    Raises:
-        TlcError: TLC gave no verdict, or found no behaviour of that length (Reason.TIMEOUT, Reason.CRASH).
-    """
-    module = f"{job.module}Behaviour"
-    # While TLC simulates, the level is that of the state before.
-    shorter = f'Shorter == TLCGet("level") < {depth - 1}'
-    source = "\n".join([f"---- MODULE {module} ----", f"EXTENDS {job.module}, TLC", shorter, "===="]) + "\n"
-    asked = config.parse(job.config).asking("Shorter", "INVARIANT").text()
-    random = Simulate(_TRIES, depth, seed)
-    made = replace(job, module=module, config=asked, sources={module: source}, simulate=random, workers=1)
-    trace = run(made, toolbox).trace
-    if trace is None:
-        raise TlcError(Reason.CRASH, f"TLC: no behaviour of {depth} states found")
-    return trace
 
 
 def simulate(
