@@ -23,11 +23,12 @@ def subject(models: Models, model: Model[Any, Any], profiles: tuple[str, ...]) -
     ]
     checks.sort(key=lambda question: question.states.high if question.states else 0)
     stages = [tuple(question for question in checks if profile in question.profiles) for profile in profiles]
+    witnesses = tuple(q for q in models.questions[model.name] if q.kind is Kind.PROBES)
     text = (models.libraries[0] / f"{model.name}.tla").read_text(encoding="utf-8")
     properties = {name for question in checks for name in question.config.properties}
     return Subject(
         module=model.name,
-        stages=tuple(Stage(runs, _spaces(model, runs)) for runs in stages),
+        stages=tuple(Stage(runs, _spaces(model, runs), witnesses) for runs in stages),
         libraries=models.libraries,
         shared=frozenset(reached(parse(text), *properties)),
     )

@@ -21,6 +21,14 @@ def load(name: str, libraries: Sequence[Path]) -> dict[str, Module]:
     return found
 
 
+def below(modules: Mapping[str, Module], name: str) -> list[str]:
+    """The module and what it extends."""
+    found = [name]
+    for each in found:
+        found += [other for other in modules[each].extends if other in modules and other not in found]
+    return found
+
+
 def leaves(modules: Mapping[str, Module], next_name: str) -> list[str]:
     """The actions of a next-state relation: the operators under its disjunctions, in order, each once."""
     changing = frozenset(name for module in modules.values() for name in _changing(module, modules))

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from report.model import Table
-from spec.actions import leaves, load, next_of, noting, plain
+from spec.actions import below, leaves, load, next_of, noting, plain
 from spec.model_file import Kind, Models, Question
-from spec.syntax import Module
 from spec.tlc import output, values
 from spec.tlc.config import Config
 from spec.tlc.coverage_report import Place, sections
@@ -204,7 +203,7 @@ def _job(models: Models, question: Question, shapes: dict[str, str]) -> Job:
     names = [plain(action, modules) for action in actions]
 
     def note(number: int, module: str) -> str:
-        variables = [name for each in _below(modules, module) for name in modules[each].variables]
+        variables = [name for each in below(modules, module) for name in modules[each].variables]
         changes = ", ".join(f'<<"{name}", {_how(shapes[name], name)}>>' for name in variables)
         return f'NotedKind("{names[number - 1]}", {{{changes}}})'
 
@@ -218,14 +217,6 @@ def _job(models: Models, question: Question, shapes: dict[str, str]) -> Job:
         coverage=True,
         heap_mib=question.heap_mib,
     )
-
-
-def _below(modules: dict[str, Module], name: str) -> list[str]:
-    """The module and what it extends."""
-    found = [name]
-    for each in found:
-        found += [other for other in modules[each].extends if other in modules and other not in found]
-    return found
 
 
 _NOTES_MODULE: Final = f"""---- MODULE {NOTES} ----

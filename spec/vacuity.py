@@ -7,10 +7,11 @@ there is a formula that is true where it applies. The run ends when everything h
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from spec.actions import leaves, load, next_of, noting, plain
+from spec.actions import below, leaves, load, next_of, noting, plain
 from spec.model_file import Question
 from spec.syntax import Module, Node, speaks_of_next_state
 from spec.tlc.run import Job, Outcome
@@ -44,8 +45,9 @@ def plan(question: Question, libraries: tuple[Path, ...], next_name: str = "") -
     """
     modules = load(question.module, libraries)
     actions = leaves(modules, next_name or next_of(question, modules))
-    sources = noting(modules, actions, NOTES, lambda number, _: f"Noted({number})")
+    sources = noting(modules, actions, NOTES, partial(_note, modules))
     claims = list(dict.fromkeys(c for name in question.config.properties for c in _claims(modules, name)))
+    claims += [_Claim(f"~{probe}", f"~{probe}", False) for probe in question.probes]
     numbered = list(enumerate(claims, start=len(actions) + 1))
     root = f"{question.module}Vacuity"
     count = len(actions) + len(claims)
@@ -77,6 +79,13 @@ def plan(question: Question, libraries: tuple[Path, ...], next_name: str = "") -
     return Plan(
         tuple(plain(action, modules) for action in actions), tuple(claim.name for claim in claims), job
     )
+
+
+def _note(modules: Mapping[str, Module], number: int, module: str) -> str:
+    """Taken is what changes something: a step that leaves everything as it was is none."""
+    variables = ", ".join(name for each in below(modules, module) for name in modules[each].variables)
+    # Not a disjunction: TLC would take both ways.
+    return f"(IF <<{variables}>>' = <<{variables}>> THEN TRUE ELSE Noted({number}))"
 
 
 def _notes(count: int) -> str:

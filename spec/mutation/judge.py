@@ -2,7 +2,8 @@
 
 A mutant that breaks a property of its runs is not asked for its graph: the unbroken model keeps the property
 in every state, so the graphs differ. All others are compared state by state and step by step with the
-unbroken graph, which is the reference's (`mqproof equiv` shows that).
+unbroken graph, which is the reference's (`mqproof equiv` shows that). Those that differ are asked for their
+witnesses: the actions that must be taken and the probes that must be false somewhere.
 """
 
 import re
@@ -21,12 +22,13 @@ from spec.tlc.errors import UNDECIDED, Reason, TlcError
 from spec.tlc.graph import Ground, read_dot
 from spec.tlc.run import Job, Outcome, run
 from spec.tlc.toolbox import Toolbox
+from spec.vacuity import plan
 
 GROWTH_MAX: Final = 3
 """A mutant with so many times the recorded states is not followed further: its size alone is a difference."""
 
 _NODE: Final = re.compile(rb'^(-?\d+) \[label="(?:[^"\\]|\\.)*"(?:,style = filled)?', re.MULTILINE)
-_EDGE: Final = re.compile(rb'^-?\d+ -> -?\d+ \[label="\w*"', re.MULTILINE)
+_EDGE: Final = re.compile(rb'^(-?\d+) -> (-?\d+) \[label="\w*"', re.MULTILINE)
 
 
 class Noticed(StrEnum):
@@ -34,7 +36,9 @@ class Noticed(StrEnum):
 
     PROPERTY = "property"  # an invariant or another property breaks
     EVALUATION = "evaluation"  # TLC cannot evaluate it, and says where
+    WITNESS = "witness"  # an action is never taken any more, or a situation that must happen does not
     EQUIV = "equiv"  # only the comparison of the graphs tells
+    LABELS = "labels"  # equiv tells, but the behaviours are the same: names, or idle steps
     NOT = "not"  # within the bounds it is the same graph
     UNDECIDED = "undecided"  # neither within the time
     UNPARSED = "unparsed"  # no TLA+: a defect of the operator that made it
@@ -66,6 +70,8 @@ class Stage:
 
     runs: tuple[Question, ...]
     spaces: tuple[Space, ...]
+    witnesses: tuple[Question, ...] = ()
+    """Whose probes must be witnessed and whose actions be taken."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,9 @@ class _Picture:
 
     states: frozenset[int]
     steps: frozenset[int]
+    """With their labels."""
+    moves: frozenset[int]
+    """Without labels, and without those that change nothing."""
 
 
 class Judge:
@@ -107,6 +116,7 @@ class Judge:
         self._abandoned = abandoned
         self._seconds_max = seconds_max
         self._pictures: dict[str, _Picture] = {}
+        self._witnessed: dict[str, frozenset[str]] = {}
         self._drawing = threading.Lock()
 
     def judge(self, mutant: Mutant) -> Judgement:
@@ -132,7 +142,10 @@ class Judge:
                 return broken
             differs = self._differs(mutant, stage)
             if differs is not None:
-                return broken or self._broken(mutant, stage.runs[1:]) or differs
+                if differs.noticed is Noticed.LABELS:
+                    return broken or differs
+                broken = broken or self._broken(mutant, stage.runs[1:])
+                return broken or self._unwitnessed(mutant, stage) or differs
             if broken is not None:
                 return broken
         return Judgement(mutant.id, Noticed.NOT, "", self._subject.stages[-1].spaces[-1].name)
@@ -151,28 +164,46 @@ class Judge:
 
     def _differs(self, mutant: Mutant, stage: Stage) -> Judgement | None:
         for space in stage.spaces:
-            how = self._difference(mutant, space)
+            noticed, how = self._difference(mutant, space)
             if how:
-                return Judgement(mutant.id, Noticed.EQUIV, how, space.name)
+                return Judgement(mutant.id, noticed, how, space.name)
         return None
 
-    def _difference(self, mutant: Mutant, space: Space) -> str:
+    def _unwitnessed(self, mutant: Mutant, stage: Stage) -> Judgement | None:
+        for question in stage.witnesses:
+            with self._drawing:
+                if question.name not in self._witnessed:
+                    self._witnessed[question.name] = self._seen(question, self._subject.text)
+            lost = sorted(self._witnessed[question.name] - self._seen(question, mutant.text))
+            if lost:
+                return Judgement(mutant.id, Noticed.WITNESS, ", ".join(lost), question.name)
+        return None
+
+    def _seen(self, question: Question, text: str) -> frozenset[str]:
+        """The actions that are taken and the probes that are false somewhere."""
+        with tempfile.TemporaryDirectory(prefix="mqproof-mutant-") as name:
+            (Path(name) / f"{self._subject.module}.tla").write_text(text, encoding="utf-8")
+            watched = plan(question, (Path(name), *self._subject.libraries))
+            return watched.seen(self._run(watched.job))
+
+    def _difference(self, mutant: Mutant, space: Space) -> tuple[Noticed, str]:
         sound = self._sound(space)
         try:
             broken = self._draw(space, {self._subject.module: mutant.text}, len(sound.states))
         except TlcError as error:
             if error.reason is not Reason.EVALUATION:
                 raise
-            return "it cannot be evaluated"
+            return Noticed.EQUIV, "it cannot be evaluated"
         if len(broken.states) != len(sound.states):
             more = len(broken.states) - len(sound.states)
-            return f"{abs(more)} states {'more' if more > 0 else 'fewer'}"
+            return Noticed.EQUIV, f"{abs(more)} states {'more' if more > 0 else 'fewer'}"
         if broken.states != sound.states:
-            return self._other_states(mutant, space) or self._other_next(mutant, space)
+            return Noticed.EQUIV, self._other_states(mutant, space) or self._other_next(mutant, space)
         if broken.steps != sound.steps:
             more, fewer = len(broken.steps - sound.steps), len(sound.steps - broken.steps)
-            return f"{more} steps more, {fewer} fewer"
-        return self._other_next(mutant, space)
+            noticed = Noticed.EQUIV if broken.moves != sound.moves else Noticed.LABELS
+            return noticed, f"{more} steps more, {fewer} fewer"
+        return Noticed.EQUIV, self._other_next(mutant, space)
 
     def _other_states(self, mutant: Mutant, space: Space) -> str:
         """TLC's numbers and its order of printing may differ between runs; what the states hold decides."""
@@ -201,6 +232,7 @@ class Judge:
         return _Picture(
             frozenset(hash(found[0]) for found in _NODE.finditer(text)),
             frozenset(hash(found[0]) for found in _EDGE.finditer(text)),
+            frozenset(hash(found.groups()) for found in _EDGE.finditer(text) if found[1] != found[2]),
         )
 
     def _dump(self, space: Space, sources: Mapping[str, str], states: int) -> bytes:

@@ -33,6 +33,8 @@ class Mutant:
     """MODULE.DEFINITION.kind.n: it stays the same while the definition does."""
     definition: str
     kind: Kind
+    number: int
+    """Among those of its kind in its definition."""
     line: int
     before: str
     after: str
@@ -92,7 +94,14 @@ def _mutant(
     line = module.line(edits[-1][0])
     before, after = module.text.splitlines()[line - 1], changed.splitlines()[line - 1]
     return Mutant(
-        f"{module.name}.{name}.{kind}.{number}", name, kind, line, before.strip(), after.strip(), changed
+        f"{module.name}.{name}.{kind}.{number}",
+        name,
+        kind,
+        number,
+        line,
+        before.strip(),
+        after.strip(),
+        changed,
     )
 
 

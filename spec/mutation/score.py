@@ -28,7 +28,11 @@ CACHE: Final = MODELS_FILE.parents[1] / "build" / "mutation"
 SCORES: Final = MODELS_FILE.with_name("mutation_scores.json")
 SURVIVORS: Final = MODELS_FILE.with_name("survivors.toml")
 
-_VERSION: Final = "1"  # of the judge: a change of what it asks makes old judgements void
+_VERSION: Final = "2"  # of the judge: a change of what it asks makes old judgements void
+
+
+_PROPERTIES: Final = (Noticed.PROPERTY, Noticed.EVALUATION)
+_DIFFERENT: Final = (*_PROPERTIES, Noticed.WITNESS, Noticed.EQUIV, Noticed.UNDECIDED)
 
 
 class SurvivorsError(ValueError):
@@ -47,17 +51,24 @@ class Score:
 
     @property
     def different(self) -> int:
-        """Mutants that are another model within the bounds: what a perfect check would notice."""
-        return self.count(Noticed.PROPERTY, Noticed.EVALUATION, Noticed.EQUIV, Noticed.UNDECIDED)
+        """Mutants that behave otherwise within the bounds: what perfect invariants would notice."""
+        return self.count(*_DIFFERENT)
 
     @property
     def by_properties(self) -> float:
-        """The share that the properties, or an evaluation that fails, notice without `equiv`."""
-        return self.count(Noticed.PROPERTY, Noticed.EVALUATION) / max(self.different, 1)
+        """The share that the properties, or an evaluation that fails, notice alone."""
+        return self.count(*_PROPERTIES) / max(self.different, 1)
+
+    @property
+    def with_witnesses(self) -> float:
+        """The share that all of `mqproof check` notices but the recorded sizes."""
+        return self.count(*_PROPERTIES, Noticed.WITNESS) / max(self.different, 1)
 
     @property
     def with_equiv(self) -> float:
-        return self.count(Noticed.PROPERTY, Noticed.EVALUATION, Noticed.EQUIV) / max(self.different, 1)
+        """The share of all that are another graph, be it by labels alone."""
+        known = self.count(*_DIFFERENT, Noticed.LABELS)
+        return (known - self.count(Noticed.UNDECIDED)) / max(known, 1)
 
 
 def campaign(
@@ -130,8 +141,9 @@ def unexplained(judgements: Iterable[Judgement], reasons: Mapping[str, str]) -> 
 def table(scores: Sequence[Score]) -> Table:
     """A row a model, and their sum."""
     columns = (
-        "model", "mutants", "no TLA+", "by properties", "by evaluation", "by equiv only", "same graph",
-        "undecided", "score, properties", "score, with equiv",
+        "model", "mutants", "no TLA+", "by properties", "by evaluation", "by witnesses", "by equiv only",
+        "labels only", "same graph", "undecided", "score, properties", "score, witnesses",
+        "score, with equiv",
     )  # fmt: skip
     whole = Score("all", tuple(judgement for score in scores for judgement in score.judgements))
     shown = [*scores, whole] if len(scores) > 1 else scores
@@ -144,14 +156,14 @@ def kinds(scores: Sequence[Score]) -> Table:
     by_properties: Counter[str] = Counter()
     for judgement in (judgement for score in scores for judgement in score.judgements):
         kind = judgement.mutant.split(".")[-2]
-        different[kind] += judgement.noticed in (Noticed.PROPERTY, Noticed.EVALUATION, Noticed.EQUIV)
-        by_properties[kind] += judgement.noticed in (Noticed.PROPERTY, Noticed.EVALUATION)
+        different[kind] += judgement.noticed in _DIFFERENT
+        by_properties[kind] += judgement.noticed in _PROPERTIES
     rows = tuple(
         (kind, str(number), str(by_properties[kind]), f"{by_properties[kind] / number:.0%}")
         for kind, number in sorted(different.items())
         if number
     )
-    return Table("Kinds of mutants", ("kind", "another graph", "by properties", "share"), rows)
+    return Table("Kinds of mutants", ("kind", "behave otherwise", "by properties", "share"), rows)
 
 
 def record(scores: Sequence[Score], path: Path = SCORES) -> None:
@@ -180,13 +192,15 @@ def recorded(path: Path = SCORES) -> dict[str, Score]:
 
 def _row(score: Score) -> tuple[str, ...]:
     counts = (
-        Noticed.UNPARSED, Noticed.PROPERTY, Noticed.EVALUATION, Noticed.EQUIV, Noticed.NOT, Noticed.UNDECIDED,
+        Noticed.UNPARSED, Noticed.PROPERTY, Noticed.EVALUATION, Noticed.WITNESS, Noticed.EQUIV,
+        Noticed.LABELS, Noticed.NOT, Noticed.UNDECIDED,
     )  # fmt: skip
     return (
         score.model,
         str(len(score.judgements)),
         *(str(score.count(noticed)) for noticed in counts),
         f"{score.by_properties:.1%}",
+        f"{score.with_witnesses:.1%}",
         f"{score.with_equiv:.1%}",
     )
 
@@ -208,9 +222,12 @@ def _digest(subject: Subject, tools: Toolbox) -> str:
     graphs = [space for stage in subject.stages for space in stage.spaces]
     questions = [f"{q.name} {q.module} {q.config.text()} {q.states} {q.deadlock}" for q in runs]
     spaces = [f"{s.name} {s.ground.source} {s.ground.config.text()} {s.next_name}" for s in graphs]
+    witnesses = [f"{q.config.text()} {q.probes}" for stage in subject.stages for q in stage.witnesses]
     others = list(_extended({question.module for question in runs}, subject))
     shared = " ".join(sorted(subject.shared))
-    return "\n".join([_VERSION, str(tools.jar.stat().st_size), *questions, *spaces, *others, shared])
+    return "\n".join(
+        [_VERSION, str(tools.jar.stat().st_size), *questions, *spaces, *witnesses, *others, shared]
+    )
 
 
 def _extended(modules: Iterable[str], subject: Subject) -> Iterator[str]:

@@ -17,11 +17,9 @@ ACTIONS: dict[str, list[tuple[str, ...]]] = {
     "Add": [(node, by) for node in ("n1", "n2") for by in ("1", "2")],
     "Drop": [()],
 }
-SUBJECT = Subject(
-    "Counter",
-    (Stage((RUN,), (Space("Counter", "Counter", ground("Counter", RUN.config.text(), ACTIONS), "Next"),)),),
-    MODELS.libraries,
-)
+SPACE = Space("Counter", "Counter", ground("Counter", RUN.config.text(), ACTIONS), "Next")
+PROBES = next(question for question in MODELS.questions["Counter"] if question.kind is Kind.PROBES)
+SUBJECT = Subject("Counter", (Stage((RUN,), (SPACE,), (PROBES,)),), MODELS.libraries)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +30,7 @@ def judge() -> Judge:
 def mutant(before: str, after: str) -> Mutant:
     assert SUBJECT.text.count(before) == 1
     text = SUBJECT.text.replace(before, after)
-    return Mutant("Counter.X.guard.1", "X", MutantKind.GUARD, 1, before, after, text)
+    return Mutant("Counter.X.guard.1", "X", MutantKind.GUARD, 1, 1, before, after, text)
 
 
 @pytest.mark.parametrize(
@@ -40,9 +38,15 @@ def mutant(before: str, after: str) -> Mutant:
     [
         ("count[n] + by <= Max", "TRUE", Noticed.PROPERTY, "TypeOK"),
         ("![n] = @ + by]", "![n] = @ + owner]", Noticed.EVALUATION, "evaluation error"),
-        ("count[n] + by <= Max", "count[n] + by < Max", Noticed.EQUIV, "states fewer"),
-        ("Drop == owner # NoNode /\\", "Drop == /\\", Noticed.EQUIV, "steps more, 0 fewer"),
-        ("\n    \\/ Drop\n", "\n", Noticed.EQUIV, "Next is not the union of the actions"),
+        ("count[n] + by <= Max", "count[n] + by < Max", Noticed.WITNESS, "~NeverFull"),
+        (
+            "by \\in 1..2 : Add(n, by)\n    \\/",
+            "by \\in 2..2 : Add(n, by)\n    \\/",
+            Noticed.EQUIV,
+            "not the union",
+        ),
+        ("Drop == owner # NoNode /\\", "Drop == /\\", Noticed.LABELS, "steps more, 0 fewer"),
+        ("\n    \\/ Drop\n", "\n", Noticed.WITNESS, "Drop"),
         ("log' = <<[node |-> n, by |-> by]>>", "log' = <<[node |-> owner, by |-> by]>>", Noticed.NOT, ""),
         ("UNCHANGED owner", "UNCHANGED ownr", Noticed.UNPARSED, "parse error"),
     ],

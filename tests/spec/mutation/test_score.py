@@ -13,16 +13,24 @@ FOUND = (
     Judgement("M.A.guard.2", Noticed.EVALUATION, "TLC: evaluation error", "smoke"),
     Judgement("M.A.shift.1", Noticed.EQUIV, "3 states fewer", "smoke"),
     Judgement("M.B.shift.1", Noticed.EQUIV, "3 steps more, 0 fewer", "smoke"),
+    Judgement("M.B.guard.1", Noticed.LABELS, "3 steps more, 0 fewer", "smoke"),
+    Judgement("M.B.disjunct.1", Noticed.WITNESS, "Drop", "probes"),
     Judgement("M.B.unchanged.1", Noticed.NOT, "", "ci"),
 )
 
 
 def test_the_share_is_of_the_mutants_that_are_another_graph() -> None:
     counted = Score("M", FOUND)
-    assert counted.different == 4
-    assert (counted.by_properties, counted.with_equiv) == (0.5, 1.0)
-    assert score.table([counted]).rows == (("M", "5", "0", "1", "1", "2", "1", "0", "50.0%", "100.0%"),)
-    assert score.kinds([counted]).rows == (("guard", "2", "2", "100%"), ("shift", "2", "0", "0%"))
+    assert counted.different == 5
+    assert (counted.by_properties, counted.with_witnesses, counted.with_equiv) == (0.4, 0.6, 1.0)
+    assert score.table([counted]).rows == (
+        ("M", "7", "0", "1", "1", "1", "2", "1", "1", "0", "40.0%", "60.0%", "100.0%"),
+    )
+    assert score.kinds([counted]).rows == (
+        ("disjunct", "1", "0", "0%"),
+        ("guard", "2", "2", "100%"),
+        ("shift", "2", "0", "0%"),
+    )
 
 
 @pytest.mark.parametrize(
