@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from reference.explorer import Violation, explore
-from reference.mutants import delivery, flush, group, queue_choice, replication, routing
+from reference.mutants import delivery, flush, group, guarantee, queue_choice, replication, routing
 from reference.mutants.mutant import Mutant as Mutant
 from report.model import Result, Verdict, Witness
 from spec.catalogue import id_of
@@ -18,6 +18,7 @@ _ALL: Final = (
     *flush.MUTANTS,
     *delivery.MUTANTS,
     *group.MUTANTS,
+    *guarantee.MUTANTS,
     *routing.MUTANTS,
     *queue_choice.MUTANTS,
     *replication.MUTANTS,
