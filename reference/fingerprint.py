@@ -21,8 +21,8 @@ _MEMO_MAX: Final = 1 << 16
 
 
 def fingerprint(state: StateT) -> int:
-    """Of a state, a dataclass of strings, integers, booleans, None, and tuples, frozensets and dataclasses of
-    these.
+    """Of a state: a dataclass or named tuple of strings, integers, booleans, None, and tuples, frozensets and
+    dataclasses of these.
 
     The sum of a random number for each field's value, as in Zobrist's hashing of chess positions: a step
     changes few fields, so that nearly all numbers are known.
@@ -37,13 +37,19 @@ def fingerprint(state: StateT) -> int:
 @cache
 def values_of(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
     """What takes a state of this class apart into its fields' values; `kind(*values)` makes it again."""
-    names = [field.name for field in fields(kind)]
+    if issubclass(kind, tuple):
+        return tuple
+    names = _field_names(kind)
     return attrgetter(*names) if len(names) > 1 else lambda state: (getattr(state, names[0]),)
 
 
 @cache
 def _numbers(kind: type[Any]) -> tuple["_Numbers", ...]:
-    return tuple(_Numbers(field.name) for field in fields(kind))
+    return tuple(map(_Numbers, _field_names(kind)))
+
+
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else tuple(kind._fields)
 
 
 class _Numbers(dict[Hashable, int]):

@@ -8,8 +8,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from reference import flush
+from reference.equiv import constants
 from reference.explorer import explore
-from reference.fingerprint import fingerprint
+from reference.fingerprint import fingerprint, values_of
+from reference.models import MODELS
+from reference.survey import bounded_models
+from spec.model_file import load
 
 
 class Message(NamedTuple):
@@ -60,3 +64,28 @@ def test_another_process_with_another_salt_agrees() -> None:
 def test_a_value_of_another_type_is_refused() -> None:
     with pytest.raises(TypeError, match="a state may not hold a float"):
         fingerprint(Network(frozenset({0.5})))
+
+
+def test_a_state_may_be_a_named_tuple() -> None:
+    states = [Message("vote", 1), Message("vote", 2), Message("append", 1), Message("append", 2)]
+    assert len({fingerprint(state) for state in states}) == len(states)
+    values = values_of(Message)(states[0])
+    assert (type(values), Message(*values)) == (tuple, states[0])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_models_states_can_be_told_apart_and_sent(name: str) -> None:
+    model = MODELS[name]
+    questions = bounded_models(load(), name, "smoke")
+    if not questions:
+        pytest.skip(f"{name} has no smoke run yet")
+    config = model.from_constants(constants(questions[0].config.text()))
+    steps = model.under(config)
+    known = dict.fromkeys(model.initial(config))
+    frontier = list(known)
+    while frontier and len(known) < 300:
+        frontier = [after for state in frontier for _, _, after in steps(state) if after not in known]
+        known |= dict.fromkeys(frontier)
+    assert len({fingerprint(state) for state in known}) == len(known)
+    kind: Any = type(next(iter(known)))
+    assert all(kind(*values_of(kind)(state)) == state for state in known)
