@@ -18,8 +18,10 @@ from spec.tlc.values import Function, ModelValue, State, Value, show
 
 NETWORK: Final = "network"
 _LOSSES: Final = ("Lose", "Drop")
-_CRASHES: Final = ("Crash", "PowerLoss", "DiskLost", "MachineLost", "Kill")
+_CRASHES: Final = ("Crash", "PowerLoss", "DiskLost", "MachineLost", "Kill", "Dies")
 _RESTARTS: Final = ("Restart", "Recover", "Start")
+_SHARED: Final = 3
+"""So many variables are functions over a set of nodes, at least, where no message tells who is one."""
 _WORLD: Final = "the world"
 """The lifeline of what happens at no node."""
 _CHANGES_MAX: Final = 7
@@ -201,8 +203,10 @@ class _Drawing:
         mark = Mark.STEP
         if any(word in action for word in _CRASHES):
             mark = Mark.CRASH
-        elif action.startswith(_RESTARTS):
+            self._dead |= {*at}
+        elif (action.startswith(_RESTARTS) or action.endswith("Starts")) and self._dead & {*at}:
             mark = Mark.RESTART
+            self._dead -= {*at}
         label = _words(action) if not acting or mark is not Mark.STEP else ""
         return Step(action or "a step", tuple(dict.fromkeys(at)), label, mark, changes)
 
@@ -226,7 +230,7 @@ class _Drawing:
 
     def _changes(self, before: State, after: State) -> tuple[str, ...]:
         lines = [
-            f"{where}: {_plain(how)}"
+            _plain(f"{where}: {how}")
             for where, how in changed(before, after)
             if re.split(r"[.\[]", where)[0] not in {NETWORK, *self.hidden}
         ]
@@ -317,10 +321,12 @@ def _nodes(trace: Trace) -> tuple[str, ...]:
         if isinstance(value, Function):
             domain = frozenset(map(_name, value))
             domains[domain] = domains.get(domain, 0) + 1
-    fitting = {domain: count for domain, count in domains.items() if talkers & domain or not talkers}
-    if fitting:
-        domain, count = max(fitting.items(), key=lambda entry: (entry[1], sorted(entry[0])))
-        talkers |= domain if count > 1 else frozenset()
+    if talkers:
+        fitting = {domain: count for domain, count in domains.items() if talkers & domain}
+        domain, count = max(fitting.items(), key=lambda e: (e[1], sorted(e[0])), default=(frozenset(), 0))
+        return tuple(sorted(talkers | (domain if count > 1 else frozenset())))
+    for domain, count in domains.items():
+        talkers |= domain if count >= _SHARED else frozenset()
     return tuple(sorted(talkers))
 
 
@@ -330,7 +336,18 @@ def _changed_nodes(before: State, after: State, nodes: tuple[str, ...]) -> list[
         old = before.get(name)
         if isinstance(value, Function) and isinstance(old, Function):
             found |= {_name(key) for key in value if old.get(key) != value[key]} & set(nodes)
+        elif isinstance(value, frozenset) and isinstance(old, frozenset) and name != NETWORK:
+            found |= {part for entry in value ^ old for part in _parts(entry)} & set(nodes)
     return [node for node in nodes if node in found]
+
+
+def _parts(value: Value) -> Iterator[str]:
+    """The names in a value: of a node, or of several that it is a tuple of."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _parts(part)
+    else:
+        yield _name(value)
 
 
 def _name(value: Value) -> str:

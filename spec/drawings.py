@@ -221,11 +221,18 @@ _REPLICATION: Final = Table(
     hidden=frozenset({"held", "forked", "recalled", "faults"}),
 )
 
+_ROUTING: Final = Table(
+    nodes=True,
+    # What a tick is about: told by the action, and too much for the eye.
+    hidden=frozenset({"silence", "heartbeatAge", "scanAge", "pollAge", "faults"}),
+)
+
 TABLES: Final[dict[str, Table]] = {
     "Flush": _FLUSH,
     "Guarantee": _GUARANTEE,
     "Election": _ELECTION,
     "Replication": _REPLICATION,
+    "Routing": _ROUTING,
 }
 """By model, as models.toml names it."""
 

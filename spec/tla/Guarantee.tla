@@ -9,6 +9,8 @@
 (*                                                                         *)
 (* Coarser than Flush and Replication, which say how one broker keeps its  *)
 (* log and how two of them agree; here are both at once, and the producer. *)
+(* Where our Replication is stricter this module follows released brokers: *)
+(* nobody compares logs, and a report beyond the master's end counts.      *)
 (*                                                                         *)
 (* Abstracted away, one sentence each:                                     *)
 (*  - Consume queues: whoever has the record in its log can deliver it,    *)
