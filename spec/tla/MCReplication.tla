@@ -93,14 +93,12 @@ NoCut == faults.cuts = 0
 NoHalfOpenMaster == connected["master"] => connected["slave"]
 NoHalfOpenSlave == connected["slave"] => connected["master"]
 NoSlaveTailLost == \A m \in held : InLog(m, log["slave"])
-NoSlaveBehind == Following => Len(log["master"]) - Len(log["slave"]) < 2
 NoSlaveAhead == phase["master"] = "down" => IsPrefix(log["slave"], log["master"])
 NoFork == ~forked
 NoRefusal == ~refused
 NoRecall == ~recalled
 NoAckedOnSlaveOnly == Covered => \A m \in Answered("SEND_OK") : InLog(m, log["master"])
 NoOffsetBeyondEnd == phase["master"] = "up" => Len(seen) <= Len(log["master"])
-NoOffsetOnSlaveOnly == committed["slave"] <= committed["master"]
 NoRefusedReport == [][\A frame \in network : ~RefuseReport(frame)]_vars
 NoSlaveRead == [][phase["master"] # "up" => seen' = seen]_vars
 NoCorrection == [][Len(seen') >= Len(seen)]_vars

@@ -1,7 +1,0 @@
-------------------- MODULE ReplicationDispatchBeforeFlush -------------------
-(* Under SYNC_FLUSH consumers see what is not durable yet (as before 5.3). *)
-EXTENDS MCReplication
-
-MutantReadLimit(n) ==
-    Len(log[n])
-=============================================================================

@@ -1,0 +1,97 @@
+"""Goal: the rules are those of docs/protocol.md, the model is TLC's. Method: tables, scripts, a small graph."""
+
+from pathlib import Path
+
+import pytest
+
+import spec
+from reference import replication
+from reference.equiv import compare
+from reference.replication import ASYNC_FLUSH, MASTER, SLAVE, SYNC_MASTER, Config, Frame, State
+
+SMALL = """
+CONSTANTS
+    Messages = {"m1"}
+    FlushModes = {"ASYNC_FLUSH"}
+    Roles = {"SYNC_MASTER"}
+    FallBehindMax = 2
+    MaxCrashes = 1
+    MaxCuts = 0
+    Commits = FALSE
+"""
+
+CONFIG = Config(flush_modes=(ASYNC_FLUSH,), roles=(SYNC_MASTER,))
+
+
+def play(*script: tuple[object, ...]) -> State:
+    """The state after these actions, each of which must be enabled."""
+    (state,) = replication.initial(CONFIG)
+    for name, *parameters in script:
+        after = replication.ACTIONS[str(name)].apply(CONFIG, state, *parameters)
+        assert after is not None, f"{name}{tuple(parameters)} is disabled"
+        state = after
+    return state
+
+
+FIRST_SENT = (("Connect",), ("AcceptReport", Frame("report", 0)), ("AppendRecord", 0), ("TransferRecord",))
+FIRST_HELD = (*FIRST_SENT, ("ReceiveTransfer", Frame("transfer", 0, "m1")))
+MASTER_LOST_TAIL = (*FIRST_HELD, ("SystemCrash", MASTER, 0), ("Housekeeping", SLAVE), ("Start", MASTER))
+
+
+def test_the_replication_model_is_tlcs_state_graph() -> None:
+    tla = Path(spec.__file__).parent / "tla"
+    equivalence = compare(replication.MODEL, "MCReplication", SMALL, (tla,), next_name="MCNext")
+    assert equivalence.equal
+    assert equivalence.violation is None
+    assert equivalence.states > 2000
+
+
+@pytest.mark.parametrize(
+    ("flush", "replica", "told"),
+    [
+        ("PUT_OK", "PUT_OK", "SEND_OK"),
+        ("FLUSH_DISK_TIMEOUT", "PUT_OK", "FLUSH_DISK_TIMEOUT"),
+        ("PUT_OK", "SLAVE_NOT_AVAILABLE", "SLAVE_NOT_AVAILABLE"),
+        ("FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "FLUSH_SLAVE_TIMEOUT"),
+    ],
+)
+def test_the_replicas_status_overwrites_the_flushs(flush: str, replica: str, told: str) -> None:
+    assert replication.put_status(flush, replica) == told
+
+
+def test_an_acknowledgement_beyond_the_end_counts_for_nothing() -> None:
+    assert replication.acked_position(1, 3, end=2) == 1
+    assert replication.acked_position(1, 2, end=2) == 2
+    assert replication.acked_position(2, 1, end=2) == 2
+
+
+def test_without_a_slave_the_producer_is_told_at_once() -> None:
+    assert play(("AppendRecord", 0), ("AnswerSend", 0)).answer == ("SLAVE_NOT_AVAILABLE", "unsent")
+
+
+def test_a_send_is_ok_when_the_slave_has_acknowledged_it() -> None:
+    held = play(*FIRST_HELD)
+    assert replication.answer_send(CONFIG, held, 0) is None
+    assert play(*FIRST_HELD, ("ReceiveAck", Frame("ack", 1)), ("AnswerSend", 0)).answer[0] == "SEND_OK"
+
+
+def test_a_slave_that_holds_what_its_master_lost_stops() -> None:
+    diverged = play(
+        *MASTER_LOST_TAIL,
+        ("Connect",),
+        ("AcceptReport", Frame("report", 0)),
+        ("AppendRecord", 1),
+        ("TransferRecord",),
+        ("RefuseTransfer", Frame("transfer", 0, "m2")),
+    )
+    assert diverged.forked
+    assert diverged.refused
+    assert diverged.log == (("m2",), ("m1",))
+    assert replication.connect(CONFIG, diverged) is None
+
+
+def test_what_was_acknowledged_is_read_from_the_slave_when_the_master_is_gone() -> None:
+    acked = (*FIRST_HELD, ("ReceiveAck", Frame("ack", 1)), ("AnswerSend", 0))
+    read = play(*acked, ("MachineLoss",), ("Deliver", SLAVE))
+    assert read.seen == ("m1",)
+    assert replication.no_acked_lost(CONFIG, read)
