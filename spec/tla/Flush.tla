@@ -427,6 +427,78 @@ OffsetMonotone ==
         \A q \in Queues : committed'[q] >= committed[q] \/ CorrectOffset(q)]_vars
 
 -----------------------------------------------------------------------------
+(* Consistency: what the states are and what a step may do, so that a wrong step shows where it is made. *)
+
+AppendedOnce == \A m \in Messages : Cardinality({i \in 1..Len(log) : log[i].message = m}) <= 1
+
+\* While the broker runs, its abort file lies there, and its log is what was recovered and appended.
+RunningMarked == phase = "running" => abort /\ appended = log
+
+\* A process that is gone has no memory, and nobody waits for it.
+MemoryLost ==
+    phase = "down" =>
+        /\ dispatched = 0 /\ nextOffset = Zero /\ committed = persisted
+        /\ Answered("waiting") = {}
+
+\* Without an abort file nothing was left to be made durable.
+CleanExitDurable ==
+    ~abort => flushed = Len(log) /\ checkpoint = Len(log) /\ \A q \in Queues : queueFlushed[q] = Len(queue[q])
+
+\* A recovered log is durable before it is used.
+RecoveredDurable == phase \in {"log_recovered", "dispatching"} => flushed = Len(log)
+
+\* The checkpoint promises no more than is durable.
+CheckpointSound ==
+    /\ checkpoint <= flushed
+    /\ phase = "running" =>
+        \A q \in Queues : \A i \in 1..Len(queue[q]) : queue[q][i] <= checkpoint => i <= queueFlushed[q]
+
+\* Everything that was dispatched has its entry.
+DispatchedQueued ==
+    phase \in {"dispatching", "running"} =>
+        \A p \in 1..dispatched : \E i \in 1..Len(queue[log[p].queue]) : queue[log[p].queue][i] = p
+
+\* An answer is given once, to somebody who waits.
+AnsweredOnce ==
+    [][\A m \in Messages :
+        answer'[m] # answer[m] => answer[m] = IF answer'[m] = "waiting" THEN "unsent" ELSE "waiting"]_vars
+
+\* A timeout tells that the fsync has not come yet.
+TimeoutNotDurable ==
+    [][\A m \in Messages :
+        answer'[m] = "FLUSH_DISK_TIMEOUT" /\ answer[m] # answer'[m] =>
+            mode = "SYNC_FLUSH" /\ Position(m) > flushed]_vars
+
+\* A broker that does not run serves nobody; only recovery writes its files.
+SilentUntilStarted ==
+    [][phase # "running" =>
+        /\ UNCHANGED <<checkpoint, persisted, answer, seen, committed>>
+        /\ phase' = phase => UNCHANGED <<flushed, queueFlushed>>]_vars
+
+\* What is committed is how far the consumer was delivered, or sent back.
+CommittedDelivered ==
+    [][phase' = "running" => \A q \in Queues : committed'[q] # committed[q] => committed'[q] = Len(seen'[q])]_vars
+
+\* Only a consumer beyond the end is sent back, and as far as the end.
+CorrectedToTheEnd ==
+    [][\A q \in Queues :
+        Len(seen'[q]) < Len(seen[q]) => Len(seen'[q]) = Len(queue[q]) /\ committed'[q] = Len(queue[q])]_vars
+
+\* An exit without a crash leaves nothing behind that a crash could take.
+CleanExit ==
+    [][phase = "running" /\ phase' = "down" /\ crashes' = crashes =>
+        ~abort' /\ persisted = committed /\ Answered("waiting") = {}]_vars
+
+\* A crash is one crash; that of the process touches no file, that of the system takes only what is not durable.
+CrashTakesVolatile ==
+    [][crashes' # crashes =>
+        /\ phase' = "down"
+        /\ crashes'.process + crashes'.system = crashes.process + crashes.system + 1
+        /\ crashes'.process # crashes.process => phase # "down" /\ UNCHANGED <<logFiles, queueFiles>>
+        /\ Len(log') <= Len(log) /\ IsPrefix(Prefix(log, flushed), log')
+        /\ \A q \in Queues : IsPrefix(Prefix(queue[q], queueFlushed[q]), queue'[q])]_vars
+
+-----------------------------------------------------------------------------
 (* Liveness *)
 
 \* FLUSH-7
