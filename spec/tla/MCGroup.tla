@@ -55,8 +55,6 @@ WithWeakDeliverFairness ==
     /\ \A c \in Consumers, q \in Queues : WF_vars(Deliver(c, q))
 
 (* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
-NoWindow == \A q \in Queues : \A c \in Consumers : Reads(c, q) => assigned[q] = c
-NoTwoReaders == \A q \in Queues : Cardinality({c \in Consumers : Reads(c, q)}) < 2
 NoOverlap == \A q \in Queues : \A c, d \in Consumers : c # d /\ Reads(c, q) /\ Reads(d, q) => position[c][q] # position[d][q]
 NoReaderAhead == \A q \in Queues : \A c \in Consumers : assigned[q] # c => position[c][q] <= committed[q]
 NoRepetitionOwed == \A q \in Queues : \A i \in 1..Len(queue[q]) : i <= Len(seen[q]) => owed[q][i] = 0
