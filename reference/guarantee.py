@@ -5,11 +5,12 @@ What the TLA+ module abstracts away is abstracted away here too. Pairs are (of t
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, NamedTuple
 
 from reference.model import Action, Model, Parameters
+from reference.state import replace
 
 SYNC_FLUSH: Final = "SYNC_FLUSH"
 SYNC_MASTER: Final = "SYNC_MASTER"
