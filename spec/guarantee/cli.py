@@ -48,8 +48,7 @@ def matrix(
 
     Exit code 1 when a verdict is not the one recorded in spec/guarantee/matrix.toml.
 
-    SYNC_MASTER waits for a slave, as 4.9 does; SYNC_MASTER_5X is SYNC_MASTER as released in 5.x with its
-    defaults, which waits for nobody.
+    SYNC_MASTER waits for a slave, as 4.9 does. SYNC_MASTER_5X is SYNC_MASTER in 5.x with its defaults.
 
     Example: mqproof matrix --flush SYNC_FLUSH --producer sync --out build/matrix
     """

@@ -38,6 +38,13 @@ def test_tlc_decides_a_row_as_recorded() -> None:
     assert [cell.faults for cell in _row().verdicts] == list(columns())
 
 
+@pytest.mark.deep
+def test_tlc_decides_the_whole_matrix_as_recorded() -> None:
+    matrix = decide()
+    assert matrix.verdicts == recorded.load()
+    assert matrix.states == 152768
+
+
 def test_a_cell_that_is_not_safe_has_the_way_to_it_and_its_picture() -> None:
     matrix = _row()
     bad = {cell for cell, outcome in matrix.verdicts.items() if outcome not in (Outcome.SAFE, Outcome.NEVER)}
