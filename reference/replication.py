@@ -334,7 +334,8 @@ def receive_transfer(_config: Config, state: State, frame: Frame) -> State | Non
         log = state.log[SLAVE]
     else:
         return None
-    forks = state.phase[MASTER] == "up" and not state.intact and not is_prefix(log, state.log[MASTER])
+    forks = not state.intact and not is_prefix(log, state.log[MASTER])
+    forks = forks and (state.phase[MASTER] == "up" or not is_prefix(state.log[MASTER], log))
     return state._replace(
         log=(state.log[MASTER], log),
         verified=True,

@@ -304,8 +304,11 @@ Agrees(frame) == frame.message = log["slave"][Len(log["slave"])]
 \* A frame that begins elsewhere than where the slave's log ends is an old one.
 Continues(frame) == verified /\ frame.position = Len(log["slave"])
 
-\* Does a master serve that lacks some of these records, and knows nothing of it?
-Forks(records) == phase["master"] = "up" /\ ~intact /\ ~IsPrefix(records, log["master"])
+\* These records came late: does the master serve without them, or has it since given their place to others?
+Forks(records) ==
+    /\ ~intact
+    /\ ~IsPrefix(records, log["master"])
+    /\ phase["master"] = "up" \/ ~IsPrefix(log["master"], records)
 
 ReceiveTransfer(frame) ==
     /\ frame \in network

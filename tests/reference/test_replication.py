@@ -1,4 +1,4 @@
-"""Goal: the rules are those of docs/protocol.md, the model is TLC's. Method: tables, scripts, a small graph."""
+"""Goal: the rules are those of docs/protocol.md, the model is TLC's. Method: tables, scripts, a graph."""
 
 from pathlib import Path
 
