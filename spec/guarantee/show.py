@@ -23,7 +23,7 @@ _STYLES: Final = {
     Outcome.GONE: "bold red",
     Outcome.NEVER: "dim",
 }
-_CELL: Final = 10
+_CELL: Final = 11
 _WIDTH_MAX: Final = 110
 
 
