@@ -601,6 +601,7 @@ def seen_is_safe(scope: Scope, s: State) -> Term:
                 s.place(q, i - 1) <= _safe(s),
                 s.seen(q, i) == s.appended_message(s.place(q, i - 1)),
             ),
+            when=lambda q, i: ((s.seen(q, i),),),
         ),
     )
 

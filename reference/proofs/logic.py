@@ -7,7 +7,7 @@ the reference, state by state.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count, product
+from itertools import product
 from typing import Any, Final
 
 import z3
@@ -17,7 +17,9 @@ Term = Any
 Function = Callable[..., Term]
 """From terms to a term: what is a function or a sequence in the TLA+ module."""
 
-_numbers: Final = count()
+_open: Final[list[Term]] = []
+"""The variables of the quantifiers that are being written, from the outermost in. Each is named by its place
+here, so that equal formulas are the same to Z3."""
 
 
 def conjunction(*terms: Term) -> Term:
@@ -65,6 +67,17 @@ def updated(function: Function, *arguments_and_value: Term) -> Function:
     )
 
 
+def _for_all(
+    variables: list[Term], ranges: list[Term], body: Term, triggers: tuple[tuple[Term, ...], ...]
+) -> Term:
+    if isinstance(body, bool) or not variables:
+        return body
+    # After a step a variable is no mere application any more, and nothing that Z3 could look for.
+    usable = all(z3.is_app_of(term, z3.Z3_OP_UNINTERPRETED) for trigger in triggers for term in trigger)
+    patterns = [z3.MultiPattern(*trigger) for trigger in triggers] if usable else []
+    return z3.ForAll(variables, implies(conjunction(*ranges), body), patterns=patterns)
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A set of integers that variables range over; messages, queues and nodes are numbered from 0."""
@@ -78,6 +91,9 @@ class Kind:
     """As the value of a variable it may also be -1: nobody, torn, none."""
     names: tuple[str, ...] = ()
     """Of the values, for a reader; or one, for all of them, to which the value is added."""
+
+    alike: bool = False
+    """No formula tells one from another but by what they do, so that two parameters can be the first two."""
 
     def show(self, value: Any) -> str:
         if value == -1 and self.nobody:
@@ -102,8 +118,13 @@ class Scope:
         size = self.sizes.get(kind.name) if kind.size is None else kind.size
         return None if size is None or kind.low is None else range(kind.low, kind.low + size)
 
-    def every(self, *kinds_and_body: Any) -> Term:
-        r"""every(KIND, OTHER, lambda x, y: ...) is \A x \in KIND, y \in OTHER : ..."""
+    def every(
+        self, *kinds_and_body: Any, when: Callable[..., tuple[tuple[Term, ...], ...]] | None = None
+    ) -> Term:
+        r"""every(KIND, OTHER, lambda x, y: ...) is \A x \in KIND, y \in OTHER : ...
+
+        `when` tells Z3 in sight of which terms, together, to think of it; it changes no meaning.
+        """
         *kinds, body = kinds_and_body
         domains: list[Sequence[Term]] = []
         free: list[Term] = []
@@ -111,16 +132,21 @@ class Scope:
         for kind in kinds:
             values: Sequence[Term] | None = self.values(kind)
             if values is None:
-                variable = z3.Int(f"{kind.name}!{next(_numbers)}")
+                variable = z3.Int(f"{kind.name}!{len(_open) + len(free)}")
                 free.append(variable)
                 if kind.low is not None:
                     ranges.append(variable >= kind.low)
                 values = (variable,)
             domains.append(values)
-        whole = conjunction(*(body(*chosen) for chosen in product(*domains)))
-        if not free or isinstance(whole, bool):
-            return whole
-        return z3.ForAll(free, implies(conjunction(*ranges), whole))
+        _open.extend(free)
+        whole = conjunction(
+            *(
+                _for_all(free, ranges, body(*chosen), when(*chosen) if when else ())
+                for chosen in product(*domains)
+            )
+        )
+        del _open[len(_open) - len(free) :]
+        return whole
 
     def some(self, *kinds_and_body: Any) -> Term:
         r"""some(KIND, lambda x: ...) is \E x \in KIND : ..."""

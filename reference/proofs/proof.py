@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final
 
 import z3
@@ -34,7 +35,7 @@ class Action:
     parameters: tuple[Parameter, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Proof:
     name: str
     module: str
@@ -53,6 +54,8 @@ class Proof:
     """What a reader must grant beyond the TLA+ module and the solver."""
     scope: Scope
     """How large a state a counterexample to induction is looked for in."""
+    base: Scope = UNBOUNDED
+    """What the proof is for: unbounded, but for what it says, such as the number of nodes."""
     lemmas: Mapping[str, Callable[[], Term]] = field(default_factory=dict)
     """Facts about numbers and functions alone, shown valid."""
 
@@ -63,6 +66,7 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
 
 
+LEMMA: Final = "Lemma"
 INIT: Final = "Init"
 INVARIANT: Final = "Invariant"
 
@@ -97,7 +101,7 @@ class Answer:
 
 def obligations(proof: Proof) -> Iterator[Obligation]:
     """Everything that must be shown, in a fixed order."""
-    yield from (Obligation("Lemma", name) for name in proof.lemmas)
+    yield from (Obligation(LEMMA, name) for name in proof.lemmas)
     yield from (Obligation(INIT, clause) for clause in proof.clauses)
     for action in proof.actions:
         yield from (Obligation(action.name, name) for name in (*proof.clauses, *proof.step_safety))
@@ -108,7 +112,8 @@ def obligations(proof: Proof) -> Iterator[Obligation]:
 class _Query:
     """An obligation's negation, and the terms that a model of it is read by."""
 
-    formula: Term
+    premise: Term
+    conclusion: Term
     before: Any
     parameters: tuple[tuple[Term, tuple[Kind, ...]], ...] = ()
     after: Any = None
@@ -117,22 +122,38 @@ class _Query:
 def prove(proof: Proof, obligation: Obligation, timeout_ms: int = TIMEOUT_MS) -> Answer:
     """Asks for the unbounded obligation; where Z3 does not prove it, looks for a small counterexample."""
     started = time.perf_counter()
-    solver = z3.Solver()
-    solver.set("timeout", timeout_ms)
-    solver.add(_query(proof, obligation, UNBOUNDED).formula)
-    if solver.check() == z3.unsat:
+    query = _query(proof, obligation, small=False)
+    if _is_assumed(proof, obligation, query) or any(
+        _is_valid(query, timeout_ms, options) for options in ({"auto_config": False, "smt.mbqi": False}, {})
+    ):
         return Answer(obligation, Outcome.PROVED, time.perf_counter() - started)
     return replace(refute(proof, obligation, timeout_ms), seconds=time.perf_counter() - started)
+
+
+def _is_valid(query: _Query, timeout_ms: int, options: Mapping[str, bool]) -> bool:
+    """Quantifiers are tried by their triggers alone first, which ends soon; then by looking for models."""
+    solver = z3.Solver()
+    solver.set(timeout=timeout_ms, **options)
+    solver.add(query.premise, negation(query.conclusion))
+    return bool(solver.check() == z3.unsat)
+
+
+def _is_assumed(proof: Proof, obligation: Obligation, query: _Query) -> bool:
+    """The action changes nothing that the clause reads: after the step it is the very same formula."""
+    if query.after is None or obligation.conclusion not in proof.clauses:
+        return False
+    unchanged = proof.clauses[obligation.conclusion](proof.base, query.before)
+    return z3.is_ast(query.conclusion) and bool(query.conclusion.eq(unchanged))
 
 
 def refute(proof: Proof, obligation: Obligation, timeout_ms: int = TIMEOUT_MS) -> Answer:
     """Looks for a counterexample in the proof's scope; none found says nothing."""
     started = time.perf_counter()
-    query = _query(proof, obligation, proof.scope)
+    query = _query(proof, obligation, small=True)
     solver = z3.Solver()
-    solver.set("timeout", timeout_ms)
-    solver.add(query.formula)
-    found = solver.check() == z3.sat
+    solver.set(timeout=timeout_ms)
+    solver.add(query.premise, negation(query.conclusion))
+    found = query.before is not None and solver.check() == z3.sat
     return Answer(
         obligation,
         Outcome.REFUTED if found else Outcome.UNKNOWN,
@@ -141,35 +162,44 @@ def refute(proof: Proof, obligation: Obligation, timeout_ms: int = TIMEOUT_MS) -
     )
 
 
-def _query(proof: Proof, obligation: Obligation, scope: Scope) -> _Query:
-    if obligation.premise == "Lemma":
-        return _Query(negation(proof.lemmas[obligation.conclusion]()), None)
+def _query(proof: Proof, obligation: Obligation, *, small: bool) -> _Query:
+    """In the proof's small scope, or in its unbounded one."""
+    scope = proof.scope if small else proof.base
+    if obligation.premise == LEMMA:
+        return _Query(True, proof.lemmas[obligation.conclusion](), None)
+    query = _premise(proof, obligation.premise, small)
+    if obligation.conclusion in proof.step_safety:
+        holds = proof.step_safety[obligation.conclusion]
+        return replace(query, conclusion=holds(scope, query.before, obligation.premise, query.after))
+    clause = {**proof.clauses, **proof.safety}[obligation.conclusion]
+    return replace(query, conclusion=clause(scope, query.after or query.before))
+
+
+@lru_cache(maxsize=2)
+def _premise(proof: Proof, premise: str, small: bool) -> _Query:
+    """What is common to an action's obligations; the conclusion is open."""
+    scope = proof.scope if small else proof.base
     before = symbols(proof.state)
-    small = _small(scope, before)
-    if obligation.premise == INIT:
-        conclusion = proof.clauses[obligation.conclusion](scope, before)
-        return _Query(conjunction(small, proof.initial(scope, before), negation(conclusion)), before)
-    invariant = conjunction(small, *(clause(scope, before) for clause in proof.clauses.values()))
-    if obligation.premise == INVARIANT:
-        conclusion = proof.safety[obligation.conclusion](scope, before)
-        return _Query(conjunction(invariant, negation(conclusion)), before)
-    action = next(action for action in proof.actions if action.name == obligation.premise)
+    fits = _small(scope, before) if small else True
+    if premise == INIT:
+        return _Query(conjunction(fits, proof.initial(scope, before)), False, before)
+    invariant = conjunction(fits, *(clause(scope, before) for clause in proof.clauses.values()))
+    if premise == INVARIANT:
+        return _Query(invariant, False, before)
+    action = next(action for action in proof.actions if action.name == premise)
     kinds = tuple(map(kinds_of, action.parameters))
-    parameters = tuple(symbol(f"parameter{i}", *each) for i, each in enumerate(kinds))
+    parameters = tuple(
+        i if value.alike else symbol(f"parameter{i}", value, arguments)
+        for i, (value, arguments) in enumerate(kinds)
+    )
     typed = (within(scope, *each, term) for each, term in zip(kinds, parameters, strict=True))
     guard, after = action.apply(scope, before, *parameters)
-    if obligation.conclusion in proof.step_safety:
-        conclusion = proof.step_safety[obligation.conclusion](scope, before, action.name, after)
-    else:
-        conclusion = {**proof.clauses, **proof.safety}[obligation.conclusion](scope, after)
     shown = tuple((term, arguments) for term, (_, arguments) in zip(parameters, kinds, strict=True))
-    return _Query(conjunction(invariant, *typed, guard, negation(conclusion)), before, shown, after)
+    return _Query(conjunction(invariant, *typed, guard), False, before, shown, after)
 
 
 def _small(scope: Scope, state: Any) -> Term:
-    """The state fits a bounded scope. Nothing is assumed of an unbounded one."""
-    if not scope.sizes:
-        return True
+    """The state fits a bounded scope. Of an unbounded one nothing is assumed."""
     return conjunction(
         *(within(scope, v.value, v.arguments, getattr(state, v.name)) for v in variables(state))
     )

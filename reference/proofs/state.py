@@ -26,11 +26,22 @@ class Variable:
     length: str
     """Of a sequence: the variable that has its length, by the arguments but the last; else empty."""
     auxiliary: bool
+    """In no guard; no other variable depends on it."""
+    grows: bool
+    """A flag that once true may stay true, though in the module it may become false again."""
 
 
-def of(value: Kind, *arguments: Kind, length: str = "", auxiliary: bool = False) -> Any:
+def of(value: Kind, *arguments: Kind, length: str = "", auxiliary: bool = False, grows: bool = False) -> Any:
     """A field of a protocol's State: the kind of its values, and of its arguments if it is a function."""
-    return field(metadata={"value": value, "arguments": arguments, "length": length, "auxiliary": auxiliary})
+    return field(
+        metadata={
+            "value": value,
+            "arguments": arguments,
+            "length": length,
+            "auxiliary": auxiliary,
+            "grows": grows,
+        }
+    )
 
 
 def variables(state: Any) -> Iterator[Variable]:

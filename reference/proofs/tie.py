@@ -34,7 +34,7 @@ class Tie:
     """The configuration without the bounds on faults, which a proof has not either."""
 
     def sample(self, count: int) -> list[Any]:
-        """So many of the reachable states at most: half are the first ones, where most happens, half are spread."""
+        """At most so many of the reachable states: half are the first ones, half are spread over the rest."""
         states = list(explore(self.model, self.config).parents)
         if len(states) <= count:
             return states

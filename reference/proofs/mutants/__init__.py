@@ -6,7 +6,7 @@ the same.
 
 from typing import Final
 
-from reference.proofs.mutants import flush
+from reference.proofs.mutants import election, flush
 from reference.proofs.mutants.mutant import Mutant
 
-MUTANTS: Final[tuple[Mutant, ...]] = (*flush.MUTANTS,)
+MUTANTS: Final[tuple[Mutant, ...]] = (*flush.MUTANTS, *election.MUTANTS)

@@ -16,6 +16,8 @@ class Mutant:
     action: str
     apply: Callable[..., tuple[Any, Any]]
     """Stands in for that action: (scope, state, *parameters) to the guard and the state after."""
+    clause: str = ""
+    """Through which it breaks, where that takes more than one step."""
 
     @property
     def full_name(self) -> str:
@@ -32,13 +34,13 @@ class Mutant:
     def refuted(self) -> Answer | None:
         """The first obligation with a counterexample to induction, None if the mutant survives.
 
-        The invariant itself is tried first: a single bad step tells most. Where it takes more than one step
-        to break, a clause of the inductive invariant is what fails.
+        The invariant itself is tried first, unless a clause is named: a single bad step tells most. Where it
+        takes more than one step to break, a clause of the inductive invariant is what fails.
         """
         broken = self.broken()
         answers = (refute(broken, Obligation(self.action, name)) for name in self._conclusions())
         return next((answer for answer in answers if answer.outcome is Outcome.REFUTED), None)
 
     def _conclusions(self) -> Iterator[str]:
-        yield self.invariant
+        yield self.clause or self.invariant
         yield from self.proof.clauses
