@@ -82,7 +82,7 @@ def draw(trace: Trace, title: str, table: Table | None = None, violated: str = "
         steps=tuple(drawing.rows),
         arrows=drawing.arrows(),
         verdict=verdict,
-        explanation=" ".join(filter(None, (_ending(trace, loop), why))),
+        explanation=" ".join(filter(None, (_ending(trace, loop), why, drawing.remark))),
         tone=tone,
         loop=loop,
     )
@@ -157,6 +157,10 @@ class _Drawing:
         kept = [lifeline for lifeline in own if lifeline.name not in extras]
         world = [_WORLD] if _WORLD in used else []
         return (*kept, *map(Lifeline, (*self._nodes, *world)))
+
+    @property
+    def remark(self) -> str:
+        return "Dashed: sent, but not arrived." if any(not flight.ends for flight in self._flights) else ""
 
     def arrows(self) -> tuple[Arrow, ...]:
         arrows = list(self._within)
