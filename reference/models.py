@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from reference import delivery, flush, group, guarantee, queue_choice, replication, routing
+from reference import delivery, election, flush, group, guarantee, queue_choice, replication, routing
 from reference.model import Model
 
 MODELS: Final[dict[str, Model[Any, Any]]] = {
@@ -15,5 +15,6 @@ MODELS: Final[dict[str, Model[Any, Any]]] = {
         queue_choice.MODEL,
         guarantee.MODEL,
         replication.MODEL,
+        election.MODEL,
     )
 }

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from reference.explorer import Violation, explore
-from reference.mutants import delivery, flush, group, guarantee, queue_choice, replication, routing
+from reference.mutants import delivery, election, flush, group, guarantee, queue_choice, replication, routing
 from reference.mutants.mutant import Mutant as Mutant
 from report.model import Result, Verdict, Witness
 from spec.catalogue import id_of
@@ -22,6 +22,7 @@ _ALL: Final = (
     *routing.MUTANTS,
     *queue_choice.MUTANTS,
     *replication.MUTANTS,
+    *election.MUTANTS,
 )
 
 MUTANTS: Final = {mutant.name: mutant for mutant in _ALL}

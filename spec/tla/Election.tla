@@ -12,8 +12,6 @@
 (*  - The network: a message stays in it, so that it can arrive late, out  *)
 (*    of order, again or never; Lose takes one away for good, which for    *)
 (*    safety is as good as never, and matters for liveness alone.          *)
-(*  - Rounds of votes: a candidate asks once a term and goes on asking,    *)
-(*    until it hears enough; DLedger asks again in rounds.                 *)
 (*  - Lost terms: who gave its vote to another, or may have led the term,  *)
 (*    next stands in a later one; DLedger first asks in vain in this one.  *)
 (*  - Void messages: one that can change neither end, as both are past its *)
@@ -65,6 +63,8 @@ IsPrefix(shorter, longer) ==
 TermAt(entries, index) == IF index = 0 THEN 0 ELSE entries[index].term
 
 EndTerm(entries) == TermAt(entries, Len(entries))
+
+EndsAsWellAs(one, other) == UpToDate(EndTerm(one), Len(one), EndTerm(other), Len(other))
 
 Max(a, b) == IF a > b THEN a ELSE b
 
@@ -231,11 +231,12 @@ Cast(n, candidate) ==
                        IF @.term = term[n] THEN [@ EXCEPT !.candidates = @ \cup {candidate}]
                        ELSE IF @.term < term[n] THEN [term |-> term[n], candidates |-> {candidate}] ELSE @]
 
-\* A round of votes begins with the candidate's own. Waits are random: calm means that no two rounds overlap.
+\* A round of votes begins with the candidate's own. Waits are random, and longer for whoever was refused for its log:
+\* calm means that no two rounds overlap, and that the better log asks first.
 RequestVotes(n) ==
     /\ role[n] = "CANDIDATE"
-    /\ known[n] = term[n] /\ votedFor[n] = None
-    /\ calm => \A p \in Nodes : ~InRound(p)
+    /\ known[n] = term[n] /\ votedFor[n] \in {None, n} /\ ~InRound(n)
+    /\ calm => \A p \in Nodes : ~InRound(p) /\ (Up(p) => EndsAsWellAs(log[n], log[p]))
     /\ Cast(n, n)
     /\ answers' = [answers EXCEPT ![n][n] = "ACCEPT"]
     /\ Send(Votes(n))
@@ -294,14 +295,11 @@ BecomeLeader(n) ==
     /\ Send(HeartBeats(n) \cup PushToAll(n, log'[n], Len(log'[n])))
     /\ UNCHANGED known
 
-AskAgain(n) ==
-    /\ answers' = [answers EXCEPT ![n] = [NoAnswers EXCEPT ![n] = "ACCEPT"]]
-    /\ answers' # answers
-    /\ UNCHANGED <<role, leader, log, winners, network, known>>
-
-WantTerm(n, t) ==
-    /\ known' = [known EXCEPT ![n] = t]
-    /\ answers' = [answers EXCEPT ![n] = NoAnswers]
+\* The term stays, or is to be the next; the round goes on at once, or another one begins after a wait.
+AskAgain(n, result) ==
+    /\ known' = IF result = "WAIT_TO_VOTE_NEXT" THEN [known EXCEPT ![n] = term[n] + 1] ELSE known
+    /\ answers' = [answers EXCEPT ![n] =
+                       IF result = "REVOTE_IMMEDIATELY" THEN [NoAnswers EXCEPT ![n] = "ACCEPT"] ELSE NoAnswers]
     /\ UNCHANGED <<role, leader, log, winners, network>>
 
 \* The round ends with the answers that were heard; the others are late. Calm means that it waits for all that
@@ -312,9 +310,7 @@ EndRound(n, heard) ==
     /\ calm => \A p \in Nodes : answers[n][p] # None => p \in heard
     /\ calm => \A m \in network : ~(m \in Votes(n) /\ Up(m.target) /\ answers[n][m.target] = None)
     /\ LET result == RoundResult(n, heard)
-       IN  CASE result = "PASSED" -> BecomeLeader(n)
-             [] result = "WAIT_TO_VOTE_NEXT" -> WantTerm(n, term[n] + 1)
-             [] OTHER -> AskAgain(n)
+       IN  IF result = "PASSED" THEN BecomeLeader(n) ELSE AskAgain(n, result)
     /\ UNCHANGED <<file, durable, watermark, commit, answer, calm, ballots, committed, faults>>
 
 HeartBeatCode(m) ==

@@ -1,0 +1,11 @@
+----------------------- MODULE ElectionAppendsAtItsEnd -----------------------
+(* A follower appends what is pushed wherever its log ends (batch bookkeeping, DLedger 134). *)
+EXTENDS MCElection
+
+MutantHandlePush(m) ==
+    LET n == m.target
+    IN  /\ m.kind = "PUSH" /\ Follows(n, m) /\ Arrives(m)
+        /\ Len(log[n]) < m.index
+        /\ log' = [log EXCEPT ![n] = Append(@, m.entry)]
+        /\ UNCHANGED <<file, durable, standing, commit, network, answer, calm, history>>
+==============================================================================

@@ -1,0 +1,10 @@
+---------------------- MODULE ElectionCommitNotCompared ----------------------
+(* A follower believes any commit index, whatever its own log is (as DLedger's COMMIT, which checks neither). *)
+EXTENDS MCElection
+
+MutantHandleCommit(m) ==
+    /\ m.kind = "COMMIT" /\ Up(m.target)
+    /\ m.index > commit[m.target]
+    /\ commit' = [commit EXCEPT ![m.target] = m.index]
+    /\ UNCHANGED <<file, ledger, standing, network, answer, calm, history>>
+==============================================================================

@@ -1,0 +1,11 @@
+-------------------- MODULE ElectionTimedOutEntryRemoved --------------------
+(* A leader takes an entry back whose client waited too long. *)
+EXTENDS MCElection
+
+MutantFail(m) ==
+    /\ answer[m] = "waiting"
+    /\ answer' = [answer EXCEPT ![m] = "unknown"]
+    /\ log' = [n \in Nodes |-> IF role[n] = "LEADER" THEN SelectSeq(log[n], LAMBDA entry : entry.message # m) ELSE log[n]]
+    /\ durable' = [n \in Nodes |-> Min(durable[n], Len(log'[n]))]
+    /\ UNCHANGED <<file, standing, commit, network, calm, history>>
+==============================================================================
