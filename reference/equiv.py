@@ -17,7 +17,7 @@ from reference.explorer import Exploration, Step, Violation, explore
 from reference.model import ConfigT, Model, Parameters, StateT
 from spec.tlc import config as tlc_config
 from spec.tlc import values
-from spec.tlc.graph import Graph, check_ground_is_complete, dump_ground
+from spec.tlc.graph import GROUND_COVERS, Graph, check_ground_is_complete, dump_ground
 from spec.tlc.run import Verdict
 
 Label = tuple[str, Parameters]
@@ -52,7 +52,8 @@ class Equivalence(Generic[StateT]):
 
 
 class ForgottenStepError(RuntimeError):
-    """The model's table of ground actions lacks a step of the TLA+ module; TLC's trace ends in it.
+    """The model's table of ground actions lacks a step of the TLA+ module, or its next-state relation lacks
+    one of the table's; TLC's trace ends in it.
 
     Or an action's choices lack what its domain has.
     """
@@ -87,7 +88,8 @@ def compare(
     on_stage("TLC looks for a forgotten step")
     outcome = check_ground_is_complete(module, config_text, ground, libraries, next_name=next_name)
     if outcome.verdict is not Verdict.HELD:
-        raise ForgottenStepError(f"{module}: the reference's table of actions lacks a step\n{outcome.trace}")
+        lacking = "the reference's table of actions" if outcome.violated == GROUND_COVERS else next_name
+        raise ForgottenStepError(f"{module}: {lacking} lacks a step\n{outcome.trace}")
 
     on_stage("the reference walks its states")
     started = time.perf_counter()

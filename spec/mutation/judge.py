@@ -19,7 +19,7 @@ from typing import Final
 from spec.model_file import Question
 from spec.mutation.operators import Mutant
 from spec.tlc.errors import UNDECIDED, Reason, TlcError
-from spec.tlc.graph import Ground, read_dot
+from spec.tlc.graph import Ground, completeness, read_dot
 from spec.tlc.run import Job, Outcome, run
 from spec.tlc.toolbox import Toolbox
 from spec.vacuity import plan
@@ -218,7 +218,9 @@ class Judge:
 
     def _other_next(self, mutant: Mutant, space: Space) -> str:
         """Every ground action may be the same, and yet the next-state relation lacks one of them."""
-        outcome = self._run(_both_ways(space, mutant, self._subject))
+        job = completeness(space.ground, space.next_name, self._subject.libraries)
+        sources = {self._subject.module: mutant.text, **job.sources}
+        outcome = self._run(replace(job, sources=sources, brief=True))
         return f"{space.next_name} is not the union of the actions" if outcome.violated else ""
 
     def _sound(self, space: Space) -> _Picture:
@@ -281,19 +283,3 @@ def _with_limit(source: str, states: int) -> str:
     lines[1] += ", TLC"
     limit = f'WithinLimit == TLCGet("distinct") <= {states} \\/ TLCSet("exit", TRUE)'
     return "\n".join([*lines, limit, "===="]) + "\n"
-
-
-def _both_ways(space: Space, mutant: Mutant, subject: Subject) -> Job:
-    made = space.ground
-    either = f"(GroundNext \\/ {space.next_name})"
-    question = [
-        f"EitherSpec == {made.init} /\\ [][{either}]_vars",
-        "GroundCovers == [][GroundNext]_vars",
-        f"NextCovers == [][{space.next_name}]_vars",
-        "====",
-    ]
-    source = made.source.removesuffix("====\n") + "\n".join(question) + "\n"
-    asked = made.config.without("INIT", "NEXT").specified("EitherSpec")
-    asked = asked.with_section("PROPERTY", "GroundCovers NextCovers")
-    sources = {subject.module: mutant.text, made.module: source}
-    return Job(made.module, asked.text(), subject.libraries, sources, brief=True)

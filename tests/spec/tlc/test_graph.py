@@ -75,6 +75,13 @@ def test_a_forgotten_ground_action_is_found() -> None:
     assert outcome.trace.steps[-1].state["log"] == (Function({"node": ModelValue("n2"), "by": 2}),)
 
 
+def test_a_ground_action_that_next_never_takes_is_found() -> None:
+    outcome = graph.check_ground_is_complete("Counter", CONFIG, ACTIONS, LIBRARIES, next_name="TakeAny")
+    assert outcome.violated == "NextCovers"
+    assert outcome.trace is not None
+    assert len(outcome.trace) == 3, "somebody took it, and added or dropped it"
+
+
 def test_an_edge_that_two_actions_share_has_both_labels_and_a_self_loop_stays(tmp_path: Path) -> None:
     source = """---- MODULE Two ----
 EXTENDS Naturals
