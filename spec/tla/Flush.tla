@@ -458,6 +458,19 @@ DispatchedQueued ==
     phase \in {"dispatching", "running"} =>
         \A p \in 1..dispatched : \E i \in 1..Len(queue[log[p].queue]) : queue[log[p].queue][i] = p
 
+\* What is due can be done: nothing waits for a step that is not possible.
+NeverStuck ==
+    /\ phase = "running" =>
+        /\ flushed < Len(log) => ENABLED FlushLog(Len(log))
+        /\ (\E q \in Queues : queueFlushed[q] < Len(queue[q])) => ENABLED FlushQueues(dispatched)
+        /\ \A m \in Answered("waiting") :
+            IF mode = "ASYNC_FLUSH" \/ Position(m) <= flushed THEN ENABLED AnswerOk(m) ELSE ENABLED AnswerTimeout(m)
+        /\ \A q \in Queues : Len(seen[q]) < Len(queue[q]) => ENABLED Deliver(q)
+        /\ \A q \in Queues : Len(seen[q]) > Len(queue[q]) => ENABLED CorrectOffset(q)
+        /\ \A q \in Queues : committed[q] < Len(seen[q]) => ENABLED CommitOffset(q)
+    /\ phase # "down" => ENABLED ProcessCrash
+    /\ ENABLED PowerLoss
+
 \* An answer is given once, to somebody who waits.
 AnsweredOnce ==
     [][\A m \in Messages :
