@@ -10,7 +10,7 @@ from itertools import pairwise, product
 from types import ModuleType
 from typing import Any, Final
 
-from reference import allocation, delay, offsets, queue_choice, routing
+from reference import allocation, delay, election, offsets, queue_choice, routing
 from reference.allocation import Queue
 
 QUEUES_MAX: Final = 5
@@ -215,6 +215,28 @@ def a_record_and_a_filler_fit_their_segment(log_end: int, record_bytes: int) -> 
     return near and position + record_bytes + 8 <= 1 << 30
 
 
+# Elections
+
+
+def two_quorums_meet_and_a_minority_is_not_needed(nodes: int) -> bool:
+    """
+    pre: nodes >= 1
+    post: _
+    """
+    needed = election.quorum(nodes)
+    return 2 * needed > nodes and needed <= nodes - (nodes - 1) // 2
+
+
+def the_better_log_has_the_later_end(term: int, index: int, my_term: int, my_index: int) -> bool:
+    """
+    pre: term >= 0 and index >= 0
+    pre: my_term >= 0 and my_index >= 0
+    post: _
+    """
+    found = election.log_up_to_date(term, index, my_term, my_index)
+    return found == ((term, index) >= (my_term, my_index))
+
+
 # Routes and the choice of a queue
 
 
@@ -381,6 +403,20 @@ CONTRACTS: Final = (
         a_record_and_a_filler_fit_their_segment,
         lambda: product(_edges(1 << 30), (91, 92, 100, 130, (1 << 30) - 8)),
         "ends of the log about the ends of segments",
+    ),
+    Contract(
+        election,
+        "quorum",
+        two_quorums_meet_and_a_minority_is_not_needed,
+        lambda: product(range(1, 100)),
+        "up to 99 nodes",
+    ),
+    Contract(
+        election,
+        "log_up_to_date",
+        the_better_log_has_the_later_end,
+        lambda: product(range(5), repeat=4),
+        "terms and indexes up to 4",
     ),
     Contract(
         routing,

@@ -81,6 +81,14 @@ def _no_room_for_the_filler(log_end: int, record_bytes: int) -> int:
     return log_end if record_bytes <= left else log_end + left
 
 
+def _half_is_enough(nodes: int) -> int:
+    return (nodes + 1) // 2
+
+
+def _longer_is_better(_term: int, index: int, _my_term: int, my_index: int) -> bool:
+    return index >= my_index
+
+
 def _slaves_are_written_to(queues: Sequence[str], members: Sequence[frozenset[int]]) -> tuple[bool, ...]:
     return tuple(p == "write" and bool(ids) for p, ids in zip(queues, members, strict=True))
 
@@ -120,6 +128,8 @@ _BUGS: Final[dict[str, Callable[..., Any]]] = {
     "an_entry_is_found_where_it_was_put": _bytes_for_entries,
     "a_byte_of_the_log_has_one_place": _segments_from_one,
     "a_record_and_a_filler_fit_their_segment": _no_room_for_the_filler,
+    "two_quorums_meet_and_a_minority_is_not_needed": _half_is_enough,
+    "the_better_log_has_the_later_end": _longer_is_better,
     "only_what_has_a_master_and_permission_is_written_to": _slaves_are_written_to,
     "a_route_has_the_brokers_of_its_queues": _brokers_without_queues,
     "a_resting_broker_is_left_out_if_there_is_another": _nobody_left,

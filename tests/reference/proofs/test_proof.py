@@ -72,7 +72,7 @@ def test_a_walk_of_the_reference_of_election_is_one_of_the_proof(seed: int) -> N
 
 def test_a_walk_that_the_proof_does_not_allow_is_noticed() -> None:
     deaf = next(m for m in MUTANTS if m.name == "LeaderOverwrites").broken()
-    told = [each for seed in range(6) for each in walk.walk(seed, steps=40, proof=deaf)]
+    told = list(walk.walk(2, steps=40, proof=deaf))
     assert any("AppendEntry" in each for each in told)
 
 
