@@ -78,6 +78,26 @@ WithoutFlushFairness == MCSpec /\ ArriveFairness /\ Standing /\ CommitFairness /
 WithoutCommitFairness == MCSpec /\ ArriveFairness /\ Standing /\ FlushFairness /\ RepeatFairness
 WithoutRepeatFairness == MCSpec /\ ArriveFairness /\ Standing /\ FlushFairness /\ CommitFairness
 
+(* Where only a follower's timer helps: the leader of term 1 died, the others follow it, and it is calm. *)
+LeaderDied ==
+    LET dead == CHOOSE n \in Candidates : TRUE
+    IN  /\ role = [n \in Nodes |-> IF n = dead THEN "DOWN" ELSE "FOLLOWER"]
+        /\ term = [n \in Nodes |-> 1]
+        /\ votedFor = [n \in Nodes |-> dead]
+        /\ log = [n \in Nodes |-> <<>>] /\ durable = Zero
+        /\ leader = [n \in Nodes |-> IF n = dead THEN None ELSE dead]
+        /\ known = term
+        /\ answers = [n \in Nodes |-> NoAnswers]
+        /\ watermark = [n \in Nodes |-> Zero]
+        /\ commit = Zero
+        /\ network = {}
+        /\ answer = [m \in Messages |-> "unsent"]
+        /\ calm = TRUE
+        /\ ballots = [n \in Nodes |-> [term |-> 1, candidates |-> {dead}]]
+        /\ winners = {[term |-> 1, node |-> dead]}
+        /\ committed = <<>>
+        /\ faults = [crashes |-> 1, losses |-> 0]
+
 (* Refinement: the group is one queue, the longest committed prefix that a quorum holds, disks of crashed nodes
    included. No-ops are not messages. *)
 AbstractAnswer(status) ==
