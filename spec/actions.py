@@ -31,7 +31,7 @@ def below(modules: Mapping[str, Module], name: str) -> list[str]:
 
 def leaves(modules: Mapping[str, Module], next_name: str) -> list[str]:
     """The actions of a next-state relation: the operators under its disjunctions, in order, each once."""
-    changing = frozenset(name for module in modules.values() for name in _changing(module, modules))
+    changing = _changing(modules)
     found: dict[str, None] = {}
 
     def descend(name: str) -> bool:
@@ -65,16 +65,15 @@ def _choices(node: Node, changing: frozenset[str], *, alone: bool = False) -> li
     return None
 
 
-def _changing(module: Module, modules: Mapping[str, Module]) -> frozenset[str]:
-    known: set[str] = set()
-    for other in modules.values():
-        if other is not module:
-            known |= other.changing
-    return module.changing | {
-        name
-        for name, definition in module.definitions.items()
-        if speaks_of_next_state(definition.body, frozenset(known) | module.changing)
-    }
+def _changing(modules: Mapping[str, Module]) -> frozenset[str]:
+    """The operators that speak of the next state, directly or through others, of whichever module."""
+    definitions = [definition for module in modules.values() for definition in module.definitions.values()]
+    found: frozenset[str] = frozenset()
+    while True:
+        more = {d.name for d in definitions if speaks_of_next_state(d.body, found)}
+        if more == found:
+            return found
+        found = frozenset(more)
 
 
 def _definition(modules: Mapping[str, Module], name: str) -> Definition | None:

@@ -193,14 +193,17 @@ def _judge_vacuity(models: Models, question: Question, outcome: Outcome) -> tupl
     watched = _watched(models, question)
     seen = watched.seen(outcome)
 
-    def judged(name: str, what: str, all_of: tuple[str, ...], word: str) -> Result:
+    def judged(shown: str, what: str, all_of: tuple[str, ...], word: str) -> Result:
         excluded = {each for each in all_of if each.partition(":")[0] in question.never}
         wrong = [f"never {word}: {each}" for each in all_of if each not in seen | excluded]
-        wrong += [f"{word}, but said never to be: {each}" for each in all_of if each in seen & excluded]
+        # A property may make several claims, of which the constants exclude some.
+        happened = {each.partition(":")[0] for each in excluded & seen}
+        happened -= {each.partition(":")[0] for each in excluded - seen}
+        wrong += [f"{word}, but said never to be: {name}" for name in sorted(happened)]
         verdict = Verdict.VIOLATED if wrong else Verdict.HELD
         counts = {what: len(all_of), "states": outcome.distinct}
         seconds = outcome.seconds / 2
-        return _result(models, question, name, verdict, counts, detail="; ".join(wrong), seconds=seconds)
+        return _result(models, question, shown, verdict, counts, detail="; ".join(wrong), seconds=seconds)
 
     return (
         judged("EveryActionTaken", "actions", watched.actions, "taken"),
