@@ -108,3 +108,10 @@ def test_every_module_and_configuration_of_ours_is_asked() -> None:
     names = {question.name for questions in models.questions.values() for question in questions}
     files = {file.stem for folder in models.libraries for file in folder.glob("*.cfg")}
     assert files <= names
+
+
+def test_what_a_run_of_ci_excludes_happens_in_another() -> None:
+    for model, questions in load().questions.items():
+        runs = [question for question in questions if question.kind is Kind.VACUITY]
+        everywhere = set.intersection(*(set(run.never) for run in runs)) if runs else set()
+        assert not everywhere, f"{model}: no run of ci puts {everywhere} to the test"
