@@ -119,14 +119,14 @@ class Judge:
         self._witnessed: dict[str, frozenset[str]] = {}
         self._drawing = threading.Lock()
 
-    def judge(self, mutant: Mutant) -> Judgement:
-        """Asks the first stage; the next only about a mutant that is still the same graph.
+    def judge(self, mutant: Mutant, stage: Stage) -> Judgement:
+        """Asks one stage. The next is to be asked about a mutant that nothing noticed.
 
         Raises:
             TlcError: TLC is missing or crashed.
         """
         try:
-            return self._judge(mutant)
+            return self._judge(mutant, stage)
         except TlcError as error:
             if error.reason in (Reason.PARSE, Reason.CONFIG):
                 return Judgement(mutant.id, Noticed.UNPARSED, str(error), "")
@@ -134,21 +134,18 @@ class Judge:
                 return Judgement(mutant.id, Noticed.UNDECIDED, str(error), "")
             raise
 
-    def _judge(self, mutant: Mutant) -> Judgement:
+    def _judge(self, mutant: Mutant, stage: Stage) -> Judgement:
         """The smallest run is asked first, since it is quick and breaks often; then the graph."""
-        for stage in self._subject.stages:
-            broken = self._broken(mutant, stage.runs[:1])
-            if broken is not None and mutant.definition not in self._subject.shared:
-                return broken
-            differs = self._differs(mutant, stage)
-            if differs is not None:
-                if differs.noticed is Noticed.LABELS:
-                    return broken or differs
-                broken = broken or self._broken(mutant, stage.runs[1:])
-                return broken or self._unwitnessed(mutant, stage) or differs
-            if broken is not None:
-                return broken
-        return Judgement(mutant.id, Noticed.NOT, "", self._subject.stages[-1].spaces[-1].name)
+        broken = self._broken(mutant, stage.runs[:1])
+        if broken is not None and mutant.definition not in self._subject.shared:
+            return broken
+        differs = self._differs(mutant, stage)
+        if differs is None:
+            return broken or Judgement(mutant.id, Noticed.NOT, "", stage.spaces[-1].name)
+        if differs.noticed is Noticed.LABELS:
+            return broken or differs
+        broken = broken or self._broken(mutant, stage.runs[1:])
+        return broken or self._unwitnessed(mutant, stage) or differs
 
     def _broken(self, mutant: Mutant, runs: Sequence[Question]) -> Judgement | None:
         for question in runs:

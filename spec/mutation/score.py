@@ -20,7 +20,7 @@ import msgspec
 from report.model import Table
 from report.write import write_text
 from spec.model_file import MODELS_FILE
-from spec.mutation.judge import Judge, Judgement, Noticed, Subject
+from spec.mutation.judge import Judge, Judgement, Noticed, Stage, Subject
 from spec.mutation.operators import Mutant
 from spec.tlc.toolbox import Toolbox, find_toolbox
 
@@ -87,10 +87,10 @@ def campaign(
     tools = find_toolbox()
     abandoned = threading.Event()
     judge = Judge(subject, tools, abandoned)
-    base = _digest(subject, tools)
+    stages = [(stage, _digest(subject, stage, tools)) for stage in subject.stages]
     found: dict[str, Judgement] = {}
     with ThreadPoolExecutor(max_workers=cores) as pool:
-        todo = {pool.submit(_remembered, judge, mutant, base, fresh) for mutant in mutants}
+        todo = {pool.submit(_through, judge, mutant, stages, fresh) for mutant in mutants}
         try:
             for number, future in enumerate(as_completed(todo), start=1):
                 judgement = future.result()
@@ -205,29 +205,35 @@ def _row(score: Score) -> tuple[str, ...]:
     )
 
 
-def _remembered(judge: Judge, mutant: Mutant, base: str, fresh: bool) -> Judgement:
+def _through(judge: Judge, mutant: Mutant, stages: Sequence[tuple[Stage, str]], fresh: bool) -> Judgement:
+    """The first stage's judgement that is one."""
+    for stage, base in stages:
+        judgement = _remembered(judge, mutant, stage, base, fresh)
+        if judgement.noticed is not Noticed.NOT:
+            break
+    return judgement
+
+
+def _remembered(judge: Judge, mutant: Mutant, stage: Stage, base: str, fresh: bool) -> Judgement:
     file = CACHE / f"{hashlib.sha256((base + mutant.text).encode()).hexdigest()}.json"
     if file.exists() and not fresh:
         noticed, by, run = json.loads(file.read_text(encoding="utf-8"))
         return Judgement(mutant.id, Noticed(noticed), by, run)
-    judgement = judge.judge(mutant)
+    judgement = judge.judge(mutant, stage)
     if judgement.noticed is not Noticed.UNDECIDED:
         write_text(file, json.dumps([judgement.noticed, judgement.by, judgement.run]))
     return judgement
 
 
-def _digest(subject: Subject, tools: Toolbox) -> str:
-    """All that a judgement rests on but the mutated module."""
-    runs = [question for stage in subject.stages for question in stage.runs]
-    graphs = [space for stage in subject.stages for space in stage.spaces]
-    questions = [f"{q.name} {q.module} {q.config.text()} {q.states} {q.deadlock}" for q in runs]
-    spaces = [f"{s.name} {s.ground.source} {s.ground.config.text()} {s.next_name}" for s in graphs]
-    witnesses = [f"{q.config.text()} {q.probes}" for stage in subject.stages for q in stage.witnesses]
-    others = list(_extended({question.module for question in runs}, subject))
+def _digest(subject: Subject, stage: Stage, tools: Toolbox) -> str:
+    """All that a stage's judgement rests on but the mutated module."""
+    questions = [f"{q.name} {q.module} {q.config.text()} {q.states} {q.deadlock}" for q in stage.runs]
+    spaces = [f"{s.name} {s.ground.source} {s.ground.config.text()} {s.next_name}" for s in stage.spaces]
+    witnesses = [f"{q.config.text()} {q.probes}" for q in stage.witnesses]
+    others = list(_extended({question.module for question in stage.runs}, subject))
     shared = " ".join(sorted(subject.shared))
-    return "\n".join(
-        [_VERSION, str(tools.jar.stat().st_size), *questions, *spaces, *witnesses, *others, shared]
-    )
+    texts = (*questions, *spaces, *witnesses, *others, shared)
+    return "\n".join([_VERSION, str(tools.jar.stat().st_size), *texts])
 
 
 def _extended(modules: Iterable[str], subject: Subject) -> Iterator[str]:

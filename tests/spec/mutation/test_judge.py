@@ -52,7 +52,7 @@ def mutant(before: str, after: str) -> Mutant:
     ],
 )
 def test_who_notices_what(judge: Judge, before: str, after: str, noticed: Noticed, by: str) -> None:
-    judgement = judge.judge(mutant(before, after))
+    judgement = judge.judge(mutant(before, after), SUBJECT.stages[0])
     assert judgement.noticed is noticed, judgement
     assert by in judgement.by
 
