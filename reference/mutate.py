@@ -1,7 +1,7 @@
 """What `mqproof mutate` needs of the reference: the table of ground actions, and so the graphs to compare."""
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, Final
 
 from reference.equiv import constants
 from reference.model import Model
@@ -11,24 +11,38 @@ from spec.mutation.operators import reached
 from spec.syntax import parse
 from spec.tlc.graph import ground
 
-NEXT = "MCNext"
+NEXT: Final = "MCNext"
+GRAPH_MAX: Final = 100_000
+"""States of the largest graph that is compared for each mutant; larger ones are left to `mqproof equiv`."""
 
 
 def subject(models: Models, model: Model[Any, Any], profiles: tuple[str, ...]) -> Subject:
-    """The model with a stage for each of these profiles."""
+    """The model with a stage for each of these profiles; a graph is drawn in the first stage that has it."""
     checks = [
         question
         for question in models.questions[model.name]
         if question.kind is Kind.CHECK and question.violates is None
     ]
     checks.sort(key=lambda question: question.states.high if question.states else 0)
-    stages = [tuple(question for question in checks if profile in question.profiles) for profile in profiles]
+    drawn: set[tuple[str, ...]] = set()
+    stages: list[tuple[tuple[Question, ...], tuple[Question, ...]]] = []
+    for profile in profiles:
+        runs = tuple(question for question in checks if profile in question.profiles)
+        graphs = {
+            q.config.of("CONSTANT"): q for q in reversed(runs) if q.states and q.states.high <= GRAPH_MAX
+        }
+        fresh = tuple(question for constants_, question in graphs.items() if constants_ not in drawn)
+        drawn |= set(graphs)
+        stages.append((runs, fresh[::-1]))
     witnesses = tuple(q for q in models.questions[model.name] if q.kind is Kind.PROBES)
     text = (models.libraries[0] / f"{model.name}.tla").read_text(encoding="utf-8")
     properties = {name for question in checks for name in question.config.properties}
     return Subject(
         module=model.name,
-        stages=tuple(Stage(runs, _spaces(model, runs), witnesses) for runs in stages),
+        stages=tuple(
+            Stage(runs, tuple(_space(model, question) for question in graphs), witnesses)
+            for runs, graphs in stages
+        ),
         libraries=models.libraries,
         shared=frozenset(reached(parse(text), *properties)),
     )
@@ -46,14 +60,6 @@ def roots(models: Models, model: str) -> tuple[str, ...]:
 
 def _words(source: str) -> list[str]:
     return "".join(c if c.isalnum() or c == "_" else " " for c in source).split()
-
-
-def _spaces(model: Model[Any, Any], runs: tuple[Question, ...]) -> tuple[Space, ...]:
-    """A graph for each choice of constants."""
-    distinct: dict[tuple[str, ...], Question] = {}
-    for question in runs:
-        distinct.setdefault(question.config.of("CONSTANT"), question)
-    return tuple(_space(model, question) for question in distinct.values())
 
 
 def _space(model: Model[Any, Any], question: Question) -> Space:

@@ -141,7 +141,7 @@ class Judge:
             return broken
         differs = self._differs(mutant, stage)
         if differs is None:
-            return broken or Judgement(mutant.id, Noticed.NOT, "", stage.spaces[-1].name)
+            return broken or Judgement(mutant.id, Noticed.NOT, "", (stage.spaces or stage.runs)[-1].name)
         if differs.noticed is Noticed.LABELS:
             return broken or differs
         broken = broken or self._broken(mutant, stage.runs[1:])
