@@ -65,10 +65,8 @@ def mutate(
         stop(f"no reference model {unknown[0]!r}; there are {', '.join(MODELS)}", Exit.USAGE)
     chosen = names or list(MODELS)
     whole = kind is None and only is None
-    if record and not (whole and profile == "ci"):
-        stop(
-            "--record: the whole campaign is recorded, without --kind, --only and --profile smoke", Exit.USAGE
-        )
+    if record and not whole:
+        stop("--record: a whole campaign is recorded, without --kind and --only", Exit.USAGE)
     try:
         models = load()
         with terminable():

@@ -72,6 +72,8 @@ class Stage:
     spaces: tuple[Space, ...]
     witnesses: tuple[Question, ...] = ()
     """Whose probes must be witnessed and whose actions be taken."""
+    larger: tuple[Question, ...] = ()
+    """Those of the runs whose graphs are too large to be compared: asked even where no graph differs."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,8 @@ class Judge:
             return broken
         differs = self._differs(mutant, stage)
         if differs is None:
-            return broken or Judgement(mutant.id, Noticed.NOT, "", (stage.spaces or stage.runs)[-1].name)
+            broken = broken or self._broken(mutant, stage.larger)
+            return broken or Judgement(mutant.id, Noticed.NOT, "", stage.runs[-1].name)
         if differs.noticed is Noticed.LABELS:
             return broken or differs
         broken = broken or self._broken(mutant, stage.runs[1:])

@@ -166,6 +166,13 @@ def kinds(scores: Sequence[Score]) -> Table:
     return Table("Kinds of mutants", ("kind", "behave otherwise", "by properties", "share"), rows)
 
 
+def markdown(scores: Sequence[Score]) -> str:
+    """The table of `spec/README.md`."""
+    shown = table(scores)
+    lines = [shown.columns, tuple("---" for _ in shown.columns), *shown.rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
 def record(scores: Sequence[Score], path: Path = SCORES) -> None:
     """Writes the judgements of these models into the file beside those of the others."""
     known = recorded(path)
