@@ -11,7 +11,8 @@ from itertools import combinations, product
 from typing import Any, Final, NamedTuple
 
 from reference.model import Action, Model, Parameters
-from reference.state import replace
+from reference.state import replace, with_item
+from spec.tlc.values import show
 
 NONE: Final = "none"
 NO_OP: Final = "noop"
@@ -224,10 +225,6 @@ def initial(config: Config) -> tuple[State, ...]:
     )
 
 
-def _with(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
-    return (*values[:index], value, *values[index + 1 :])
-
-
 # Messages
 
 
@@ -305,11 +302,11 @@ def _become_candidate(config: Config, state: State, n: int, term: int) -> State:
     """BecomeCandidate: it learned of a term, or wants it since its own is lost."""
     return replace(
         state,
-        role=_with(state.role, n, "CANDIDATE"),
-        leader=_with(state.leader, n, NONE),
-        known=_with(state.known, n, max(state.known[n], term)),
-        answers=_with(state.answers, n, config.no_answers),
-        watermark=_with(state.watermark, n, config.zero),
+        role=with_item(state.role, n, "CANDIDATE"),
+        leader=with_item(state.leader, n, NONE),
+        known=with_item(state.known, n, max(state.known[n], term)),
+        answers=with_item(state.answers, n, config.no_answers),
+        watermark=with_item(state.watermark, n, config.zero),
     )
 
 
@@ -323,11 +320,11 @@ def next_term(config: Config, state: State, node: str) -> State | None:
     wanted = state.known[n]
     if state.role[n] != "CANDIDATE" or not state.term[n] < wanted <= _term_max(config, state):
         return None
-    term = _with(state.term, n, wanted)
+    term = with_item(state.term, n, wanted)
     return replace(
         state,
         term=term,
-        voted_for=_with(state.voted_for, n, NONE),
+        voted_for=with_item(state.voted_for, n, NONE),
         network=frozenset(m for m in state.network if not void(config, m, term)),
     )
 
@@ -339,7 +336,7 @@ def _cast(state: State, n: int, candidate: str) -> tuple[tuple[str, ...], tuple[
         ballot = Ballot(term, ballot.candidates | {candidate})
     elif ballot.term < term:
         ballot = Ballot(term, frozenset({candidate}))
-    return _with(state.voted_for, n, candidate), _with(state.ballots, n, ballot)
+    return with_item(state.voted_for, n, candidate), with_item(state.ballots, n, ballot)
 
 
 def request_votes(config: Config, state: State, node: str) -> State | None:
@@ -361,7 +358,7 @@ def request_votes(config: Config, state: State, node: str) -> State | None:
         state,
         voted_for=voted_for,
         ballots=ballots,
-        answers=_with(state.answers, n, _with(config.no_answers, n, "ACCEPT")),
+        answers=with_item(state.answers, n, with_item(config.no_answers, n, "ACCEPT")),
         network=send(config, state, votes(config, state, node)),
     )
 
@@ -392,12 +389,12 @@ def handle_vote(config: Config, state: State, source: str, target: str, term: in
             known = max(state.known[candidate], state.term[voter])
             changed = replace(
                 changed,
-                answers=_with(changed.answers, candidate, config.no_answers),
-                known=_with(changed.known, candidate, known),
+                answers=with_item(changed.answers, candidate, config.no_answers),
+                known=with_item(changed.known, candidate, known),
             )
         elif state.answers[candidate][voter] != result:
-            heard = _with(state.answers[candidate], voter, result)
-            changed = replace(changed, answers=_with(changed.answers, candidate, heard))
+            heard = with_item(state.answers[candidate], voter, result)
+            changed = replace(changed, answers=with_item(changed.answers, candidate, heard))
     if result == "REJECT_TERM_NOT_READY":
         if state.role[voter] != "CANDIDATE" or state.known[voter] < term or in_round(config, state, voter):
             changed = _become_candidate(config, changed, voter, term)
@@ -432,15 +429,15 @@ def end_round(config: Config, state: State, node: str, heard: tuple[str, ...]) -
 def _ask_again(config: Config, state: State, n: int, result: str) -> State | None:
     """AskAgain: the term stays, or is to be the next; the round goes on at once, or begins after a wait."""
     if result == "REVOTE_IMMEDIATELY":
-        own = _with(config.no_answers, n, "ACCEPT")
-        return replace(state, answers=_with(state.answers, n, own))
-    answers = _with(state.answers, n, config.no_answers)
+        own = with_item(config.no_answers, n, "ACCEPT")
+        return replace(state, answers=with_item(state.answers, n, own))
+    answers = with_item(state.answers, n, config.no_answers)
     if result == "WAIT_TO_REVOTE":
         return replace(state, answers=answers)
     wanted = state.term[n] + 1
     if wanted > _term_max(config, state):
         return None
-    return replace(state, known=_with(state.known, n, wanted), answers=answers)
+    return replace(state, known=with_item(state.known, n, wanted), answers=answers)
 
 
 def _become_leader(config: Config, state: State, node: str) -> State:
@@ -449,10 +446,10 @@ def _become_leader(config: Config, state: State, node: str) -> State:
     log = (*state.log[n], Entry(state.term[n], NO_OP))
     return replace(
         state,
-        role=_with(state.role, n, "LEADER"),
-        leader=_with(state.leader, n, node),
-        answers=_with(state.answers, n, config.no_answers),
-        log=_with(state.log, n, log),
+        role=with_item(state.role, n, "LEADER"),
+        leader=with_item(state.leader, n, node),
+        answers=with_item(state.answers, n, config.no_answers),
+        log=with_item(state.log, n, log),
         winners=state.winners | {(state.term[n], node)},
         network=send(config, state, heart_beats(config, state, node) + push_to_all(config, state, node, log)),
     )
@@ -491,10 +488,10 @@ def _become_follower(config: Config, state: State, n: int, leader: str) -> State
     """BecomeFollower"""
     return replace(
         state,
-        role=_with(state.role, n, "FOLLOWER"),
-        leader=_with(state.leader, n, leader),
-        known=_with(state.known, n, state.term[n]),
-        answers=_with(state.answers, n, config.no_answers),
+        role=with_item(state.role, n, "FOLLOWER"),
+        leader=with_item(state.leader, n, leader),
+        known=with_item(state.known, n, state.term[n]),
+        answers=with_item(state.answers, n, config.no_answers),
     )
 
 
@@ -533,9 +530,9 @@ def append_entry(config: Config, state: State, node: str, message: str) -> State
     log = (*state.log[n], Entry(state.term[n], message))
     return replace(
         state,
-        log=_with(state.log, n, log),
+        log=with_item(state.log, n, log),
         network=send(config, state, push_to_all(config, state, node, log)),
-        answer=_with(state.answer, m, "waiting"),
+        answer=with_item(state.answer, m, "waiting"),
     )
 
 
@@ -545,7 +542,9 @@ def refuse(config: Config, state: State, node: str, message: str) -> State | Non
     if not config.refusals or state.role[config.number[node]] not in ("FOLLOWER", "CANDIDATE"):
         return None
     return (
-        replace(state, answer=_with(state.answer, m, "NOT_LEADER")) if state.answer[m] == "unsent" else None
+        replace(state, answer=with_item(state.answer, m, "NOT_LEADER"))
+        if state.answer[m] == "unsent"
+        else None
     )
 
 
@@ -555,7 +554,7 @@ def flush(config: Config, state: State, node: str) -> State | None:
     end = len(state.log[n])
     if state.role[n] == "DOWN" or state.durable[n] == end:
         return None
-    return replace(state, durable=_with(state.durable, n, end))
+    return replace(state, durable=with_item(state.durable, n, end))
 
 
 def follows(config: Config, state: State, message: Message) -> bool:
@@ -590,11 +589,11 @@ def handle_push(
         reached = state.watermark[sender]
         if not leads(state, sender, term) or reached[n] >= index or index > state.durable[n]:
             return None
-        return replace(state, watermark=_with(state.watermark, sender, _with(reached, n, index)))
+        return replace(state, watermark=with_item(state.watermark, sender, with_item(reached, n, index)))
     return replace(
         state,
-        log=_with(state.log, n, (*log[: index - 1], message.entry)),
-        durable=_with(state.durable, n, min(state.durable[n], index - 1)),
+        log=with_item(state.log, n, (*log[: index - 1], message.entry)),
+        durable=with_item(state.durable, n, min(state.durable[n], index - 1)),
     )
 
 
@@ -604,14 +603,14 @@ def advance_commit(config: Config, state: State, node: str) -> State | None:
     if state.role[n] != "LEADER":
         return None
     log, term = state.log[n], state.term[n]
-    match = _with(state.watermark[n], n, state.durable[n])
+    match = with_item(state.watermark[n], n, state.durable[n])
     index = commit_index(match, [entry.term for entry in log], term)
     if index <= state.commit[n]:
         return None
     more = tuple(Committed(entry, term) for entry in log[len(state.committed) : index])
     return replace(
         state,
-        commit=_with(state.commit, n, index),
+        commit=with_item(state.commit, n, index),
         committed=state.committed + more,
         network=send(config, state, commits(config, state, node, index)),
     )
@@ -627,7 +626,7 @@ def handle_commit(
         return None
     if not matches(state.log[n], index, message.entry_term) or not arrives(config, state, message):
         return None
-    return replace(state, commit=_with(state.commit, n, index))
+    return replace(state, commit=with_item(state.commit, n, index))
 
 
 def acknowledge(config: Config, state: State, node: str, message: str) -> State | None:
@@ -637,13 +636,15 @@ def acknowledge(config: Config, state: State, node: str, message: str) -> State 
         return None
     if Entry(state.term[n], message) not in state.log[n][: state.commit[n]]:
         return None
-    return replace(state, answer=_with(state.answer, m, "SUCCESS"))
+    return replace(state, answer=with_item(state.answer, m, "SUCCESS"))
 
 
 def fail(config: Config, state: State, message: str) -> State | None:
     """Fail: the client gives up; the entry may be lost, or become committed later."""
     m = config.messages.index(message)
-    return replace(state, answer=_with(state.answer, m, "unknown")) if state.answer[m] == "waiting" else None
+    return (
+        replace(state, answer=with_item(state.answer, m, "unknown")) if state.answer[m] == "waiting" else None
+    )
 
 
 def repeat(config: Config, state: State, node: str) -> State | None:
@@ -673,14 +674,14 @@ def crash(config: Config, state: State, node: str, kept: int) -> State | None:
         return None
     return replace(
         state,
-        role=_with(state.role, n, "DOWN"),
-        leader=_with(state.leader, n, NONE),
-        known=_with(state.known, n, state.term[n]),
-        answers=_with(state.answers, n, config.no_answers),
-        watermark=_with(state.watermark, n, config.zero),
-        commit=_with(state.commit, n, 0),
-        log=_with(state.log, n, state.log[n][:kept]),
-        durable=_with(state.durable, n, kept),
+        role=with_item(state.role, n, "DOWN"),
+        leader=with_item(state.leader, n, NONE),
+        known=with_item(state.known, n, state.term[n]),
+        answers=with_item(state.answers, n, config.no_answers),
+        watermark=with_item(state.watermark, n, config.zero),
+        commit=with_item(state.commit, n, 0),
+        log=with_item(state.log, n, state.log[n][:kept]),
+        durable=with_item(state.durable, n, kept),
         crashes=state.crashes + 1,
     )
 
@@ -691,7 +692,7 @@ def restart(config: Config, state: State, node: str) -> State | None:
     if state.role[n] != "DOWN":
         return None
     known = state.term[n] + (state.voted_for[n] == node)
-    return replace(state, role=_with(state.role, n, "CANDIDATE"), known=_with(state.known, n, known))
+    return replace(state, role=with_item(state.role, n, "CANDIDATE"), known=with_item(state.known, n, known))
 
 
 def lose(config: Config, state: State, *key: Any) -> State | None:
@@ -960,18 +961,7 @@ def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, t
         name = "MCLoseEntry" if len(parameters) == 5 else "MCLoseRequest"
     elif name in _BOUNDED:
         name = f"MC{name}"
-    return name, tuple(map(_tla, parameters))
-
-
-def _tla(value: Any) -> str:
-    match value:
-        case int():
-            return str(value)
-        case str():
-            return f'"{value}"'
-        case tuple():
-            return "{" + ", ".join(map(_tla, value)) + "}"
-    raise TypeError(f"no TLA+ for {value!r}")
+    return name, tuple(show(frozenset(value) if isinstance(value, tuple) else value) for value in parameters)
 
 
 MODEL: Final = Model(

@@ -11,7 +11,8 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from reference.model import Action, Model, Parameters
-from reference.state import replace
+from reference.state import replace, with_item
+from spec.tlc.values import show
 
 SYNC_FLUSH: Final = "SYNC_FLUSH"
 ASYNC_FLUSH: Final = "ASYNC_FLUSH"
@@ -93,10 +94,6 @@ def initial(config: Config) -> tuple[State, ...]:
     )
 
 
-def _with(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
-    return (*values[:index], value, *values[index + 1 :])
-
-
 # The broker at work, in the order of a message's life
 
 
@@ -115,8 +112,8 @@ def append_record(config: Config, state: State, message: str, queue: str) -> Sta
         state,
         log=log,
         appended=log,
-        next_offset=_with(state.next_offset, q, state.next_offset[q] + 1),
-        answer=_with(state.answer, m, "waiting"),
+        next_offset=with_item(state.next_offset, q, state.next_offset[q] + 1),
+        answer=with_item(state.answer, m, "waiting"),
     )
 
 
@@ -137,7 +134,7 @@ def answer_ok(config: Config, state: State, message: str) -> State | None:
     m = config.messages.index(message)
     if state.phase != "running" or state.answer[m] != "waiting" or not may_answer(state, message):
         return None
-    return replace(state, answer=_with(state.answer, m, "SEND_OK"))
+    return replace(state, answer=with_item(state.answer, m, "SEND_OK"))
 
 
 def answer_timeout(config: Config, state: State, message: str) -> State | None:
@@ -147,7 +144,7 @@ def answer_timeout(config: Config, state: State, message: str) -> State | None:
         return None
     if state.mode != SYNC_FLUSH or position(state, message) <= state.flushed:
         return None
-    return replace(state, answer=_with(state.answer, m, "FLUSH_DISK_TIMEOUT"))
+    return replace(state, answer=with_item(state.answer, m, "FLUSH_DISK_TIMEOUT"))
 
 
 def dispatch_limit(state: State) -> int:
@@ -162,7 +159,7 @@ def dispatch(config: Config, state: State) -> State | None:
     q = config.queues.index(state.log[state.dispatched].queue)
     return replace(
         state,
-        queue=_with(state.queue, q, (*state.queue[q], state.dispatched + 1)),
+        queue=with_item(state.queue, q, (*state.queue[q], state.dispatched + 1)),
         dispatched=state.dispatched + 1,
     )
 
@@ -204,7 +201,7 @@ def deliver(config: Config, state: State, queue: str) -> State | None:
     if state.phase != "running" or len(seen) >= len(entries):
         return None
     message = state.log[entries[len(seen)] - 1].message
-    return replace(state, seen=_with(state.seen, q, (*seen, message)))
+    return replace(state, seen=with_item(state.seen, q, (*seen, message)))
 
 
 def correct_offset(config: Config, state: State, queue: str) -> State | None:
@@ -215,8 +212,8 @@ def correct_offset(config: Config, state: State, queue: str) -> State | None:
         return None
     return replace(
         state,
-        seen=_with(state.seen, q, state.seen[q][:end]),
-        committed=_with(state.committed, q, end),
+        seen=with_item(state.seen, q, state.seen[q][:end]),
+        committed=with_item(state.committed, q, end),
     )
 
 
@@ -225,7 +222,7 @@ def commit_offset(config: Config, state: State, queue: str) -> State | None:
     q = config.queues.index(queue)
     if state.phase != "running" or state.committed[q] >= len(state.seen[q]):
         return None
-    return replace(state, committed=_with(state.committed, q, len(state.seen[q])))
+    return replace(state, committed=with_item(state.committed, q, len(state.seen[q])))
 
 
 def persist_offsets(_config: Config, state: State) -> State | None:
@@ -359,7 +356,7 @@ def redispatch(config: Config, state: State) -> State | None:
     q = config.queues.index(state.log[p - 1].queue)
     queue = state.queue
     if p > last_queued(state, q):
-        queue = _with(queue, q, (*queue[q], p))
+        queue = with_item(queue, q, (*queue[q], p))
     return replace(state, queue=queue, dispatched=p)
 
 
@@ -610,20 +607,10 @@ def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
 def operator(config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
     """An action as MCFlush's operator and its arguments in TLA+ syntax."""
     bounded = name in ("ProcessCrash", "OsCrash", "PowerLoss")
-    return f"MC{name}" if bounded else name, tuple(_tla(config, value) for value in parameters)
-
-
-def _tla(config: Config, value: Any) -> str:
-    match value:
-        case bool():
-            return str(value).upper()
-        case int():
-            return str(value)
-        case str():
-            return f'"{value}"'
-        case tuple():  # by queue
-            return "[" + ", ".join(f"{q} |-> {v}" for q, v in zip(config.queues, value, strict=True)) + "]"
-    raise TypeError(f"no TLA+ for {value!r}")
+    return f"MC{name}" if bounded else name, tuple(
+        show(dict(zip(config.queues, value, strict=True)) if isinstance(value, tuple) else value)
+        for value in parameters
+    )
 
 
 MODEL: Final = Model(

@@ -11,6 +11,8 @@ from itertools import combinations, product
 from typing import Any, Final, NamedTuple
 
 from reference.model import Action, Model, Parameters
+from reference.state import with_item
+from spec.tlc.values import show
 
 ORDER: Final = ("a", "b", "c", "d")
 """The brokers as clients sort them."""
@@ -88,10 +90,6 @@ def initial(config: Config) -> tuple[State, ...]:
     )
 
 
-def _with(values: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
-    return (*values[:index], value, *values[index + 1 :])
-
-
 # A send
 
 
@@ -141,7 +139,7 @@ def _penalised(config: Config, state: State, broker: str, ticks: int) -> State:
     if not state.strategy:
         return state
     b = config.brokers.index(broker)
-    return state._replace(penalty=_with(state.penalty, b, ticks), owed=_with(state.owed, b, ticks))
+    return state._replace(penalty=with_item(state.penalty, b, ticks), owed=with_item(state.owed, b, ticks))
 
 
 def answered(config: Config, state: State, ticks: int) -> State | None:
@@ -267,18 +265,7 @@ def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
 
 def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
     """An action as QueueChoice's operator and its arguments in TLA+ syntax."""
-    return name, tuple(map(_tla, parameters))
-
-
-def _tla(value: Any) -> str:
-    match value:
-        case str():
-            return f'"{value}"'
-        case int():
-            return str(value)
-        case tuple():  # a set of brokers
-            return "{" + ", ".join(map(_tla, value)) + "}"
-    raise TypeError(f"no TLA+ for {value!r}")
+    return name, tuple(show(frozenset(value) if isinstance(value, tuple) else value) for value in parameters)
 
 
 MODEL: Final = Model(

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from reference.model import Action, Model, Parameters
+from reference.state import with_item
 
 SYNC_FLUSH: Final = "SYNC_FLUSH"
 ASYNC_FLUSH: Final = "ASYNC_FLUSH"
@@ -171,10 +172,6 @@ def initial(config: Config) -> tuple[State, ...]:
     )
 
 
-def _with(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
-    return (*values[:index], value, *values[index + 1 :])
-
-
 # A send, in the order of its life
 
 
@@ -195,9 +192,9 @@ def append_record(config: Config, state: State, m: int) -> State | None:
     if state.phase[MASTER] != "up" or state.answer[m] != "unsent" or "unsent" in state.answer[:m]:
         return None
     return state._replace(
-        log=_with(state.log, MASTER, (*state.log[MASTER], config.messages[m])),
-        request=_with(state.request, m, new_request(config, state)),
-        answer=_with(state.answer, m, "waiting"),
+        log=with_item(state.log, MASTER, (*state.log[MASTER], config.messages[m])),
+        request=with_item(state.request, m, new_request(config, state)),
+        answer=with_item(state.answer, m, "waiting"),
     )
 
 
@@ -205,7 +202,7 @@ def flush_log(_config: Config, state: State, n: int) -> State | None:
     """FlushLog: an fsync returns."""
     if state.phase[n] != "up" or state.flushed[n] == len(state.log[n]):
         return None
-    return state._replace(flushed=_with(state.flushed, n, len(state.log[n])))
+    return state._replace(flushed=with_item(state.flushed, n, len(state.log[n])))
 
 
 def flush_reached(config: Config, state: State, m: int) -> bool:
@@ -233,7 +230,7 @@ def flush_timeout(config: Config, state: State, m: int) -> State | None:
     if state.answer[m] != "waiting" or flush_status(config, state, m) != "waiting":
         return None
     request = state.request[m]._replace(flush="FLUSH_DISK_TIMEOUT")
-    return state._replace(request=_with(state.request, m, request))
+    return state._replace(request=with_item(state.request, m, request))
 
 
 def slave_timeout(config: Config, state: State, m: int) -> State | None:
@@ -241,7 +238,7 @@ def slave_timeout(config: Config, state: State, m: int) -> State | None:
     if state.answer[m] != "waiting" or replica_status(config, state, m) != "waiting":
         return None
     request = state.request[m]._replace(replica="FLUSH_SLAVE_TIMEOUT")
-    return state._replace(request=_with(state.request, m, request))
+    return state._replace(request=with_item(state.request, m, request))
 
 
 def answer_send(config: Config, state: State, m: int) -> State | None:
@@ -252,8 +249,8 @@ def answer_send(config: Config, state: State, m: int) -> State | None:
     if "waiting" in (flush, replica):
         return None
     return state._replace(
-        answer=_with(state.answer, m, put_status(flush, replica)),
-        request=_with(state.request, m, WAITS),
+        answer=with_item(state.answer, m, put_status(flush, replica)),
+        request=with_item(state.request, m, WAITS),
     )
 
 
@@ -286,7 +283,7 @@ def _close(state: State, n: int) -> State:
     """Close: an end takes the frames on their way to it along."""
     to_slave = n == SLAVE
     return state._replace(
-        connected=_with(state.connected, n, False),
+        connected=with_item(state.connected, n, False),
         intact=False,
         network=frozenset(f for f in state.network if (f.kind == "transfer") != to_slave),
     )
@@ -404,7 +401,7 @@ def commit_offset(config: Config, state: State, n: int) -> State | None:
     """CommitOffset: the consumer commits to the broker that it reads from."""
     if not config.commits or state.phase[n] != "up" or state.committed[n] >= len(state.seen):
         return None
-    return state._replace(committed=_with(state.committed, n, len(state.seen)))
+    return state._replace(committed=with_item(state.committed, n, len(state.seen)))
 
 
 def sync_offsets(_config: Config, state: State) -> State | None:
@@ -427,7 +424,7 @@ def _may_crash(config: Config, state: State) -> bool:
 
 def _lose_memory(state: State, n: int, phase: str) -> State:
     """LoseMemory: the process is gone; whoever waited knows nothing."""
-    closed = _close(state, n)._replace(phase=_with(state.phase, n, phase))
+    closed = _close(state, n)._replace(phase=with_item(state.phase, n, phase))
     if n == SLAVE:
         return closed._replace(verified=False, refused=False)
     return closed._replace(
@@ -462,8 +459,8 @@ def system_crash(config: Config, state: State, n: int, length: int) -> State | N
         return None
     return _recall(
         _lose_memory(state, n, "down")._replace(
-            log=_with(state.log, n, state.log[n][:length]),
-            system_crashes=_with(state.system_crashes, n, state.system_crashes[n] + 1),
+            log=with_item(state.log, n, state.log[n][:length]),
+            system_crashes=with_item(state.system_crashes, n, state.system_crashes[n] + 1),
         )
     )
 
@@ -474,9 +471,9 @@ def machine_loss(config: Config, state: State) -> State | None:
         return None
     return _recall(
         _lose_memory(state, MASTER, "gone")._replace(
-            log=_with(state.log, MASTER, ()),
-            flushed=_with(state.flushed, MASTER, 0),
-            committed=_with(state.committed, MASTER, 0),
+            log=with_item(state.log, MASTER, ()),
+            flushed=with_item(state.flushed, MASTER, 0),
+            committed=with_item(state.committed, MASTER, 0),
         )
     )
 
@@ -487,8 +484,8 @@ def start(_config: Config, state: State, n: int) -> State | None:
         return None
     forks = n == MASTER and not is_prefix(state.log[SLAVE], state.log[MASTER])
     return state._replace(
-        phase=_with(state.phase, n, "up"),
-        flushed=_with(state.flushed, n, len(state.log[n])),
+        phase=with_item(state.phase, n, "up"),
+        flushed=with_item(state.flushed, n, len(state.log[n])),
         forked=state.forked or forks,
     )
 

@@ -12,6 +12,8 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from reference.model import Action, Model, Parameters
+from reference.state import with_item
+from spec.tlc.values import show
 
 Broker = tuple[str, int]
 """A broker process: its name and its id; id 0 is the master."""
@@ -190,10 +192,6 @@ def initial(config: Config) -> tuple[State, ...]:
     )
 
 
-def _with(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
-    return (*values[:index], value, *values[index + 1 :])
-
-
 # Brokers register
 
 
@@ -216,16 +214,16 @@ def registered(config: Config, table: Tables, broker: Broker, topics: Sequence[s
     if takes_topics_from(table.members[i], broker_id):
         new = table.live[b].version != version
         queues = tuple(
-            _with(permissions, i, "write")
+            with_item(permissions, i, "write")
             if topic in topics and (new or permissions[i] == "none")
             else permissions
             for topic, permissions in zip(TOPICS, queues, strict=True)
         )
     return Tables(
         queues=queues,
-        members=_with(table.members, i, table.members[i] | {broker_id}),
+        members=with_item(table.members, i, table.members[i] | {broker_id}),
         cluster=table.cluster | {name},
-        live=_with(table.live, b, Record(0, version)),
+        live=with_item(table.live, b, Record(0, version)),
     )
 
 
@@ -251,7 +249,7 @@ def _register_at(
             for hears, connected in zip(hearing, state.connected, strict=True)
         ),
         silence=tuple(
-            _with(silence, b, 0) if hears else silence
+            with_item(silence, b, 0) if hears else silence
             for hears, silence in zip(hearing, state.silence, strict=True)
         ),
     )
@@ -265,7 +263,7 @@ def register(config: Config, state: State, broker: Broker) -> State | None:
     after = _register_at(
         config, state, reached(config, state, broker), broker, topics_of(broker, state.created)
     )
-    return after._replace(heartbeat_age=_with(state.heartbeat_age, b, 0))
+    return after._replace(heartbeat_age=with_item(state.heartbeat_age, b, 0))
 
 
 def auto_create(config: Config, state: State, client: str, name: str) -> State | None:
@@ -309,13 +307,13 @@ def forgotten(config: Config, table: Tables, gone: Set[Broker]) -> Tables:
 
 def _forget(config: Config, state: State, n: int, gone: Set[Broker]) -> State:
     """Forget, at one name server."""
-    return state._replace(tables=_with(state.tables, n, forgotten(config, state.tables[n], gone)))
+    return state._replace(tables=with_item(state.tables, n, forgotten(config, state.tables[n], gone)))
 
 
 def _disconnect(config: Config, state: State, n: int, broker: Broker) -> State:
     """Disconnect: one name server sees the connection close by which the broker registered."""
     after = _forget(config, state, n, {broker})
-    return after._replace(connected=_with(state.connected, n, state.connected[n] - {broker}))
+    return after._replace(connected=with_item(state.connected, n, state.connected[n] - {broker}))
 
 
 def expired(config: Config, table: Tables) -> frozenset[Broker]:
@@ -331,7 +329,7 @@ def scan(config: Config, state: State, name_server: str) -> State | None:
     if state.scan_age[n] != config.scan_every or not state.serving[n]:
         return None
     after = _forget(config, state, n, expired(config, state.tables[n]))
-    return after._replace(scan_age=_with(state.scan_age, n, 0))
+    return after._replace(scan_age=with_item(state.scan_age, n, 0))
 
 
 # Clients poll
@@ -379,10 +377,10 @@ def poll(config: Config, state: State, client: str) -> State | None:
         return None
     route = route_from(config, state.tables[config.name_servers.index(state.server[c])])
     return state._replace(
-        poll_age=_with(state.poll_age, c, 0),
+        poll_age=with_item(state.poll_age, c, 0),
         answered=state.answered | {client},
-        route=_with(state.route, c, route),
-        publish=_with(state.publish, c, publishable(route.queues, route.members)),
+        route=with_item(state.route, c, route),
+        publish=with_item(state.publish, c, publishable(route.queues, route.members)),
     )
 
 
@@ -394,9 +392,9 @@ def poll_fails(config: Config, state: State, client: str, following: str) -> Sta
     if following == state.server[c] and len(config.name_servers) > 1:
         return None
     return state._replace(
-        poll_age=_with(state.poll_age, c, 0),
+        poll_age=with_item(state.poll_age, c, 0),
         answered=state.answered - {client},
-        server=_with(state.server, c, following),
+        server=with_item(state.server, c, following),
     )
 
 
@@ -440,8 +438,8 @@ def _stopped(config: Config, state: State, broker: Broker) -> State | None:
     if not state.running[b] or not _may_fail(config, state):
         return None
     return state._replace(
-        running=_with(state.running, b, False),
-        heartbeat_age=_with(state.heartbeat_age, b, 0),
+        running=with_item(state.running, b, False),
+        heartbeat_age=with_item(state.heartbeat_age, b, 0),
         faults=state.faults + 1,
     )
 
@@ -492,10 +490,10 @@ def name_server_dies(config: Config, state: State, name_server: str) -> State | 
     if not _may_fail(config, state) or not state.serving[n]:
         return None
     return state._replace(
-        serving=_with(state.serving, n, False),
-        tables=_with(state.tables, n, empty_tables(config)),
-        connected=_with(state.connected, n, frozenset()),
-        scan_age=_with(state.scan_age, n, 0),
+        serving=with_item(state.serving, n, False),
+        tables=with_item(state.tables, n, empty_tables(config)),
+        connected=with_item(state.connected, n, frozenset()),
+        scan_age=with_item(state.scan_age, n, 0),
         faults=state.faults + 1,
     )
 
@@ -508,8 +506,10 @@ def wipe_write(config: Config, state: State, name_server: str, name: str) -> Sta
         return None
     if all(permissions[i] != "write" for permissions in table.queues):
         return None
-    wiped = table._replace(queues=tuple(_with(p, i, "read") if p[i] == "write" else p for p in table.queues))
-    return state._replace(tables=_with(state.tables, n, wiped), faults=state.faults + 1)
+    wiped = table._replace(
+        queues=tuple(with_item(p, i, "read") if p[i] == "write" else p for p in table.queues)
+    )
+    return state._replace(tables=with_item(state.tables, n, wiped), faults=state.faults + 1)
 
 
 # What is mended
@@ -521,15 +521,15 @@ def broker_starts(config: Config, state: State, broker: Broker) -> State | None:
     if state.running[b]:
         return None
     return state._replace(
-        running=_with(state.running, b, True),
-        heartbeat_age=_with(state.heartbeat_age, b, config.heartbeat_every),
+        running=with_item(state.running, b, True),
+        heartbeat_age=with_item(state.heartbeat_age, b, config.heartbeat_every),
     )
 
 
 def name_server_starts(config: Config, state: State, name_server: str) -> State | None:
     """NameServerStarts"""
     n = config.name_servers.index(name_server)
-    return None if state.serving[n] else state._replace(serving=_with(state.serving, n, True))
+    return None if state.serving[n] else state._replace(serving=with_item(state.serving, n, True))
 
 
 def heal_broker(_config: Config, state: State, name_server: str, broker: Broker) -> State | None:
@@ -710,16 +710,7 @@ _BOUNDED: Final = frozenset(
 
 def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
     """An action as MCRouting's operator and its arguments in TLA+ syntax."""
-    return f"MC{name}" if name in _BOUNDED else name, tuple(map(_tla, parameters))
-
-
-def _tla(value: Any) -> str:
-    match value:
-        case str():
-            return f'"{value}"'
-        case (str(name), int(broker_id)):
-            return f'<<"{name}", {broker_id}>>'
-    raise TypeError(f"no TLA+ for {value!r}")
+    return f"MC{name}" if name in _BOUNDED else name, tuple(map(show, parameters))
 
 
 MODEL: Final = Model(

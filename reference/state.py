@@ -1,4 +1,4 @@
-"""What is done to any State, a frozen dataclass with slots: a copy with some fields changed."""
+"""What is done to any State: a copy with some fields, or one item of a field, changed."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -18,6 +18,11 @@ def replace(state: StateT, /, **changes: Any) -> StateT:
     """
     changed: StateT = _copier(type(state))(state, **changes)
     return changed
+
+
+def with_item(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
+    """The tuple with another value at one place."""
+    return (*values[:index], value, *values[index + 1 :])
 
 
 @cache
