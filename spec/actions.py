@@ -31,13 +31,13 @@ def below(modules: Mapping[str, Module], name: str) -> list[str]:
 
 def leaves(modules: Mapping[str, Module], next_name: str) -> list[str]:
     """The actions of a next-state relation: the operators under its disjunctions, in order, each once."""
-    changing = _changing(modules)
+    known = changing(modules)
     found: dict[str, None] = {}
 
     def descend(name: str) -> bool:
         """False when the body is no choice among named actions, so that `name` is an action itself."""
         definition = _definition(modules, name)
-        below = None if definition is None else _choices(definition.body, changing)
+        below = None if definition is None else _choices(definition.body, known)
         if below is None:
             return False
         for each in below:
@@ -65,7 +65,7 @@ def _choices(node: Node, changing: frozenset[str], *, alone: bool = False) -> li
     return None
 
 
-def _changing(modules: Mapping[str, Module]) -> frozenset[str]:
+def changing(modules: Mapping[str, Module]) -> frozenset[str]:
     """The operators that speak of the next state, directly or through others, of whichever module."""
     definitions = [definition for module in modules.values() for definition in module.definitions.values()]
     found: frozenset[str] = frozenset()

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from spec.actions import below, leaves, load, next_of, noting, plain
+from spec.actions import below, changing, leaves, load, next_of, noting, plain
 from spec.model_file import Question
 from spec.syntax import Module, Node, speaks_of_next_state
 from spec.tlc.run import Job, Outcome
@@ -145,7 +145,8 @@ def _contexts(
             yield from _contexts(modules, module, node.parts[1], inner)
         case "quantifier", "\\A":
             bounds = module.text[node.start + 2 : node.parts[-1].start]
-            bounded = _Part(f"(\\E {bounds}\n", f"\\A {bounds}", False)
+            of_steps = any(speaks_of_next_state(part, changing(modules)) for part in node.parts[:-1])
+            bounded = _Part(f"(\\E {bounds}\n", f"\\A {bounds}", of_steps)
             yield from _contexts(modules, module, node.parts[-1], (*outer, bounded))
         case "if", _:
             condition = _condition(modules, module, node.parts[0])
@@ -171,5 +172,4 @@ def _condition(modules: Mapping[str, Module], module: Module, node: Node) -> _Pa
     # On a line of its own in its own column, so that junction lists keep their layout.
     column = node.start - (module.text.rfind("\n", 0, node.start) + 1)
     source = module.source(node)
-    changing = frozenset(name for each in modules.values() for name in each.changing)
-    return _Part(f"((\n{' ' * column}{source}\n) /\\ ", source, speaks_of_next_state(node, changing))
+    return _Part(f"((\n{' ' * column}{source}\n) /\\ ", source, speaks_of_next_state(node, changing(modules)))

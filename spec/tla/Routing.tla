@@ -465,6 +465,36 @@ Coherent ==
        Cardinality(brokerCut) + Cardinality(clientCut) <= faults
 
 -----------------------------------------------------------------------------
+(* Consistency: what a step may do, so that a wrong step shows where it is made. *)
+
+\* A fault is one fault, and breaks something.
+FaultsCount ==
+    [][faults' # faults =>
+        /\ faults' = faults + 1
+        /\ \/ running' # running \/ serving' # serving \/ brokerCut' # brokerCut \/ clientCut' # clientCut
+           \/ tables' # tables \/ connected' # connected]_vars
+
+\* What a client knows changes when its request is due, and then the next one is a period away.
+AskedWhenDue ==
+    [][\A c \in Clients :
+        \/ pollAge[c] = PollEvery /\ pollAge'[c] = 0
+        \/ /\ pollAge'[c] \in {pollAge[c], pollAge[c] + 1}
+           /\ server'[c] = server[c] /\ route'[c] = route[c] /\ publish'[c] = publish[c]
+           /\ (c \in answered') = (c \in answered)]_vars
+
+\* The name servers that a broker's end reaches know no connection of it afterwards, or the machine said nothing.
+EndSeen ==
+    [][\A b \in running \ running' :
+        UNCHANGED <<tables, connected>> \/ \A n \in Reached(b) : b \notin connected'[n]]_vars
+
+\* What is broken can be mended.
+Mendable ==
+    /\ \A n \in NameServers, b \in Brokers : <<n, b>> \in brokerCut => ENABLED <<HealBroker(n, b)>>_brokerCut
+    /\ \A n \in NameServers, c \in Clients : <<n, c>> \in clientCut => ENABLED <<HealClient(n, c)>>_clientCut
+    /\ \A n \in NameServers \ serving : ENABLED <<NameServerStarts(n)>>_serving
+    /\ \A b \in Brokers \ running : ENABLED <<BrokerStarts(b)>>_running
+
+-----------------------------------------------------------------------------
 (* Liveness *)
 
 \* The broker has the topic, runs, and every name server hears it; the client is cut off from one at most, not from all.

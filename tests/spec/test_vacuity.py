@@ -22,6 +22,7 @@ DeadNext == Undo \\/ Next
 DeadSpec == Init /\\ [][DeadNext]_vars
 Emptied == \\A n \\in {x \\in Nodes : count[x] > Max} : log # << >>
 OnlyOne == [][owner = NoNode /\\ owner' = NoNode => UNCHANGED log]_vars
+Handed == [][\\A n \\in {m \\in Nodes : owner # NoNode /\\ owner' = m /\\ owner # m} : count[n] = 0]_vars
 Released == (\\E n \\in Nodes : count[n] > Max) ~> owner = NoNode
 ====
 """
@@ -71,6 +72,7 @@ def test_an_action_that_is_never_taken_is_named(planted: Models) -> None:
     [
         ("Emptied", "\\A n \\in {x \\in Nodes : count[x] > Max}"),
         ("Released", "(\\E n \\in Nodes : count[n] > Max)"),
+        ("Handed", "\\A n \\in {m \\in Nodes : owner # NoNode /\\ owner' = m /\\ owner # m}"),
         ("OnlyOne", "owner = NoNode /\\ owner' = NoNode"),
     ],
 )
