@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from reference.proofs import check, election, flush
+from reference.proofs import check, election, flush, replication
 from reference.proofs.contracts import CONTRACTS
 from reference.proofs.judge import facts, judge, judge_mutant
 from reference.proofs.mutants import MUTANTS
@@ -11,7 +11,9 @@ from reference.proofs.mutants.contracts import BUGS
 from reference.proofs.proof import Proof
 from report.model import Report, Result, Table
 
-PROOFS: Final[dict[str, Proof]] = {proof.name: proof for proof in (flush.PROOF, *election.PROOFS)}
+PROOFS: Final[dict[str, Proof]] = {
+    proof.name: proof for proof in (flush.PROOF, replication.PROOF, *election.PROOFS)
+}
 
 _Told = Callable[[str], None]
 _Found = tuple[list[Result], list[Table]]

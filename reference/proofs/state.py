@@ -109,7 +109,7 @@ def known(state_class: type[StateT], values: dict[str, Any]) -> StateT:
     """The state of which everything is known; the other direction of `shape`."""
     return state_class(
         **{
-            v.name: _function(values[v.name], tuple(kind.low or 0 for kind in v.arguments))
+            v.name: _function(v, values[v.name], tuple(kind.low or 0 for kind in v.arguments))
             if v.arguments
             else values[v.name]
             for v in variables(state_class)
@@ -117,12 +117,14 @@ def known(state_class: type[StateT], values: dict[str, Any]) -> StateT:
     )
 
 
-def _function(values: tuple[Any, ...], lows: tuple[int, ...]) -> Function:
+def _function(variable: Variable, values: tuple[Any, ...], lows: tuple[int, ...]) -> Function:
+    nowhere = False if variable.value == FLAG else NOWHERE
+
     def function(*at: int) -> Any:
         found: Any = values
         for index, low in zip(at, lows, strict=True):
             if not 0 <= index - low < len(found):
-                return NOWHERE
+                return nowhere
             found = found[index - low]
         return found
 

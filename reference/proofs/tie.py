@@ -6,14 +6,15 @@ invariant must hold, and each action must lead to exactly the states that the re
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final
 
-from reference import flush
+from reference import flush, replication
 from reference.explorer import explore
 from reference.model import Model
 from reference.proofs import flush as flush_proof
+from reference.proofs import replication as replication_proof
 from reference.proofs.logic import FLAG, Kind, Scope
 from reference.proofs.proof import Parameter, Proof, kinds_of
 from reference.proofs.state import known, shape, variables
@@ -49,6 +50,9 @@ class Untied:
     what: str
 
 
+_FORKS: Final = replication.Config(flush_modes=(replication.ASYNC_FLUSH,), roles=(replication.SYNC_MASTER,))
+"""The smallest configuration in which a master comes back without what its slave has."""
+
 TIES: Final = (
     Tie(
         proof=flush_proof.PROOF,
@@ -65,6 +69,22 @@ TIES: Final = (
         scope=Scope({"message": 2, "queue": 1, "length": 4, "index": 3}),
         from_reference=flush_proof.from_reference,
         unbounded=flush.Config(crashes_max=None),
+    ),
+    Tie(
+        proof=replication_proof.PROOF,
+        model=replication.MODEL,
+        config=replication.Config(messages=("m1",), commits=True),
+        scope=Scope({"message": 1, "length": 2, "index": 1}),
+        from_reference=replication_proof.from_reference,
+        unbounded=replication.Config(messages=("m1",), crashes_max=None, cuts_max=None, commits=True),
+    ),
+    Tie(
+        proof=replication_proof.sent_in_order(replication_proof.PROOF),
+        model=replication.MODEL,
+        config=_FORKS,
+        scope=Scope({"message": 2, "length": 3, "index": 2}),
+        from_reference=replication_proof.from_reference,
+        unbounded=replace(_FORKS, crashes_max=None, cuts_max=None, commits=True),
     ),
 )
 

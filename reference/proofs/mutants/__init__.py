@@ -6,7 +6,11 @@ the same.
 
 from typing import Final
 
-from reference.proofs.mutants import election, flush
+from reference.proofs.mutants import election, flush, replication
 from reference.proofs.mutants.mutant import Mutant
 
-MUTANTS: Final[tuple[Mutant, ...]] = (*flush.MUTANTS, *election.MUTANTS)
+MUTANTS: Final[tuple[Mutant, ...]] = (
+    *flush.MUTANTS,
+    *replication.MUTANTS,
+    *election.MUTANTS,
+)

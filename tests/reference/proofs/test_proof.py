@@ -33,8 +33,14 @@ def test_appending_dispatching_crashing_and_recovering_keep_the_invariant_of_flu
     assert len(answers) == len(some) * (len(proof.clauses) + len(proof.step_safety))
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.name)
+@pytest.mark.parametrize(
+    "proof",
+    [
+        proof if proof.name == "Replication" else pytest.param(proof, marks=pytest.mark.deep)
+        for proof in PROOFS
+    ],
+    ids=lambda proof: proof.name,
+)
 def test_every_obligation_is_proved(proof: Proof) -> None:
     answers = [prove(proof, obligation) for obligation in obligations(proof)]
     assert [a.obligation for a in answers if a.outcome is not Outcome.PROVED] == []
@@ -56,6 +62,18 @@ def test_every_invariant_that_is_proved_has_a_mutant(proof: Proof) -> None:
 @pytest.mark.parametrize("tie", TIES, ids=lambda tie: tie.proof.name)
 def test_the_proof_says_of_reachable_states_what_the_reference_says(tie: Tie) -> None:
     assert list(untied(tie, tie.sample(100))) == []
+
+
+@pytest.mark.deep
+def test_the_proof_of_replication_says_it_of_many_states() -> None:
+    for tie in TIES:
+        if tie.proof.name == "Replication":
+            assert list(untied(tie, tie.sample(5000))) == []
+
+
+@pytest.mark.parametrize("tie", TIES, ids=lambda tie: tie.proof.name)
+def test_every_action_is_in_the_proof(tie: Tie) -> None:
+    assert {action.name for action in tie.proof.actions} == set(tie.model.actions)
 
 
 def test_a_proof_of_something_else_is_noticed() -> None:
