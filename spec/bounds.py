@@ -77,7 +77,9 @@ def compare(
     growths = [growth for question in base for growth in grown(question)]
     growths = [g for g in growths if all(g.question.config != q.config for q in base)]
     questions = [*base, *(growth.question for growth in growths)]
-    jobs = [replace(_job(models, question, shapes), seconds_max=seconds_max) for question in questions]
+    jobs = [_job(models, question, shapes) for question in questions]
+    # What it is compared with must be finished; what is larger need not be.
+    jobs[len(base) :] = [replace(job, seconds_max=seconds_max) for job in jobs[len(base) :]]
     answers = list(run_each(jobs, toolbox))
     known: list[Seen] = []
     for question, answer in zip(base, answers, strict=False):
@@ -216,6 +218,7 @@ def _job(models: Models, question: Question, shapes: dict[str, str]) -> Job:
         {**sources, NOTES: _NOTES_MODULE},
         coverage=True,
         heap_mib=question.heap_mib,
+        seconds_max=question.seconds_max,
     )
 
 
