@@ -200,10 +200,11 @@ def prove(
 ) -> None:
     """Prove invariants inductive with Z3, and the contracts of pure functions with CrossHair.
 
+    Flush, Replication and Election, the latter of so many nodes, are proved; the other names are of contracts.
     Prints what each proof grants. A proof that fails shows a counterexample to induction: a small state that
     the invariant allows, and the step that breaks it. What the solver cannot decide is unknown, exit code 3.
 
-    Example: mqproof prove Flush;  mqproof prove Flush --mutants
+    Example: mqproof prove Flush;  mqproof prove Replication --mutants
     """
     from reference.proofs import command
     from report import json_file as as_json

@@ -237,6 +237,28 @@ def the_better_log_has_the_later_end(term: int, index: int, my_term: int, my_ind
     return found == ((term, index) >= (my_term, my_index))
 
 
+def a_quorum_has_as_much_and_none_has_more(a: int, b: int, c: int) -> bool:
+    """
+    pre: min(a, b, c) >= 0
+    post: _
+    """
+    index, needed = election.majority_index((a, b, c)), election.quorum(3)
+    as_much, more = [sum(each >= n for each in (a, b, c)) for n in (index, index + 1)]
+    return as_much >= needed > more
+
+
+def only_an_end_in_the_own_term_is_committed(a: int, b: int, c: int, older: int) -> bool:
+    """A log of three entries, so many of them of an older term.
+
+    pre: 0 <= min(a, b, c) and max(a, b, c) <= 3
+    pre: 0 <= older <= 3
+    post: _
+    """
+    terms = [1 if index <= older else 2 for index in (1, 2, 3)]
+    reached = election.majority_index((a, b, c))
+    return election.commit_index((a, b, c), terms, 2) == (reached if reached > older else 0)
+
+
 # Routes and the choice of a queue
 
 
@@ -417,6 +439,20 @@ CONTRACTS: Final = (
         the_better_log_has_the_later_end,
         lambda: product(range(5), repeat=4),
         "terms and indexes up to 4",
+    ),
+    Contract(
+        election,
+        "majority_index",
+        a_quorum_has_as_much_and_none_has_more,
+        lambda: product(range(8), repeat=3),
+        "all logs of 3 nodes up to 7 entries",
+    ),
+    Contract(
+        election,
+        "commit_index",
+        only_an_end_in_the_own_term_is_committed,
+        lambda: product(range(4), repeat=4),
+        "all logs of 3 nodes up to 3 entries",
     ),
     Contract(
         routing,

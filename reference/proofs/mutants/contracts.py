@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reference import allocation, offsets
+from reference import allocation, election, offsets
 from reference.allocation import Queue
 from reference.offsets import Place
 from reference.proofs.contracts import CONTRACTS, Contract
@@ -89,6 +89,15 @@ def _longer_is_better(_term: int, index: int, _my_term: int, my_index: int) -> b
     return index >= my_index
 
 
+def _whoever_has_most(match: Sequence[int]) -> int:
+    return max(match)
+
+
+def _old_term_counted(match: Sequence[int], _entry_terms: Sequence[int], _term: int) -> int:
+    """Raft's figure 8."""
+    return election.majority_index(match)
+
+
 def _slaves_are_written_to(queues: Sequence[str], members: Sequence[frozenset[int]]) -> tuple[bool, ...]:
     return tuple(p == "write" and bool(ids) for p, ids in zip(queues, members, strict=True))
 
@@ -130,6 +139,8 @@ _BUGS: Final[dict[str, Callable[..., Any]]] = {
     "a_record_and_a_filler_fit_their_segment": _no_room_for_the_filler,
     "two_quorums_meet_and_a_minority_is_not_needed": _half_is_enough,
     "the_better_log_has_the_later_end": _longer_is_better,
+    "a_quorum_has_as_much_and_none_has_more": _whoever_has_most,
+    "only_an_end_in_the_own_term_is_committed": _old_term_counted,
     "only_what_has_a_master_and_permission_is_written_to": _slaves_are_written_to,
     "a_route_has_the_brokers_of_its_queues": _brokers_without_queues,
     "a_resting_broker_is_left_out_if_there_is_another": _nobody_left,
