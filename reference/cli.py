@@ -200,7 +200,7 @@ def prove(
 ) -> None:
     """Prove invariants inductive with Z3, and the contracts of pure functions with CrossHair.
 
-    Flush, Replication and Election, the latter of so many nodes, are proved; the other names are of contracts.
+    Flush, Replication and Election (by its number of nodes) are proofs; the other names are of contracts.
     Prints what each proof grants. A proof that fails shows a counterexample to induction: a small state that
     the invariant allows, and the step that breaks it. What the solver cannot decide is unknown, exit code 3.
 
