@@ -143,8 +143,12 @@ NoAlreadyVoted == NoVoteResult("REJECT_ALREADY_VOTED")
 NoVoteTermNotReady == NoVoteResult("REJECT_TERM_NOT_READY")
 NoTermSmallThanLedger == NoVoteResult("REJECT_TERM_SMALL_THAN_LEDGER") \* falsified as shipped only
 
+\* Before a quorum answered there is nothing to decide.
 NoRoundResult(result) ==
-    \A n \in Nodes : InRound(n) => RoundResult(n, {p \in Nodes : answers[n][p] # None}) # result
+    \A n \in Nodes :
+        LET heard == {p \in Nodes : answers[n][p] # None}
+        IN  IsQuorum(heard) => RoundResult(n, heard) # result
+NoWaitToRevote == NoRoundResult("WAIT_TO_REVOTE")
 NoPassed == NoRoundResult("PASSED")
 NoRevote == NoRoundResult("REVOTE_IMMEDIATELY")
 NoVoteNext == NoRoundResult("WAIT_TO_VOTE_NEXT")
@@ -172,6 +176,5 @@ NoGiveUp == \A n \in Nodes : role[n] = "CANDIDATE" /\ votedFor[n] \notin {None, 
 NoCrash == faults.crashes = 0
 NoRestart == faults.crashes > 0 => \E n \in Nodes : ~Up(n)
 NoTailLost == \A m \in network : m.kind = "PUSH" => m.index <= Len(log[m.source])
-NoLoss == faults.losses = 0
 NoCalm == ~calm
 ===============================================================================
