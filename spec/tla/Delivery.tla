@@ -243,6 +243,31 @@ QueueOrder == promise => \A q \in Queues : IsPrefix(seen[q], queue[q])
 OffsetMonotone ==
     [][\A q \in Queues : committed'[q] < committed[q] => ~serving' \/ Len(seen'[q]) <= committed'[q]]_vars
 
+(* Consistency: what a step may do, so that a wrong step shows where it is made. *)
+
+\* A broker that does not serve serves nobody.
+SilentUntilRestarted ==
+    [][~serving =>
+        /\ seen' = seen
+        /\ \A q \in Queues : Len(queue'[q]) <= Len(queue[q]) /\ committed'[q] <= committed[q]
+        /\ \A m \in Messages : answer'[m] = "acked" => answer[m] = "acked"]_vars
+
+\* A message is sent by its producer alone, once a step, and its answer says so.
+SentOnceAStep ==
+    [][\A m \in Messages :
+        /\ sends'[m] \in {sends[m], sends[m] + 1}
+        /\ sends'[m] # sends[m] => answer[m] \in {"unsent", "unknown"} /\ answer'[m] = "waiting"]_vars
+
+\* An answer is given to somebody who waits.
+AnsweredWhileWaiting ==
+    [][\A m \in Messages : answer'[m] # answer[m] /\ answer'[m] # "waiting" => answer[m] = "waiting"]_vars
+
+\* While the promise stands, the group is sent back by a reset alone, and its offset with it.
+GoneBackByReset ==
+    [][promise =>
+        \A q \in Queues :
+            Len(seen'[q]) < Len(seen[q]) => committed'[q] < committed[q] /\ committed'[q] = Len(seen'[q])]_vars
+
 -----------------------------------------------------------------------------
 (* Liveness *)
 
