@@ -41,7 +41,7 @@ ShippedHandlePush(m) ==
                     /\ UNCHANGED <<watermark, network>>
         /\ UNCHANGED <<file, role, leader, known, answers, commit, answer, calm, history>>
 
-\* A follower believes a COMMIT of any sender and term.
+\* A follower believes a COMMIT of any sender, of its own term or a later one.
 ShippedHandleCommit(m) ==
     /\ m.kind = "COMMIT" /\ Up(m.target)
     /\ m.index > commit[m.target]
