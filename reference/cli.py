@@ -239,6 +239,7 @@ def _results(model: str, profile: str) -> "Iterator[Result]":
                 question.config.text(),
                 models.libraries,
                 next_name="MCNext",
+                seconds_max=question.seconds_max,
                 on_stage=on_stage,
             )
         compared.append(equivalence)

@@ -66,9 +66,12 @@ def compare(
     libraries: tuple[Path, ...],
     *,
     next_name: str,
+    seconds_max: float = 600,
     on_stage: Callable[[str], None] = lambda _: None,
 ) -> Equivalence[StateT]:
     """Compares `model` with the bounded TLA+ `module` under the constants of `config_text`.
+
+    TLC runs twice, each time for `seconds_max` at most.
 
     Raises:
         TlcError: TLC gave no verdict. ForgottenStepError: the comparison would be of something smaller.
@@ -82,11 +85,13 @@ def compare(
 
     on_stage("TLC dumps its state graph")
     started = time.perf_counter()
-    graph = dump_ground(module, config_text, ground, libraries)
+    graph = dump_ground(module, config_text, ground, libraries, seconds_max=seconds_max)
     seconds["tlc"] = time.perf_counter() - started
 
     on_stage("TLC looks for a forgotten step")
-    outcome = check_ground_is_complete(module, config_text, ground, libraries, next_name=next_name)
+    outcome = check_ground_is_complete(
+        module, config_text, ground, libraries, next_name=next_name, seconds_max=seconds_max
+    )
     if outcome.verdict is not Verdict.HELD:
         lacking = "the reference's table of actions" if outcome.violated == GROUND_COVERS else next_name
         raise ForgottenStepError(f"{module}: {lacking} lacks a step\n{outcome.trace}")
