@@ -26,6 +26,9 @@ from spec.tlc.walk import walk
 
 LAYER: Final = "tla"
 
+_BRIEF_STATES: Final = 20_000
+"""A run of fewer states, and one that stops at a violation, is over before the JVM's second compiler pays."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -135,6 +138,7 @@ def _job(models: Models, question: Question) -> Job:
         deadlock=question.deadlock,
         seconds_max=question.seconds_max,
         heap_mib=question.heap_mib,
+        brief=question.states is None or question.states.high < _BRIEF_STATES,
     )
     if question.kind is not Kind.PROBES:
         return job
