@@ -99,7 +99,10 @@ def test_an_interrupt_leaves_no_process() -> None:
         time.sleep(60)
         return None
 
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    # To this thread: a signal that another one gets does not end the wait for an answer.
+    here = threading.main_thread().ident
+    assert here is not None
+    timer = threading.Timer(0.5, signal.pthread_kill, (here, signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         parallel.explore(_with_dispatch(hang), SMALL, 2)

@@ -140,13 +140,13 @@ def test_coverage_has_a_row_an_invariant_and_stable_json_keys(tmp_path: Path) ->
     result = invoke("coverage", "--json", str(tmp_path / "coverage.json"))
     assert result.exit_code == 0
     assert "FLUSH-1 SyncAckedDurable" in result.stdout
-    assert "Flush!SyncAckedDurable (2 mutants)" in result.stdout
+    assert "Flush!SyncAckedDurable, Replication!SyncAckedDurable" in result.stdout
     assert "n/a SPEC-1 tla: " in result.stdout
     document = json.loads((tmp_path / "coverage.json").read_text(encoding="utf-8"))
     assert set(document) == {"schema", "layers", "totals", "invariants"}
     rows = {row["id"]: row["cells"]["tla"] for row in document["invariants"]}
     assert rows["FLUSH-1"]["state"] == "checked"
-    assert rows["FLUSH-1"]["by"] == "Flush!SyncAckedDurable"
+    assert rows["FLUSH-1"]["by"] == "Flush!SyncAckedDurable, Replication!SyncAckedDurable"
     assert rows["SPEC-1"]["state"] == "n/a"
     assert rows["SPEC-1"]["why"]
     cells = len(document["layers"]) * len(document["invariants"])
