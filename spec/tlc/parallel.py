@@ -49,19 +49,24 @@ def run_each(
 
 
 class _Seats:
-    """So many may sit; who needs several waits until they are free together."""
+    """So many may sit; who needs several waits until they are free together, and nobody overtakes."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self._free = number
         self._changed = threading.Condition()
+        self._waiting: list[object] = []
 
     @contextmanager
     def taken(self, wanted: int) -> Iterator[None]:
         seats = min(wanted, self.number)
+        turn = object()
         with self._changed:
-            self._changed.wait_for(lambda: self._free >= seats)
+            self._waiting.append(turn)
+            self._changed.wait_for(lambda: self._waiting[0] is turn and self._free >= seats)
+            self._waiting.pop(0)
             self._free -= seats
+            self._changed.notify_all()
         try:
             yield
         finally:

@@ -4,7 +4,7 @@ import threading
 import time
 
 from spec.tlc.errors import Reason, TlcError
-from spec.tlc.parallel import run_each
+from spec.tlc.parallel import _Seats, run_each
 from spec.tlc.run import Job, Outcome
 from tests.spec.tlc.counter import CONFIG, DISTINCT, LIBRARIES
 
@@ -32,3 +32,31 @@ def test_a_caller_who_stops_asking_leaves_no_run_behind() -> None:
     while started.acquire(blocking=False):
         begun += 1
     assert begun < 10
+
+
+def test_nobody_passes_by_a_run_that_waits_for_both_cores() -> None:
+    seats = _Seats(2)
+    order: list[str] = []
+    first = seats.taken(1)
+    first.__enter__()
+
+    def sit(name: str, wanted: int) -> threading.Thread:
+        def body() -> None:
+            with seats.taken(wanted):
+                order.append(name)
+
+        thread = threading.Thread(target=body)
+        thread.start()
+        until = time.monotonic() + 10
+        while thread.is_alive() and len(seats._waiting) <= len(threads) and time.monotonic() < until:
+            time.sleep(0.01)
+        return thread
+
+    threads: list[threading.Thread] = []
+    threads.append(sit("both", 2))
+    threads.append(sit("one", 1))
+    assert order == []
+    first.__exit__(None, None, None)
+    for thread in threads:
+        thread.join(10)
+    assert order == ["both", "one"]
