@@ -21,7 +21,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from reference.models import MODELS
+from reference.models import MODELS, expect_models
 from reference.survey import bounded_models
 from report.console import stages, stop, terminable
 from report.model import Exit
@@ -84,8 +84,7 @@ def bench_explore(
     """
     if profile not in PROFILES:
         stop(f"--profile {profile}: expected one of {', '.join(PROFILES)}", Exit.USAGE)
-    if unknown := [name for name in names or [] if name not in MODELS]:
-        stop(f"no reference model {unknown[0]!r}; there are {', '.join(MODELS)}", Exit.USAGE)
+    expect_models(names or ())
     if not all(number.isdecimal() and int(number) for number in workers.split(",")):
         stop(f"--workers {workers}: expected numbers, as in 1,2", Exit.USAGE)
     sides: Sides = {f"explorer {n}": ("--workers", n) for n in workers.split(",")}

@@ -47,7 +47,7 @@ def equiv(
 
     Example: mqproof equiv Flush --profile smoke
     """
-    from reference.models import MODELS
+    from reference.models import MODELS, expect_models
     from report import json_file as as_json
     from report import terminal
     from report.write import write_text
@@ -56,8 +56,7 @@ def equiv(
 
     if profile not in ("smoke", "ci"):
         stop(f"--profile {profile}: expected smoke or ci", Exit.USAGE)
-    if unknown := [name for name in names or [] if name not in MODELS]:
-        stop(f"no reference model {unknown[0]!r}; there are {', '.join(MODELS)}", Exit.USAGE)
+    expect_models(names or ())
     try:
         results = tuple(result for name in names or MODELS for result in _results(name, profile))
     except ModelFileError as error:
@@ -97,7 +96,7 @@ def explore(
     Examples: mqproof explore Flush --profile ci --workers 2;  mqproof explore Flush --spark 'local[2]'
     """
     from reference import survey
-    from reference.models import MODELS
+    from reference.models import MODELS, expect_models
     from report import json_file as as_json
     from report import terminal
     from report.write import write_text
@@ -105,8 +104,7 @@ def explore(
 
     if profile not in PROFILES:
         stop(f"--profile {profile}: expected one of {', '.join(PROFILES)}", Exit.USAGE)
-    if unknown := [name for name in names or [] if name not in MODELS]:
-        stop(f"no reference model {unknown[0]!r}; there are {', '.join(MODELS)}", Exit.USAGE)
+    expect_models(names or ())
     if spark is not None and workers > 1:
         stop("--workers is for processes of this machine; with --spark the master says how many", Exit.USAGE)
     try:
@@ -179,9 +177,8 @@ def _on_level(model: str, name: str) -> "OnLevel":
 
     def told(depth: int, states: int) -> None:
         # A thread that draws, such as rich's, must not be there when processes are forked.
-        print(
-            f"\r\x1b[K{model} {name}: depth {depth}, {states} states", end="\r", file=sys.stderr, flush=True
-        )
+        line = f"{_CLEAR}{model} {name}: depth {depth}, {states} states"
+        print(line, end="\r", file=sys.stderr, flush=True)
 
     return told
 
@@ -249,7 +246,7 @@ def _results(model: str, profile: str) -> "Iterator[Result]":
 
 
 def _equal(question: "Question", equivalence: "Equivalence[Any]", seconds: float) -> Result:
-    from reference.survey import path_text
+    from reference.explorer import path_text
 
     counts = {
         "states": equivalence.states,
@@ -276,7 +273,7 @@ def _equal(question: "Question", equivalence: "Equivalence[Any]", seconds: float
 
 
 def _invariant(model: str, name: str, compared: "list[Equivalence[Any]]") -> Result:
-    from reference.survey import path_text
+    from reference.explorer import path_text
 
     violations = [e.violation for e in compared if e.violation and e.violation.invariant == name]
     return Result(

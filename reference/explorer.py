@@ -1,7 +1,7 @@
 """Breadth-first search over a reference model: all reachable states, invariants, shortest counterexamples."""
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Generic
@@ -56,6 +56,11 @@ class Exploration(Generic[StateT]):
     def path(self, state: StateT) -> tuple[Step[StateT], ...]:
         """A shortest path to a reachable state. KeyError when it is not reachable."""
         return _path_to(self.parents, self.labels, state)
+
+
+def path_text(path: Sequence[Step[Any]]) -> str:
+    """`Init -> Action('m1',) -> ...`"""
+    return " -> ".join(step.action + (str(step.parameters) if step.parameters else "") for step in path)
 
 
 def explore(

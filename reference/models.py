@@ -1,9 +1,12 @@
 """The reference models by the name of their TLA+ module, and where TLC finds the bounded module."""
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from reference import delivery, election, flush, group, guarantee, queue_choice, replication, routing
 from reference.model import Model
+from report.console import stop
+from report.model import Exit
 
 MODELS: Final[dict[str, Model[Any, Any]]] = {
     model.name: model
@@ -18,3 +21,9 @@ MODELS: Final[dict[str, Model[Any, Any]]] = {
         election.MODEL,
     )
 }
+
+
+def expect_models(names: Collection[str]) -> None:
+    """Stops the command, with one line, at the first name of no reference model."""
+    if unknown := [name for name in names if name not in MODELS]:
+        stop(f"no reference model {unknown[0]!r}; there are {', '.join(MODELS)}", Exit.USAGE)

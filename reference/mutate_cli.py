@@ -47,7 +47,7 @@ def mutate(
 
     Example: mqproof mutate Flush --kind guard --profile smoke
     """
-    from reference.models import MODELS
+    from reference.models import MODELS, expect_models
     from report import json_file as as_json
     from report import terminal
     from report.write import write_text
@@ -61,8 +61,7 @@ def mutate(
         stop(f"--profile {profile}: expected smoke or ci", Exit.USAGE)
     if kind is not None and kind not in list(Kind):
         stop(f"--kind {kind}: expected one of {', '.join(Kind)}", Exit.USAGE)
-    if unknown := [name for name in names or [] if name not in MODELS]:
-        stop(f"no reference model {unknown[0]!r}; there are {', '.join(MODELS)}", Exit.USAGE)
+    expect_models(names or ())
     chosen = names or list(MODELS)
     whole = kind is None and only is None
     if record and not whole:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from reference.equiv import constants
-from reference.explorer import OnLevel, Step
+from reference.explorer import OnLevel, path_text
 from reference.model import Model
 from reference.summary import Summary
 from report.model import Result, Table, Verdict, Witness
@@ -129,11 +129,6 @@ def _invariant(model: str, name: str, all_explored: Sequence[Explored], replay: 
         detail="" if whole or broken else "not all states were explored",
         replay=replay,
     )
-
-
-def path_text(path: Sequence[Step[Any]]) -> str:
-    """`Init -> Action('m1',) -> ...`"""
-    return " -> ".join(step.action + (str(step.parameters) if step.parameters else "") for step in path)
 
 
 def rows(all_explored: Sequence[Explored]) -> Table:

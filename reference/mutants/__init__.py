@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from reference.explorer import Violation, explore
+from reference.explorer import Violation, explore, path_text
 from reference.mutants import delivery, election, flush, group, guarantee, queue_choice, replication, routing
 from reference.mutants.mutant import Mutant as Mutant
 from report.model import Result, Verdict, Witness
@@ -58,5 +58,4 @@ def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
 
 
 def _witness(violation: Violation[Any]) -> Witness:
-    steps = [step.action + (str(step.parameters) if step.parameters else "") for step in violation.path]
-    return Witness(" -> ".join(steps), {"steps": str(len(steps))})
+    return Witness(path_text(violation.path), {"steps": str(len(violation.path))})

@@ -863,6 +863,19 @@ def committed_was_chosen(scope: Scope, s: State) -> Term:
     )
 
 
+def _holds_what_was_committed(scope: Scope, s: State) -> Term:
+    """Up to its commit index a node's log is what was committed."""
+    return scope.every(
+        NODE,
+        INDEX,
+        lambda n, i: implies(
+            i <= s.commit(n),
+            s.log_term(n, i) == s.committed_term(i),
+            s.log_message(n, i) == s.committed_message(i),
+        ),
+    )
+
+
 def known_commits_were_chosen(scope: Scope, s: State) -> Term:
     return conjunction(
         scope.every(
@@ -874,15 +887,7 @@ def known_commits_were_chosen(scope: Scope, s: State) -> Term:
                 _chosen(scope, s, s.log_term(n, s.commit(n)), s.commit(n)),
             ),
         ),
-        scope.every(
-            NODE,
-            INDEX,
-            lambda n, i: implies(
-                i <= s.commit(n),
-                s.log_term(n, i) == s.committed_term(i),
-                s.log_message(n, i) == s.committed_message(i),
-            ),
-        ),
+        _holds_what_was_committed(scope, s),
     )
 
 
@@ -1011,15 +1016,7 @@ def committed_stable(scope: Scope, s: State) -> Term:
             NODE,
             lambda n: conjunction(s.commit(n) <= s.log_length(n), s.commit(n) <= s.committed_length),
         ),
-        scope.every(
-            NODE,
-            INDEX,
-            lambda n, i: implies(
-                i <= s.commit(n),
-                s.log_term(n, i) == s.committed_term(i),
-                s.log_message(n, i) == s.committed_message(i),
-            ),
-        ),
+        _holds_what_was_committed(scope, s),
     )
 
 
