@@ -123,18 +123,30 @@ def prove(proof: Proof, obligation: Obligation, timeout_ms: int = TIMEOUT_MS) ->
     """Asks for the unbounded obligation; where Z3 does not prove it, looks for a small counterexample."""
     started = time.perf_counter()
     query = _query(proof, obligation, small=False)
-    if _is_assumed(proof, obligation, query) or any(
-        _is_valid(query, timeout_ms, options) for options in ({"auto_config": False, "smt.mbqi": False}, {})
-    ):
+    if _is_assumed(proof, obligation, query) or _is_valid(query, timeout_ms):
         return Answer(obligation, Outcome.PROVED, time.perf_counter() - started)
     return replace(refute(proof, obligation, timeout_ms), seconds=time.perf_counter() - started)
 
 
-def _is_valid(query: _Query, timeout_ms: int, options: Mapping[str, bool]) -> bool:
-    """Quantifiers are tried by their triggers alone first, which ends soon; then by looking for models."""
-    solver = z3.Solver()
+def _is_valid(query: _Query, timeout_ms: int) -> bool:
+    """Quantifiers are tried by their triggers alone first, which ends soon; then by looking for models.
+
+    Where the first way does not end in a proof, the others are gone in a context of their own: in the common
+    one it depends on all that was asked before where the solver looks first.
+    """
+    asked = z3.And(query.premise, negation(query.conclusion))
+    triggers: dict[str, bool | int] = {"auto_config": False, "smt.mbqi": False}
+    if _is_contradiction(asked, timeout_ms, triggers):
+        return True
+    apart = asked.translate(z3.Context())
+    ways: list[dict[str, bool | int]] = [triggers, {**triggers, "smt.relevancy": 0}, {}]
+    return any(_is_contradiction(apart, timeout_ms, options) for options in ways)
+
+
+def _is_contradiction(asked: z3.BoolRef, timeout_ms: int, options: Mapping[str, bool | int]) -> bool:
+    solver = z3.Solver(ctx=asked.ctx)
     solver.set(timeout=timeout_ms, **options)
-    solver.add(query.premise, negation(query.conclusion))
+    solver.add(asked)
     return bool(solver.check() == z3.unsat)
 
 
