@@ -44,7 +44,7 @@ def subject(models: Models, model: Model[Any, Any], profiles: tuple[str, ...]) -
             for runs, graphs in stages
         ),
         libraries=models.libraries,
-        shared=frozenset(reached(parse(text), *properties)),
+        shared=frozenset(reached(parse(text), *properties, enabled=False)),
     )
 
 

@@ -74,8 +74,11 @@ def mutants(text: str, *roots: str) -> tuple[Mutant, ...]:
     return tuple(made)
 
 
-def reached(module: Module, *roots: str) -> tuple[str, ...]:
-    """The module's operators that the roots rest on, themselves included, in the order of the text."""
+def reached(module: Module, *roots: str, enabled: bool = True) -> tuple[str, ...]:
+    """The module's operators that the roots rest on, themselves included, in the order of the text.
+
+    Without those of which a root asks only whether they are ENABLED, unless `enabled`.
+    """
     found: set[str] = set()
     todo = [root for root in roots if root in module.definitions]
     while todo:
@@ -83,7 +86,11 @@ def reached(module: Module, *roots: str) -> tuple[str, ...]:
         if name in found:
             continue
         found.add(name)
-        words = set(re.findall(r"\w+", module.source(module.definitions[name].body)))
+        source = module.source(module.definitions[name].body)
+        for node in module.definitions[name].body.walk():
+            if node.op == "ENABLED" and not enabled:
+                source = source.replace(module.source(node), "")
+        words = set(re.findall(r"\w+", source))
         todo += [other for other in module.definitions if other in words]
     return tuple(name for name in module.definitions if name in found)
 

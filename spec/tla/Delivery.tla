@@ -27,6 +27,8 @@ ASSUME Queues # {} /\ Passed \notin Messages
 
 Prefix(sequence, length) == SubSeq(sequence, 1, length)
 
+Range(sequence) == {sequence[i] : i \in DOMAIN sequence}
+
 IsPrefix(shorter, longer) ==
     /\ Len(shorter) <= Len(longer)
     /\ shorter = Prefix(longer, Len(shorter))
@@ -267,6 +269,29 @@ GoneBackByReset ==
     [][promise =>
         \A q \in Queues :
             Len(seen'[q]) < Len(seen[q]) => committed'[q] < committed[q] /\ committed'[q] = Len(seen'[q])]_vars
+
+\* What may happen can happen: nothing is kept only because this module forbids what would break it.
+NeverStuck ==
+    /\ \A m \in Messages :
+        /\ answer[m] = "unsent" => ENABLED <<Send(m)>>_answer
+        /\ answer[m] = "unknown" => ENABLED <<Retry(m)>>_answer
+        /\ answer[m] = "waiting" => ENABLED <<Fail(m)>>_answer
+        /\ serving /\ answer[m] = "waiting" /\ (\E q \in Queues : m \in Range(queue[q])) =>
+            ENABLED <<Acknowledge(m)>>_answer
+        /\ serving /\ (\A q \in Queues : m \notin Range(queue[q])) =>
+            \A q \in Queues : ENABLED <<Store([queue EXCEPT ![q] = Append(@, m)])>>_queue
+    /\ \A q \in Queues :
+        /\ serving =>
+            /\ \A i \in 1..Len(queue[q]) : i <= Len(seen[q]) + 1 => ENABLED Deliver(q, i)
+            /\ \A n \in (committed[q] + 1)..Len(seen[q]) : ENABLED <<CommitOffset(q, n)>>_committed
+            /\ \A n \in 0..(committed[q] - 1) : ENABLED <<Reset(q, n)>>_committed
+            /\ ~promise => \A n \in 0..(Len(seen[q]) - 1) : n <= Len(queue[q]) => ENABLED <<CorrectOffset(q, n)>>_seen
+        /\ \A n \in 0..(Len(queue[q]) - 1) :
+            ~promise \/ (n >= Len(seen[q]) /\ \A i \in (n + 1)..Len(queue[q]) : answer[queue[q][i]] # "acked") =>
+                ENABLED <<Lose(q, n)>>_queue
+        /\ ~serving => \A n \in 0..(committed[q] - 1) : ENABLED <<RollBack(q, n)>>_committed
+    /\ promise => ENABLED <<Withdraw>>_promise
+    /\ IF serving THEN ENABLED <<Crash>>_serving ELSE ENABLED <<Restart>>_serving
 
 -----------------------------------------------------------------------------
 (* Liveness *)
