@@ -40,7 +40,7 @@ def subject(models: Models, model: Model[Any, Any], profiles: tuple[str, ...]) -
     return Subject(
         module=model.name,
         stages=tuple(
-            Stage(runs, tuple(_space(model, question) for question in graphs), witnesses, _larger(runs))
+            Stage(runs, tuple(_space(model, question) for question in graphs), witnesses)
             for runs, graphs in stages
         ),
         libraries=models.libraries,
@@ -60,10 +60,6 @@ def roots(models: Models, model: str) -> tuple[str, ...]:
 
 def _words(source: str) -> list[str]:
     return "".join(c if c.isalnum() or c == "_" else " " for c in source).split()
-
-
-def _larger(runs: tuple[Question, ...]) -> tuple[Question, ...]:
-    return tuple(question for question in runs if question.states and question.states.high > GRAPH_MAX)
 
 
 def _space(model: Model[Any, Any], question: Question) -> Space:

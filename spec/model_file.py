@@ -97,7 +97,7 @@ class _Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     states: int | tuple[int, int] | None = None
     depth: int | tuple[int, int] | None = None
     violates: str | None = None
-    workers: int = 2
+    workers: int = 1
     deadlock: bool = False
     seconds_max: int = 600
     heap_mib: int = 2048
@@ -108,8 +108,9 @@ class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     about: str
     module: str
     cfg: str
-    """Constants and specification of the probes and fairness runs."""
+    """Constants and specification of the probes and, unless there is a `fairness_cfg`, of the fairness runs."""
     runs: list[_Run]
+    fairness_cfg: str = ""
     probes: list[str] = []
     action_probes: list[str] = []
     fairness: dict[str, str] = {}
@@ -139,9 +140,10 @@ def _questions(model: str, table: _Model, path: Path) -> tuple[Question, ...]:
         found.append(Question(model, "probes", Kind.PROBES, table.module, asked, PROFILES, None, probes))
     for name in table.action_probes:
         asked = base.asking(name, "PROPERTY")
-        found.append(Question(model, name, Kind.ACTION_PROBE, table.module, asked, PROFILES, name))
+        found.append(Question(model, name, Kind.ACTION_PROBE, table.module, asked, _SLOW_NEGATIVES, name))
+    fair = _config(model, table.fairness_cfg or table.cfg, path)
     for name, violates in table.fairness.items():
-        asked = base.specified(name).asking(violates, "PROPERTY")
+        asked = fair.specified(name).asking(violates, "PROPERTY")
         profiles = _SLOW_NEGATIVES
         found.append(Question(model, name, Kind.FAIRNESS, table.module, asked, profiles, violates))
     for name, violates in table.mutants.items():

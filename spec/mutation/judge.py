@@ -72,8 +72,6 @@ class Stage:
     spaces: tuple[Space, ...]
     witnesses: tuple[Question, ...] = ()
     """Whose probes must be witnessed and whose actions be taken."""
-    larger: tuple[Question, ...] = ()
-    """Those of the runs whose graphs are too large to be compared: asked even where no graph differs."""
 
 
 @dataclass(frozen=True)
@@ -137,17 +135,15 @@ class Judge:
             raise
 
     def _judge(self, mutant: Mutant, stage: Stage) -> Judgement:
-        """The smallest run is asked first, since it is quick and breaks often; then the graph."""
-        broken = self._broken(mutant, stage.runs[:1])
+        """The runs are asked first, the smallest before the others, since they are quick and break often."""
+        broken = self._broken(mutant, stage.runs)
         if broken is not None and mutant.definition not in self._subject.shared:
             return broken
         differs = self._differs(mutant, stage)
         if differs is None:
-            broken = broken or self._broken(mutant, stage.larger)
             return broken or Judgement(mutant.id, Noticed.NOT, "", stage.runs[-1].name)
         if differs.noticed is Noticed.LABELS:
             return broken or differs
-        broken = broken or self._broken(mutant, stage.runs[1:])
         return broken or self._unwitnessed(mutant, stage) or differs
 
     def _broken(self, mutant: Mutant, runs: Sequence[Question]) -> Judgement | None:
