@@ -452,6 +452,7 @@ Coherent ==
     /\ \A n \in NameServers :
         /\ Live(tables[n]) \subseteq connected[n]
         /\ \A b \in Live(tables[n]) : tables[n].live[b].age = silence[n][b]
+        /\ \A b \in Brokers : tables[n].live[b].version = 0 => tables[n].live[b].age = 0
         /\ \A name \in Names : tables[n].queues["topic"][name] # "none" => name \in created
         /\ \A name \in Names : tables[n].queues["TBW102"][name] = "none" <=> tables[n].members[name] = {}
         /\ n \notin serving => tables[n] = EmptyTables /\ connected[n] = {} /\ scanAge[n] = 0
@@ -487,12 +488,68 @@ EndSeen ==
     [][\A b \in running \ running' :
         UNCHANGED <<tables, connected>> \/ \A n \in Reached(b) : b \notin connected'[n]]_vars
 
-\* What is broken can be mended.
-Mendable ==
-    /\ \A n \in NameServers, b \in Brokers : <<n, b>> \in brokerCut => ENABLED <<HealBroker(n, b)>>_brokerCut
-    /\ \A n \in NameServers, c \in Clients : <<n, c>> \in clientCut => ENABLED <<HealClient(n, c)>>_clientCut
-    /\ \A n \in NameServers \ serving : ENABLED <<NameServerStarts(n)>>_serving
+\* What may happen can happen: what is due is done, what is broken can be mended, and whatever works can break.
+NeverStuck ==
+    /\ \A b \in running :
+        /\ heartbeatAge[b] = HeartbeatEvery => ENABLED <<Register(b)>>_heartbeatAge
+        /\ ENABLED (BrokerDies(b) /\ b \notin running' /\
+                    \A n \in serving : <<n, b>> \in brokerCut \/ b \notin connected'[n])
+        /\ ENABLED <<MachineDies(b)>>_running
     /\ \A b \in Brokers \ running : ENABLED <<BrokerStarts(b)>>_running
+    /\ \A n \in serving :
+        /\ scanAge[n] = ScanEvery => ENABLED <<Scan(n)>>_scanAge
+        /\ \A t \in {"topic", "TBW102"}, name \in Names :
+            tables[n].queues[t][name] = "write" => ENABLED <<WipeWrite(n, name)>>_tables
+        /\ ENABLED <<NameServerDies(n)>>_serving
+    /\ \A n \in NameServers \ serving : ENABLED <<NameServerStarts(n)>>_serving
+    /\ \A n \in NameServers, b \in Brokers :
+        IF <<n, b>> \in brokerCut THEN ENABLED <<HealBroker(n, b)>>_brokerCut
+        ELSE /\ ENABLED <<CutBroker(n, b)>>_brokerCut
+             /\ n \in serving /\ b \in running \cap connected[n] => ENABLED <<CloseChannel(n, b)>>_connected
+    /\ \A n \in NameServers, c \in Clients :
+        IF <<n, c>> \in clientCut THEN ENABLED <<HealClient(n, c)>>_clientCut ELSE ENABLED <<CutClient(n, c)>>_clientCut
+    /\ \A c \in Clients :
+        /\ pollAge[c] = PollEvery =>
+            IF server[c] \in serving /\ <<server[c], c>> \notin clientCut THEN ENABLED <<Poll(c)>>_pollAge
+            ELSE \E n \in NameServers : ENABLED <<PollFails(c, n)>>_pollAge
+        /\ \A name \in Names \ created :
+            /\ route[c].source = "default" /\ route[c].queues[name] = "write"
+            /\ <<name, 0>> \in running \cap route[c].brokers
+            => ENABLED <<AutoCreate(c, name)>>_created
+    /\ \/ \E b \in running : heartbeatAge[b] = HeartbeatEvery
+       \/ \E n \in serving : scanAge[n] = ScanEvery
+       \/ \E c \in Clients : pollAge[c] = PollEvery
+       \/ ENABLED Tick
+
+\* A registration arrives where it can and nowhere else, and whom a name server hears it knows.
+Heard ==
+    [][\A b \in Brokers, n \in NameServers :
+        LET arrives == n \in serving /\ <<n, b>> \notin brokerCut
+        IN  /\ heartbeatAge[b] = HeartbeatEvery /\ heartbeatAge'[b] = 0 /\ b \in running' /\ arrives =>
+                silence'[n][b] = 0
+            /\ silence'[n][b] < silence[n][b] => arrives /\ b \in running /\ b \in Live(tables'[n])]_vars
+
+\* What a master says that it had not said lets its queues be written; saying the same again does not.
+SaidAnew ==
+    [][\A b \in Brokers, n \in NameServers :
+        LET was == tables[n].live[b].version
+            now == tables'[n].live[b].version
+        IN  /\ Id(b) = 0 /\ now \notin {was, 0} => tables'[n].queues["TBW102"][Name(b)] = "write"
+            /\ \A t \in Topics :
+                tables[n].queues[t][Name(b)] = "read" /\ tables'[n].queues[t][Name(b)] = "write" =>
+                    \E id \in {0, 1} :
+                        <<Name(b), id>> \in Brokers /\
+                        tables'[n].live[<<Name(b), id>>].version # tables[n].live[<<Name(b), id>>].version]_vars
+
+\* A client is answered by a name server that serves, and told its topic's route rather than the default topic's.
+ToldTheRoute ==
+    [][\A c \in Clients :
+        LET table == tables[server[c]] IN
+        pollAge[c] = PollEvery /\ pollAge'[c] = 0 /\ c \in answered' =>
+            /\ server[c] \in serving /\ <<server[c], c>> \notin clientCut
+            /\ route'[c].source =
+                IF \E name \in Names : table.queues["topic"][name] # "none" THEN "topic"
+                ELSE IF table.cluster # {} THEN "default" ELSE "none"]_vars
 
 -----------------------------------------------------------------------------
 (* Liveness *)
