@@ -17,7 +17,7 @@ from spec.model_file import Kind, Models, Question
 from spec.tlc import output, values
 from spec.tlc.config import Config
 from spec.tlc.coverage_report import Place, sections
-from spec.tlc.errors import TlcError
+from spec.tlc.errors import Reason, TlcError
 from spec.tlc.parallel import run_each
 from spec.tlc.run import Job, Outcome
 from spec.tlc.simulate import simulate
@@ -57,25 +57,26 @@ class Comparison:
     model: str
     growth: Growth
     states: int
-    """0 when it was not finished; what is new is then what was seen so far."""
+    """When it was not finished, and what is new as well, what was seen so far; 0 when TLC had not told."""
     kinds: tuple[str, ...]
     """New ones."""
     outcomes: tuple[str, ...]
     unfinished: str = ""
+    forbidden: bool = False
+    """The module's ASSUME allows no such growth of this constant alone."""
 
 
 def compare(
     models: Models, model: str, seconds_max: float, toolbox: Toolbox | None = None
 ) -> tuple[Comparison, ...]:
-    """Each constant of the model's ci runs grown by one, beside what those runs show together.
+    """Each constant grown by one, beside what all of the model's ci runs show together.
 
     Raises:
         TlcError: a run as recorded gave no verdict. SyntaxProblemError: a module cannot be read.
     """
     base = _distinct(q for q in models.questions[model] if q.kind is Kind.CHECK and "ci" in q.profiles)
     shapes = _sampled(models, base[-1], toolbox)
-    growths = [growth for question in base for growth in grown(question)]
-    growths = [g for g in growths if all(g.question.config != q.config for q in base)]
+    growths = furthest(base)
     questions = [*base, *(growth.question for growth in growths)]
     jobs = [_job(models, question, shapes) for question in questions]
     # What it is compared with must be finished; what is larger need not be.
@@ -92,6 +93,25 @@ def compare(
         _compared(model, growth, job, answer, kinds, outcomes)
         for growth, job, answer in zip(growths, jobs[len(base) :], answers[len(base) :], strict=True)
     )
+
+
+def furthest(questions: Sequence[Question]) -> list[Growth]:
+    """For each constant the growth beyond the largest value that it has in these runs.
+
+    Of runs that share the value, one is grown that excludes the least, and of these the smallest.
+    """
+    found: dict[str, Growth] = {}
+    candidates = sorted(questions, key=lambda question: len(question.never))
+    for growth in (growth for question in candidates for growth in grown(question)):
+        known = found.get(growth.constant)
+        if known is None or _extent(growth.before) > _extent(known.before):
+            found[growth.constant] = growth
+    return list(found.values())
+
+
+def _extent(text: str) -> int:
+    value = values.parse(text)
+    return len(value) if isinstance(value, frozenset) else int(str(value))
 
 
 def grown(question: Question) -> Iterator[Growth]:
@@ -171,9 +191,17 @@ def _compared(
     outcomes: frozenset[str],
 ) -> Comparison:
     unfinished = str(answer) if isinstance(answer, TlcError) else ""
-    found = seen(job, answer.text, 0 if isinstance(answer, TlcError) else answer.distinct)
+    found = seen(job, answer.text, _so_far(answer) if isinstance(answer, TlcError) else answer.distinct)
     new_kinds, new_outcomes = sorted(found.kinds - kinds), sorted(found.outcomes - outcomes)
-    return Comparison(model, growth, found.states, tuple(new_kinds), tuple(new_outcomes), unfinished)
+    forbidden = isinstance(answer, TlcError) and answer.reason is Reason.ASSUMPTION
+    return Comparison(
+        model, growth, found.states, tuple(new_kinds), tuple(new_outcomes), unfinished, forbidden
+    )
+
+
+def _so_far(error: TlcError) -> int:
+    told = re.findall(r"([\d,]+) distinct states found", error.text)
+    return int(told[-1].replace(",", "")) if told else 0
 
 
 def table(comparisons: Iterable[Comparison]) -> Table:
@@ -184,7 +212,9 @@ def table(comparisons: Iterable[Comparison]) -> Table:
 
 def _row(found: Comparison) -> tuple[str, ...]:
     run = found.growth.question.name.partition(" ")[0]
-    states = f"{found.states}" if found.states else "not finished"
+    states = f"{found.states or 'not finished'}{' so far' if found.states and found.unfinished else ''}"
+    if found.forbidden:
+        states = "forbidden by ASSUME"
     first = "; ".join([*found.kinds[:3], *found.outcomes[:2]])
     grown_ = (found.growth.constant, found.growth.before, found.growth.after)
     return (found.model, run, *grown_, states, str(len(found.kinds)), str(len(found.outcomes)), first)

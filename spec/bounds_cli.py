@@ -73,8 +73,14 @@ def _result(found: "Comparison") -> Result:
         id=f"{found.model}.bounds",
         name=f"{growth.question.name.partition(' ')[0]}: {growth.constant} {growth.before} -> {growth.after}",
         layer="tla",
-        verdict=Verdict.HELD if found.states else Verdict.UNKNOWN,
+        verdict=_verdict(found),
         counts={"states": found.states, "new kinds": len(found.kinds), "new outcomes": len(found.outcomes)},
         detail=found.unfinished or "; ".join([*found.kinds, *found.outcomes]),
         replay=f"mqproof bounds {found.model}",
     )
+
+
+def _verdict(found: "Comparison") -> Verdict:
+    if found.forbidden:
+        return Verdict.NOT_TESTED
+    return Verdict.UNKNOWN if found.unfinished else Verdict.HELD

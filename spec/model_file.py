@@ -108,7 +108,7 @@ class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     about: str
     module: str
     cfg: str
-    """Constants and specification of the probes and, unless there is a `fairness_cfg`, of the fairness runs."""
+    """Constants and specification of the probes, and of the fairness runs unless these have their own."""
     runs: list[_Run]
     fairness_cfg: str = ""
     probes: list[str] = []

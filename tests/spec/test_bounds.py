@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spec import bounds
-from spec.model_file import Kind, Models, load
+from spec.model_file import Kind, Models, Question, load
 
 HERE = Path(__file__).parent
 COUNTER = load(HERE / "models.toml")
@@ -65,3 +65,26 @@ def test_what_is_not_finished_in_time_is_said(limited: Models) -> None:
     (growth,) = (g for g in bounds.grown(limited.questions["Limited"][0]) if g.constant == "Max")
     unfinished = bounds.Comparison("Limited", growth, 0, (), (), "TLC: time-out")
     assert bounds.table([unfinished]).rows[0][5] == "not finished"
+
+
+def test_each_constant_grows_beyond_its_largest_value_where_least_is_excluded() -> None:
+    question = next(q for q in COUNTER.questions["Counter"] if q.kind is Kind.CHECK)
+
+    def run(name: str, most: int, *never: str) -> Question:
+        words = question.config.without("CONSTANT").with_section("CONSTANT", f"Max = {most}\nWeight = 1")
+        return replace(question, name=name, config=words, never=never)
+
+    found = bounds.furthest([run("lame", 2, "Up"), run("small", 1), run("large", 2)])
+    assert [(g.constant, g.after, g.question.name) for g in found] == [
+        ("Max", "3", "large Max"),
+        ("Weight", "2", "small Weight"),
+    ]
+
+
+def test_a_growth_that_the_module_forbids_is_not_tested(limited: Models) -> None:
+    module = limited.libraries[0] / "Limited.tla"
+    module.write_text(LIMITED.replace("VARIABLES", "ASSUME Max < 2\nVARIABLES"))
+    found = {each.growth.constant: each for each in bounds.compare(limited, "Limited", 60)}
+    assert found["Max"].forbidden
+    assert not found["Nodes"].forbidden
+    assert bounds.table([found["Max"]]).rows[0][5] == "forbidden by ASSUME"
