@@ -148,7 +148,10 @@ def _unchanged(body: Node) -> Iterator[Node]:
 
 
 def _changes(module: Module, node: Node) -> bool:
-    return speaks_of_next_state(node, module.changing)
+    """Another module's operator, Other!Step, may do so: without it the variables had no next value."""
+    return speaks_of_next_state(node, module.changing) or any(
+        "!" in n.op for n in node.walk() if n.kind == "apply"
+    )
 
 
 def _of_conditions(module: Module, node: Node) -> Iterator[_Edit]:

@@ -56,3 +56,12 @@ def test_every_mutant_has_its_own_id_and_its_own_text_and_differs_in_one_definit
         lines = zip(COUNTER.splitlines(), mutant.text.splitlines(), strict=True)
         assert 1 <= sum(before != after for before, after in lines) <= 2
         assert mutant.id.startswith(f"M.{mutant.definition}.{mutant.kind}.")
+
+
+def test_what_another_module_does_is_no_condition_to_be_dropped() -> None:
+    text = "---- MODULE M ----\nVARIABLE x\nOther == INSTANCE N\nStep == x < 3 /\\ Other!Step(x)\n====\n"
+    assert [mutant.after for mutant in mutants(text, "Step")] == [
+        "Step == TRUE /\\ Other!Step(x)",
+        "Step == x <= 3 /\\ Other!Step(x)",
+        "Step == x < 4 /\\ Other!Step(x)",
+    ]
