@@ -565,6 +565,212 @@ OffsetMonotone ==
     [][\A n \in Nodes : committed'[n] >= committed[n] \/ CorrectOffset \/ phase'[n] = "gone"]_vars
 
 -----------------------------------------------------------------------------
+(* Consistency: what the states are and what a step may do, so that a wrong step shows where it is made. *)
+
+\* A process that does not run has no memory and no connection, and nobody waits for it; a lost machine has no files.
+MemoryLost ==
+    /\ \A n \in Nodes : phase[n] # "up" => ~connected[n]
+    /\ phase["master"] # "up" => sent < 0 /\ acked = 0 /\ \A m \in Messages : answer[m] # "waiting"
+    /\ phase["slave"] # "up" => ~refused
+    /\ phase["master"] = "gone" => log["master"] = <<>> /\ committed["master"] = 0
+
+\* Only of a send that waits is anything given up.
+GivenUpWhileWaiting == \A m \in Messages : request[m] # Waits => answer[m] = "waiting"
+
+\* A connection carries what its ends have: the master's records from where the slave asked, the slave's positions.
+FramesTrue ==
+    intact =>
+        /\ \E report \in network :
+            /\ report.kind = "report"
+            /\ verified \/ report.position + 1 = Len(log["slave"])
+            /\ \A i \in (report.position + 1)..sent : Transfer(i - 1, log["master"][i]) \in network
+            /\ \A frame \in network :
+                CASE frame.kind = "transfer" -> report.position <= frame.position /\ frame.position < sent
+                  [] frame.kind = "ack" -> verified /\ frame.position <= Len(log["slave"])
+                  [] OTHER -> frame = report /\ frame.position <= Len(log["slave"])
+        /\ verified /\ log["slave"] # <<>> => Ack(Len(log["slave"])) \in network
+
+\* What was in the slave's log is known, and that neither broker has any more what the consumer saw.
+HistoryTold ==
+    /\ \A i \in 1..Len(log["slave"]) : log["slave"][i] \in held
+    /\ (\A n \in Nodes : Len(log[n]) < Len(seen)) => recalled
+
+\* An answer is given once, to somebody who waits, by a master that runs; what was given up stays given up until then.
+AnsweredOnce ==
+    [][\A m \in Messages :
+        /\ answer'[m] # answer[m] => answer[m] = IF answer'[m] = "waiting" THEN "unsent" ELSE "waiting"
+        /\ answer[m] = "waiting" /\ answer'[m] = "waiting" =>
+            \A part \in DOMAIN Waits : request'[m][part] = request[m][part] \/ request[m][part] = "waiting"]_vars
+
+\* A log grows by one record, sent to the master or under way to the slave; its tail is lost where it was not durable.
+LogsGrow ==
+    [][\A n \in Nodes : log'[n] # log[n] =>
+        IF Len(log'[n]) > Len(log[n])
+        THEN LET m == log'[n][Len(log'[n])] IN
+            /\ log'[n] = Append(log[n], m)
+            /\ IF n = "master"
+               THEN answer[m] = "unsent" /\ answer'[m] = "waiting"
+               ELSE verified /\ \E frame \in network : frame = Transfer(Len(log[n]), m)
+        ELSE /\ log'[n] = SubSeq(log[n], 1, Len(log'[n]))
+             /\ phase'[n] = "gone" \/ (faults'[n] > faults[n] /\ Len(log'[n]) >= flushed[n])]_vars
+
+\* A process flushes all there is, and what it finds when it starts is durable.
+FlushedToTheEnd ==
+    [][\A n \in Nodes :
+        flushed'[n] # flushed[n] \/ (phase[n] = "down" /\ phase'[n] = "up") =>
+            phase'[n] = "gone" \/ (phase'[n] = "up" /\ flushed'[n] = Len(log[n]))]_vars
+
+\* A connection opens at both ends at once, and asks nothing of the one before.
+OpensAnew ==
+    [][(\E n \in Nodes : connected'[n] /\ ~connected[n]) \/ (intact' /\ ~intact) =>
+        /\ \A n \in Nodes : phase[n] = "up" /\ connected'[n]
+        /\ intact' /\ ~connected["slave"] /\ ~refused
+        /\ sent' < 0 /\ Cardinality(network') = 1]_vars
+
+\* An end closes when its process ends, when the other end is gone, or when the logs turn out to differ.
+ClosesForAReason ==
+    [][\A n \in Nodes : connected[n] /\ ~connected'[n] =>
+        \/ phase'[n] # "up" \/ ~intact
+        \/ n = "slave" /\ refused'
+        \/ n = "master" /\ sent < 0 /\ \E report \in network : report.position > Len(log["master"])]_vars
+
+\* Frames stay under way until their receiver's end closes or the wire is cut; while it carries none, none are sent.
+FramesStay ==
+    [][~(intact' /\ ~intact) =>
+        CASE connected' # connected -> network' = {frame \in network : connected'[frame.target]}
+          [] intact' # intact -> network' = {} /\ faults'.cuts > faults.cuts
+          [] OTHER -> network \subseteq network' /\ (intact \/ network' = network)]_vars
+
+\* The master sends from where it was asked, in order, and has heard what it knows of the slave.
+SentInOrder ==
+    [][/\ sent' # sent /\ sent' >= 0 =>
+            \/ sent < 0 /\ \E report \in network : report.kind = "report" /\ report.position = sent'
+            \/ sent >= 0 /\ intact /\ sent' = sent + 1
+       /\ sent' # sent /\ sent' < 0 => phase'["master"] # "up" \/ (intact' /\ ~intact)
+       /\ acked' > acked => Ack(acked') \in network
+       /\ acked' < acked => phase'["master"] # "up"]_vars
+
+\* The master's record at the end of the slave's log has come, and is the slave's own, or is not.
+Compared(agrees) ==
+    \E frame \in network :
+        /\ frame.kind = "transfer" /\ frame.position + 1 = Len(log["slave"])
+        /\ (frame.message = log["slave"][Len(log["slave"])]) = agrees
+
+\* The slave follows a master that has the record at its own end, or when it has none itself; it refuses any other.
+ComparedFirst ==
+    [][/\ verified' /\ ~verified => IF connected["slave"] THEN Compared(TRUE) ELSE log["slave"] = <<>>
+       /\ verified /\ ~verified' => ~connected'["slave"]
+       /\ refused' /\ ~refused => ~verified /\ Compared(FALSE) /\ ~connected'["slave"]
+       /\ refused /\ ~refused' => phase'["slave"] # "up"]_vars
+
+\* The consumer is shown the next record of a broker that runs, and of a master that may yet lose it none.
+ShownInOrder ==
+    [][Len(seen') > Len(seen) =>
+        \E n \in Nodes :
+            /\ phase[n] = "up" /\ Len(seen) < Len(log[n])
+            /\ seen' = Append(seen, log[n][Len(seen) + 1])
+            /\ n = "slave" \/ flushMode = "ASYNC_FLUSH" \/ Len(seen) < flushed[n]]_vars
+
+\* Only a consumer beyond the master's end is sent back, as far as that end, and its offsets with it.
+CorrectedToTheEnd ==
+    [][seen' # seen /\ Len(seen') <= Len(seen) =>
+        /\ phase["master"] = "up"
+        /\ seen' = SubSeq(seen, 1, Len(log["master"])) /\ \A n \in Nodes : committed'[n] = Len(seen')]_vars
+
+\* What a broker stores is how far the consumer was delivered, or what the slave heard of the master.
+CommittedDelivered ==
+    [][seen' = seen =>
+        \A n \in Nodes : committed'[n] > committed[n] =>
+            /\ phase[n] = "up"
+            /\ \/ committed'[n] = Len(seen)
+               \/ n = "slave" /\ phase["master"] = "up" /\ committed'[n] = committed["master"]]_vars
+
+\* A fault is one fault; that of a process touches no file.
+FaultsCounted ==
+    [][faults' # faults =>
+        /\ \E fault \in DOMAIN faults : faults' = [faults EXCEPT ![fault] = @ + 1]
+        /\ faults'.process > faults.process =>
+            UNCHANGED files /\ \E n \in Nodes : phase[n] = "up" /\ phase'[n] = "down"
+        /\ \A n \in Nodes : faults'[n] > faults[n] => phase[n] # "gone" /\ phase'[n] = "down"
+        /\ faults'.cuts > faults.cuts => intact /\ ~intact']_vars
+
+\* A process ends by a fault alone, and each by its own; a machine that is lost never comes back.
+EndsByAFault ==
+    [][\A n \in Nodes : phase'[n] # phase[n] =>
+        /\ \A other \in Nodes \ {n} : phase'[other] = phase[other]
+        /\ phase[n] # "gone"
+        /\ (phase'[n] = "down") = (faults' # faults)]_vars
+
+\* The logs differ at a place that both have.
+Apart == \E i \in 1..Len(log["slave"]) : i <= Len(log["master"]) /\ log["slave"][i] # log["master"][i]
+
+\* History only grows, and for what happened: messages came to the slave, logs went apart, a fault took what was seen.
+HistoryGrows ==
+    [][/\ held \subseteq held' /\ \A m \in held' \ held : \E i \in 1..Len(log'["slave"]) : log'["slave"][i] = m
+       /\ forked' # forked =>
+            forked' /\ (Apart' \/ (phase'["master"] = "up" /\ Len(log'["slave"]) > Len(log'["master"])))
+       /\ recalled' # recalled =>
+            /\ recalled' /\ Len(seen) > Len(log'["master"])
+            /\ Apart' \/ Len(seen) > Len(log'["slave"])]_vars
+
+\* Nothing arrives but what is under way.
+NothingFromNowhere ==
+    \A position \in 0..Cardinality(Messages) :
+        \A frame \in ({Report(position), Ack(position)} \cup {Transfer(position, m) : m \in Messages}) \ network :
+            /\ ~ENABLED AcceptReport(frame) /\ ~ENABLED RefuseReport(frame) /\ ~ENABLED ReceiveAck(frame)
+            /\ ~ENABLED ReceiveTransfer(frame) /\ ~ENABLED RefuseTransfer(frame)
+
+\* What may happen can happen: nothing is kept only because this module forbids what would break it.
+NeverStuck ==
+    /\ phase["master"] = "up" =>
+        /\ \A m \in Messages :
+            LET among(n) == \E i \in 1..n : log["master"][i] = m
+                durable == flushMode = "ASYNC_FLUSH" \/ among(flushed["master"])
+                replicated == role = "ASYNC_MASTER" \/ among(acked)
+            IN  /\ answer[m] = "unsent" => ENABLED <<AppendRecord(m)>>_log
+                /\ answer[m] = "waiting" =>
+                    /\ request[m].flush = "waiting" /\ ~durable =>
+                        ENABLED <<FlushTimeout(m)>>_request
+                    /\ request[m].replica = "waiting" /\ ~replicated =>
+                        ENABLED <<SlaveTimeout(m)>>_request
+                    /\ (durable \/ request[m].flush # "waiting") /\ (replicated \/ request[m].replica # "waiting") =>
+                        ENABLED (Decide /\ answer'[m] # "waiting")
+        /\ Len(seen) > Len(log["master"]) => ENABLED (Consume /\ Len(seen') < Len(seen))
+    /\ \A n \in Nodes :
+        /\ phase[n] = "up" =>
+            /\ flushed[n] < Len(log[n]) => ENABLED <<FlushLog(n)>>_flushed
+            /\ \A i \in 1..Len(log[n]) :
+                i = Len(seen) + 1 /\ (n = "slave" \/ flushMode = "ASYNC_FLUSH" \/ i <= flushed[n]) =>
+                    ENABLED <<Deliver(n)>>_seen
+            /\ committed[n] < Len(seen) => ENABLED <<CommitOffset(n)>>_committed
+            /\ ENABLED <<ProcessCrash(n)>>_phase
+        /\ phase[n] = "down" => ENABLED <<Start(n)>>_phase
+        /\ phase[n] # "gone" =>
+            \A length \in flushed[n]..Len(log[n]) : ENABLED (SystemCrash(n, length) /\ Len(log'[n]) = length)
+        /\ connected[n] /\ ~intact => ENABLED (Replicate /\ ~connected'[n])
+    /\ phase["master"] # "gone" => ENABLED <<MachineLoss>>_phase
+    /\ intact =>
+        /\ ENABLED <<Cut>>_intact
+        /\ 0 <= sent /\ sent < Len(log["master"]) => ENABLED <<TransferRecord>>_sent
+    /\ \A n \in Nodes : phase[n] = "up" =>
+        \A other \in Nodes \ {n} : phase[other] = "up" =>
+            /\ ~connected["slave"] /\ ~refused => ENABLED <<Connect>>_connected
+            /\ committed["slave"] < committed["master"] => ENABLED <<SyncOffsets>>_committed
+    /\ \A frame \in network :
+        /\ frame.kind = "report" /\ sent < 0 =>
+            IF frame.position <= Len(log["master"])
+            THEN ENABLED (Receive /\ sent' = frame.position)
+            ELSE ENABLED (Receive /\ ~connected'["master"])
+        /\ frame.kind = "ack" /\ acked < frame.position /\ frame.position <= Len(log["master"]) =>
+            ENABLED (Receive /\ acked' = frame.position)
+        /\ frame.kind = "transfer" /\ verified /\ frame.position = Len(log["slave"]) =>
+            ENABLED (Receive /\ log'["slave"] = Append(log["slave"], frame.message))
+        /\ frame.kind = "transfer" /\ ~verified /\ frame.position + 1 = Len(log["slave"]) =>
+            IF frame.message = log["slave"][Len(log["slave"])]
+            THEN ENABLED (Receive /\ verified')
+            ELSE ENABLED (Receive /\ refused')
+
+-----------------------------------------------------------------------------
 (* Liveness *)
 
 \* FLUSH-7
