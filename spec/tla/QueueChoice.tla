@@ -204,6 +204,60 @@ Coherent ==
     /\ ~strategy => \A b \in Brokers : penalty[b] = 0
     /\ Len(tried) = AttemptsMax => waiting
 
+(* Consistency: what a step may do, so that a wrong step shows where it is made. *)
+
+\* Attempts are made one after another, each when the one before has ended, and not more than a send may have.
+AttemptsOneByOne ==
+    [][tried' # tried /\ tried' # <<>> =>
+        /\ ~waiting /\ waiting'
+        /\ Len(tried) < AttemptsMax
+        /\ Len(tried') = Len(tried) + 1
+        /\ SubSeq(tried', 1, Len(tried)) = tried]_vars
+
+\* With nobody to avoid, a send begins at the queue after the last one that was sent to.
+RoundRobin ==
+    [][waiting' /\ ~waiting /\ tried = <<>> /\ (\A b \in route : ~Rested(b)) =>
+        /\ counter' = (counter + 1) % Wrap
+        /\ Chosen = BrokerAt(route, counter % Size(route))]_vars
+
+\* A queue is passed over for its broker: who is rested, or has just failed this send.
+PassedForAReason ==
+    [][waiting' /\ ~waiting =>
+        \A k \in 0..(((counter' + Wrap - counter - 1) % Wrap) - 1) :
+            LET b == BrokerAt(route, (counter + k) % Size(route))
+            IN  Rested(b) \/ (tried # <<>> /\ b = Last)]_vars
+
+\* The round robin goes on by attempts alone.
+CounterCountsAttempts == [][counter' # counter => waiting' /\ ~waiting]_vars
+
+\* A send goes on after a failure alone, which the table tells.
+GoesOnAfterFailure ==
+    [][waiting /\ ~waiting' /\ tried' # <<>> /\ strategy => owed'[Last] = Isolation]_vars
+
+\* While a send is under way, the table changes by ends of attempts: one broker of the route a time.
+PenalisedByAttempts ==
+    [][tried # <<>> /\ owed' # owed => \E b \in route : owed' = [owed EXCEPT ![b] = owed'[b]]]_vars
+
+\* Whoever is rested gets nearer to its end by ticks, one at a time.
+RestEndsByTicks ==
+    [][tried = <<>> /\ waiting' = waiting /\ owed' # owed =>
+        \/ \E b \in route : owed' = [owed EXCEPT ![b] = owed'[b]]
+        \/ \A b \in Brokers : owed'[b] = owed[b] - 1 \/ (owed[b] = 0 /\ owed'[b] = 0)]_vars
+
+\* What may happen can happen: nothing is kept only because this module forbids what would break it.
+NeverStuck ==
+    /\ IF waiting THEN
+            /\ ENABLED (Send /\ ~waiting' /\ tried' = <<>>)
+            /\ Len(tried) < AttemptsMax => ENABLED (Send /\ ~waiting' /\ tried' = tried)
+            /\ strategy => \A ticks \in Penalties : ENABLED (Send /\ owed'[Last] = ticks)
+       ELSE route # {} => ENABLED (Send /\ waiting')
+    /\ strategy /\ tried # <<>> =>
+        \A b \in route : ENABLED (Surroundings /\ owed'[b] # owed[b] /\ UNCHANGED tried)
+    /\ tried = <<>> =>
+        /\ \A i \in 1..BrokerCount : {Order[i]} # route => ENABLED (Surroundings /\ route' = {Order[i]})
+        /\ route # {} => ENABLED (Surroundings /\ route' = {})
+        /\ (\E b \in Brokers : owed[b] > 0) => ENABLED <<Tick>>_owed
+
 \* Not a promise of the catalogue: no attempt goes back to a broker of the same send while there is an untried one.
 UntriedFirst ==
     \A i, j \in 1..Len(tried) :
