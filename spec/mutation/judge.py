@@ -19,7 +19,7 @@ from typing import Final
 from spec.model_file import Question
 from spec.mutation.operators import Mutant
 from spec.tlc.errors import UNDECIDED, Reason, TlcError
-from spec.tlc.graph import Ground, completeness, read_dot
+from spec.tlc.graph import Ground, read_dot
 from spec.tlc.run import Job, Outcome, run
 from spec.tlc.toolbox import Toolbox
 from spec.vacuity import plan
@@ -194,12 +194,12 @@ class Judge:
             more = len(broken.states) - len(sound.states)
             return Noticed.EQUIV, f"{abs(more)} states {'more' if more > 0 else 'fewer'}"
         if broken.states != sound.states:
-            return Noticed.EQUIV, self._other_states(mutant, space) or self._other_next(mutant, space)
+            return Noticed.EQUIV, self._other_states(mutant, space) or self._other_next(mutant, space, broken)
         if broken.steps != sound.steps:
             more, fewer = len(broken.steps - sound.steps), len(sound.steps - broken.steps)
             noticed = Noticed.EQUIV if broken.moves != sound.moves else Noticed.LABELS
             return noticed, f"{more} steps more, {fewer} fewer"
-        return Noticed.EQUIV, self._other_next(mutant, space)
+        return Noticed.EQUIV, self._other_next(mutant, space, broken)
 
     def _other_states(self, mutant: Mutant, space: Space) -> str:
         """TLC's numbers and its order of printing may differ between runs; what the states hold decides."""
@@ -212,12 +212,12 @@ class Judge:
             return f"{more} steps more, {fewer} fewer"
         return ""
 
-    def _other_next(self, mutant: Mutant, space: Space) -> str:
+    def _other_next(self, mutant: Mutant, space: Space, broken: _Picture) -> str:
         """Every ground action may be the same, and yet the next-state relation lacks one of them."""
-        job = completeness(space.ground, space.next_name, self._subject.libraries)
-        sources = {self._subject.module: mutant.text, **job.sources}
-        outcome = self._run(replace(job, sources=sources, brief=True))
-        return f"{space.next_name} is not the union of the actions" if outcome.violated else ""
+        config = space.ground.config.without("INIT", "NEXT").behaviour(space.ground.init, space.next_name)
+        asked = replace(space, ground=replace(space.ground, config=config))
+        taken = self._draw(asked, {self._subject.module: mutant.text}, len(broken.states))
+        return "" if taken.moves == broken.moves else f"{space.next_name} is not the union of the actions"
 
     def _sound(self, space: Space) -> _Picture:
         with self._drawing:

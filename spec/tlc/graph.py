@@ -7,8 +7,9 @@ is their disjunction. That module also lets TLC check that these are the base mo
 
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,9 @@ Label = tuple[str, tuple[Value, ...]]
 """An action's name and its parameters."""
 Edge = tuple[int, Label, int]
 """Source, label, target; source and target are indexes into `Graph.states`."""
+
+Move = tuple[str, str]
+"""Two different states, one step apart, by TLC's own numbers of them."""
 
 GROUND_COVERS: Final = "GroundCovers"
 NEXT_COVERS: Final = "NextCovers"
@@ -39,6 +43,8 @@ class Graph:
     """Sorted by content."""
     initial: frozenset[int]
     edges: frozenset[Edge]
+    moves: frozenset[Move] = field(default=frozenset(), compare=False)
+    """What the edges change, whatever their labels."""
 
     def enabled(self, state: int) -> frozenset[Label]:
         """The labels that leave a state. Slow for many states: use `successors` there."""
@@ -113,19 +119,9 @@ def dump_ground(
         TlcError: TLC gave no verdict.
     """
     made = ground(base, config_text, actions, init)
-    with tempfile.TemporaryDirectory(prefix="mqproof-graph-") as name:
-        dot = Path(name) / "graph.dot"
-        job = Job(
-            made.module,
-            made.config.text(),
-            libraries,
-            {made.module: made.source},
-            dump=dot,
-            seconds_max=seconds_max,
-            heap_mib=heap_mib,
-        )
-        outcome = run(job, toolbox)
-        graph = read_dot(dot.read_text(encoding="utf-8"), made.labels)
+    job = _job(made, made.config, libraries, seconds_max, heap_mib)
+    with _dumped(job, toolbox) as (text, outcome):
+        graph = read_dot(text, made.labels)
     if len(graph.states) != outcome.distinct:
         raise TlcError(
             Reason.CRASH,
@@ -133,6 +129,40 @@ def dump_ground(
             outcome.text,
         )
     return graph
+
+
+def dump_moves(
+    made: Ground,
+    next_name: str,
+    libraries: tuple[Path, ...],
+    *,
+    seconds_max: float = 600,
+    heap_mib: int = 2048,
+    toolbox: Toolbox | None = None,
+) -> frozenset[Move]:
+    """The moves of the base module's own next-state relation, numbered as those of `dump_ground`.
+
+    Raises:
+        TlcError: TLC gave no verdict.
+    """
+    asked = made.config.without("INIT", "NEXT").behaviour(made.init, next_name)
+    with _dumped(_job(made, asked, libraries, seconds_max, heap_mib), toolbox) as (text, _):
+        return _moves(text)
+
+
+def _job(
+    made: Ground, asked: config.Config, libraries: tuple[Path, ...], seconds_max: float, heap_mib: int
+) -> Job:
+    sources = {made.module: made.source}
+    return Job(made.module, asked.text(), libraries, sources, seconds_max=seconds_max, heap_mib=heap_mib)
+
+
+@contextmanager
+def _dumped(job: Job, toolbox: Toolbox | None) -> Iterator[tuple[str, Outcome]]:
+    with tempfile.TemporaryDirectory(prefix="mqproof-graph-") as name:
+        dot = Path(name) / "graph.dot"
+        outcome = run(replace(job, dump=dot), toolbox)
+        yield dot.read_text(encoding="utf-8"), outcome
 
 
 def check_ground_is_complete(
@@ -156,12 +186,6 @@ def check_ground_is_complete(
         TlcError: TLC gave no verdict.
     """
     made = ground(base, config_text, actions, init)
-    job = completeness(made, next_name, libraries, variables)
-    return run(replace(job, seconds_max=seconds_max), toolbox)
-
-
-def completeness(made: Ground, next_name: str, libraries: tuple[Path, ...], variables: str = "vars") -> Job:
-    """What `check_ground_is_complete` asks."""
     question = [
         f"EitherSpec == {made.init} /\\ [][GroundNext \\/ {next_name}]_{variables}",
         f"{GROUND_COVERS} == [][GroundNext]_{variables}",
@@ -171,7 +195,8 @@ def completeness(made: Ground, next_name: str, libraries: tuple[Path, ...], vari
     source = made.source.removesuffix("====\n") + "\n".join(question) + "\n"
     asked = made.config.without("INIT", "NEXT").specified("EitherSpec")
     asked = asked.with_section("PROPERTY", f"{GROUND_COVERS} {NEXT_COVERS}")
-    return Job(made.module, asked.text(), libraries, {made.module: source})
+    job = Job(made.module, asked.text(), libraries, {made.module: source}, seconds_max=seconds_max)
+    return run(job, toolbox)
 
 
 def read_dot(text: str, labels: Mapping[str, Label] | None = None) -> Graph:
@@ -197,7 +222,12 @@ def read_dot(text: str, labels: Mapping[str, Label] | None = None) -> Graph:
             (position_of[source], named[label], position_of[target])
             for source, target, label in _EDGE.findall(text)
         ),
+        moves=_moves(text),
     )
+
+
+def _moves(text: str) -> frozenset[Move]:
+    return frozenset((found[1], found[2]) for found in _EDGE.finditer(text) if found[1] != found[2])
 
 
 class _Names(dict[str, Label]):

@@ -62,6 +62,13 @@ def test_two_dumps_are_equal_whatever_the_order_of_the_actions(counter: graph.Gr
     assert other == counter
 
 
+def test_the_moves_of_the_table_are_those_of_next_and_not_those_of_a_part_of_it(counter: graph.Graph) -> None:
+    made = graph.ground("Counter", CONFIG, ACTIONS)
+    assert graph.dump_moves(made, "Next", LIBRARIES) == counter.moves
+    assert len(counter.moves) == len({(source, target) for source, _, target in counter.edges})
+    assert graph.dump_moves(made, "TakeAny", LIBRARIES) < counter.moves
+
+
 def test_a_complete_table_of_actions_is_confirmed() -> None:
     outcome = graph.check_ground_is_complete("Counter", CONFIG, ACTIONS, LIBRARIES, next_name="Next")
     assert outcome.verdict is Verdict.HELD
