@@ -77,7 +77,7 @@ def _diagnose(read: Output, exit_code: int) -> tuple[Reason, str]:
         return Reason.CONFIG, _one_line(found[0].text)
     if "StackOverflowError" in said:
         return Reason.EVALUATION, f"endless or very deep recursion{_evaluation_place(read)}"
-    if read.of(output.EVALUATION_PLACE) or read.of(output.GENERAL):
+    if read.of(output.EVALUATION_PLACE, output.GENERAL, *output.PROPERTY_FAILED):
         return Reason.EVALUATION, f"{_evaluation_message(read)}{_evaluation_place(read)}"
     if read.of(output.USAGE):
         return Reason.CRASH, _one_line(read.of(output.USAGE)[0].text.partition("Usage:")[0])
@@ -102,7 +102,7 @@ def _parse_failure(loose: str) -> str:
 
 def _evaluation_message(read: Output) -> str:
     """TLC wraps the real message in a general one; the innermost says what happened."""
-    general = {output.GENERAL, output.EVALUATION_PLACE}
+    general = {output.GENERAL, output.EVALUATION_PLACE, *output.PROPERTY_FAILED}
     start = next(i for i, message in enumerate(read.messages) if message.code in general)
     for message in read.messages[start + 1 :]:
         if message.severity == 0 and message.code not in general:

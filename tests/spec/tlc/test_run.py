@@ -44,6 +44,7 @@ Starts == x = 0 /\\ [][x' # 2]_x
 Ten == <>(x = 10)
 TurnSpec == Init /\\ [][Turn]_x
 FairSpec == TurnSpec /\\ WF_x(Turn)
+Short == \\E s \\in {SubSeq(<<>>, 1, x)} : s = <<>>
 ====
 """
 
@@ -164,6 +165,7 @@ def test_a_deadlock_is_a_violation_only_when_asked_for() -> None:
             Reason.EVALUATION,
             r"should be an integer.* at Tiny\.tla:18",
         ),
+        (steps("Turn", "INVARIANT Short"), ONE_VARIABLE, Reason.EVALUATION, "argument of SubSeq must be"),
         (steps("Sink"), ONE_VARIABLE, Reason.EVALUATION, "endless or very deep recursion"),
     ],
 )
