@@ -12,7 +12,7 @@ from typing import Final
 
 from report.model import Result, Verdict, Witness
 from spec import vacuity
-from spec.catalogue import catalogue
+from spec.catalogue import id_of
 from spec.model_file import MODELS_FILE, Kind, Models, Question
 from spec.syntax import SyntaxProblemError
 from spec.tlc import run as tlc
@@ -117,14 +117,6 @@ def replay(models: Models, question: Question) -> str:
     if models.file != MODELS_FILE:
         command += ["--models", str(models.file)]
     return shlex.join(command)
-
-
-def catalogue_id(model: str, name: str) -> str:
-    """The id of the invariant that `model` checks under this name; MODEL.NAME when there is none."""
-    for invariant in catalogue().values():
-        if f"{model}!{name}" in invariant.checks.get(LAYER, ()):
-            return invariant.id
-    return f"{model}.{name}"
 
 
 def _job(models: Models, question: Question) -> Job:
@@ -304,10 +296,10 @@ def _naming(question: Question, name: str) -> tuple[str, str]:
         case Kind.CHECK if question.violates is not None:
             return place, f"{name} is violated, as expected"
         case Kind.CHECK:
-            found = catalogue_id(question.model, name)
+            found = id_of(question.model, name)
             return (place if found == f"{question.model}.{name}" else found), name
         case Kind.MUTANT:
-            return catalogue_id(question.model, name), f"{name} catches {question.name}"
+            return id_of(question.model, name), f"{name} catches {question.name}"
         case Kind.FAIRNESS:
             return place, f"{name} needs the clause"
         case Kind.VACUITY:

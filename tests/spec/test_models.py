@@ -7,7 +7,6 @@ import pytest
 
 from report.model import Result, Verdict
 from spec import models
-from spec.catalogue import catalogue
 from spec.model_file import Band, Models, Question, load
 from spec.tlc.errors import Reason, TlcError
 
@@ -121,10 +120,14 @@ def test_a_model_that_does_not_parse_is_an_error_that_names_the_run() -> None:
 
 
 def test_results_carry_the_catalogues_ids() -> None:
-    invariant = next(invariant for invariant in catalogue().values() if "tla" in invariant.checks)
-    model, _, name = invariant.checks["tla"][0].partition("!")
-    assert models.catalogue_id(model, name) == invariant.id
-    assert models.catalogue_id(model, "TypeOK") == f"{model}.TypeOK"
+    question = next(q for q in load().questions["Flush"] if q.name == "MCFlush_liveness_smoke")
+    results = models.ask(load(), question).results
+    assert [(r.id, r.name) for r in results] == [
+        ("FLUSH-7", "SendAnswered"),
+        ("FLUSH-8", "RecoveryEnds"),
+        ("DELIV-12", "AckedDelivered"),
+        ("Flush.MCFlush_liveness_smoke", "RecordedSize"),
+    ]
 
 
 def test_progress_is_told_before_and_after_each_question() -> None:
