@@ -210,6 +210,79 @@ OffsetMonotone ==
 \* The group does nothing that Delivery does not promise.
 RefinesDelivery == Promise!Init /\ [][Promise!Next]_Promise!vars
 
+(* Consistency: what the states are and what a step may do, so that a wrong step shows where it is made. *)
+
+\* Nobody reads, or has committed, what the group was not handed.
+ReadWasSeen ==
+    \A q \in Queues :
+        /\ committed[q] <= Len(seen[q])
+        /\ \A c \in Consumers : position[c][q] <= Len(seen[q])
+
+\* What lies before the member that has the queue is owed to it.
+OwedToReader ==
+    \A q \in Queues :
+        position[assigned[q]][q] # Idle =>
+            \A i \in 1..Len(owed[q]) : i > position[assigned[q]][q] => owed[q][i] > 0
+
+\* A delivery has a cause: the queue moves, the member that has it starts, the group is sent back; and it is one of what
+\* lies before the reader, or before its start.
+OwedForACause ==
+    [][\A q \in Queues : \A i \in 1..Len(owed[q]) :
+        i <= Len(owed'[q]) /\ owed'[q][i] > owed[q][i] =>
+            /\ owed'[q][i] = 1
+            /\ \/ assigned'[q] # assigned[q]
+               \/ position[assigned[q]][q] = Idle /\ position'[assigned[q]][q] # Idle
+               \/ serving' /\ committed'[q] < committed[q]
+            /\ i > IF position'[assigned'[q]][q] = Idle THEN committed'[q] ELSE position'[assigned'[q]][q]]_vars
+
+\* What is delivered to the member that has the queue was owed to it; nothing else that is owed is forgotten.
+PaidByDelivery ==
+    [][\A q \in Queues : \A i \in 1..Len(owed[q]) :
+        i <= Len(owed'[q]) =>
+            (owed'[q][i] < owed[q][i] <=> position[assigned[q]][q] = i - 1 /\ position'[assigned[q]][q] = i)]_vars
+
+\* A broker that does not serve serves nobody: members only stop.
+SilentUntilRestarted ==
+    [][~serving =>
+        /\ seen' = seen
+        /\ \A c \in Consumers, q \in Queues : position'[c][q] \in {position[c][q], Idle}]_vars
+
+\* A member starts where the group is, in a queue that it has; goes on by what it is handed; goes back with the group.
+ReadersMove ==
+    [][\A c \in Consumers, q \in Queues :
+        position'[c][q] \notin {position[c][q], Idle} =>
+            \/ position[c][q] = Idle /\ assigned[q] = c /\ position'[c][q] = committed[q]
+            \/ position'[c][q] = position[c][q] + 1 /\ seen'[q][position'[c][q]] = queue[q][position'[c][q]]
+            \/ position'[c][q] < position[c][q] /\ position'[c][q] = Len(seen'[q])]_vars
+
+\* A member stops reading when it has lost the queue, or crashes, and then it reads none.
+ReadersStop ==
+    [][\A c \in Consumers, q \in Queues :
+        position'[c][q] = Idle /\ position[c][q] # Idle =>
+            assigned[q] # c \/ \A r \in Queues : position'[c][r] = Idle]_vars
+
+\* The group is sent back by a reset, or when one of its members is beyond the end.
+GoneBackForAReason ==
+    [][\A q \in Queues :
+        Len(seen'[q]) < Len(seen[q]) =>
+            /\ committed'[q] = Len(seen'[q])
+            /\ \/ committed'[q] < committed[q] /\ \A i \in 1..Len(owed'[q]) : i > committed'[q] => owed'[q][i] > 0
+               \/ \E c \in Consumers : position[c][q] > Len(queue[q])]_vars
+
+\* What may happen can happen: nothing is kept only because this module forbids what would break it.
+NeverStuck ==
+    /\ \A q \in Queues :
+        /\ \A c \in Consumers :
+            /\ assigned[q] # c => ENABLED <<Consume(c, q)>>_assigned
+            /\ assigned[q] # c /\ position[c][q] # Idle => ENABLED <<Release(c, q)>>_position
+            /\ serving =>
+                /\ assigned[q] = c /\ position[c][q] = Idle => ENABLED <<Start(c, q)>>_position
+                /\ position[c][q] \in 0..(Len(queue[q]) - 1) => ENABLED <<Deliver(c, q)>>_position
+                /\ position[c][q] > committed[q] => ENABLED <<CommitOffset(c, q)>>_committed
+                /\ position[c][q] > Len(queue[q]) => ENABLED <<CorrectOffset(q)>>_position
+        /\ serving => \A n \in 0..(committed[q] - 1) : ENABLED <<Reset(q, n)>>_committed
+    /\ \A c \in Consumers : (\E q \in Queues : position[c][q] # Idle) => ENABLED <<ConsumerCrash(c)>>_position
+
 -----------------------------------------------------------------------------
 (* Liveness *)
 
