@@ -314,4 +314,109 @@ SyncSendStored == producer = "sync" => \A m \in Messages : ~Told(m) /\ answer[m]
 \* Stopping in order loses nothing that a synchronous producer sends.
 CleanStopLosesNothing == producer = "sync" /\ Kinds \subseteq {"clean"} => NoLoss
 
+-----------------------------------------------------------------------------
+(* Consistency: what the states are and what a step may do, so that a wrong step shows where it is made. *)
+
+\* A master that does not run has no memory, and nobody waits for it.
+MemoryLost ==
+    up["master"] # "running" =>
+        /\ reported = 0
+        /\ \A m \in Messages : answer[m] \notin {"sent", "waiting"}
+
+\* Who waits has its message in the master's log, somewhere.
+WaitingIsLogged == \A m \in Messages : answer[m] = "waiting" => InLog(m, "master")
+
+\* Each answer comes after one that it may come after.
+AnsweredInOrder ==
+    [][\A m \in Messages :
+        answer'[m] # answer[m] =>
+            /\ answer'[m] # "unsent"
+            /\ answer'[m] = "sent" => answer[m] = "unsent" /\ up["master"] = "running"
+            /\ answer'[m] = "waiting" => answer[m] = "sent" /\ producer # "oneway"
+            /\ answer'[m] = "SLAVE_NOT_AVAILABLE" => answer[m] = "sent" /\ producer # "oneway"
+            /\ answer'[m] \in Stored \ {"SLAVE_NOT_AVAILABLE"} => answer[m] = "waiting"
+            /\ answer'[m] = "silence" => answer[m] = "sent" /\ producer = "oneway"
+            /\ answer'[m] = "broken" => up'["master"] # "running" /\ producer # "oneway"
+            /\ answer'[m] = "elsewhere" => answer[m] = "broken"
+            /\ answer'[m] = "error" /\ producer = "oneway" => answer[m] = "unsent" /\ up["master"] # "running"
+            /\ answer'[m] = "error" /\ producer # "oneway" => answer[m] = "broken" /\ producer = "async"]_vars
+
+\* What of the master's log is durable there, and what of it a slave has reported.
+Durable == {log["master"][i] : i \in 1..flushed["master"]}
+Reported == {log["master"][i] : i \in {i \in 1..Len(log["master"]) : i <= reported}}
+
+\* A status other than SEND_OK tells what is missing.
+StatusHonest ==
+    [][\A m \in Messages :
+        answer'[m] # answer[m] =>
+            /\ answer'[m] = "FLUSH_DISK_TIMEOUT" => flush = "SYNC_FLUSH" /\ m \notin Durable
+            /\ answer'[m] = "FLUSH_SLAVE_TIMEOUT" => replication = "SYNC_MASTER" /\ m \notin Reported
+            /\ answer'[m] = "SLAVE_NOT_AVAILABLE" => replication = "SYNC_MASTER" /\ up["slave"] # "running"]_vars
+
+\* Logs grow, and are synced, where a broker runs; the slave's by what a master sends that runs as well.
+GrowsWhileRunning ==
+    [][\A n \in Nodes :
+        /\ Len(log'[n]) > Len(log[n]) => up["master"] = "running" /\ up[n] = "running"
+        /\ flushed'[n] > flushed[n] => up'[n] = "running"]_vars
+
+\* A report comes from a slave that runs, to a master that runs, and is forgotten with the master's memory alone.
+ReportedWhileRunning ==
+    [][reported' # reported =>
+        IF reported' < reported THEN up'["master"] # "running"
+        ELSE reported' = Len(log["slave"]) /\ \A n \in Nodes : up[n] = "running"]_vars
+
+\* What is gone does not come back, and nothing strikes it.
+GoneForGood ==
+    [][\A n \in Nodes :
+        up[n] = "gone" => up'[n] = "gone" /\ (struck' # struck => struck'[Len(struck')].node # n)]_vars
+
+Strikes(n, fault) == Len(struck') > Len(struck) /\ struck'[Len(struck')] = [fault |-> fault, node |-> n]
+
+\* What strikes a node leaves of its files what such a fault leaves, and of the other node everything.
+StruckAsTold ==
+    [][\A n \in Nodes :
+        /\ up[n] = "running" /\ up'[n] # "running" => Len(struck') = Len(struck) + 1
+        /\ Strikes(n, "clean") =>
+            /\ up[n] = "running" /\ flushed[n] = Len(log[n]) /\ log'[n] = log[n]
+            /\ n = "master" => \A m \in Messages : answer[m] # "waiting"
+        /\ Strikes(n, "process") => up[n] = "running" /\ log'[n] = log[n]
+        /\ Strikes(n, "os") => Len(log'[n]) >= flushed[n]
+        /\ Strikes(n, "power") => Len(log'[n]) = flushed[n]
+        /\ Strikes(n, "disk") => log'[n] = <<>>
+        /\ Strikes(n, "machine") => log'[n] = <<>> /\ up'[n] = "gone"
+        /\ (\E fault \in Faults : Strikes(n, fault)) =>
+            /\ up'[n] # "running"
+            /\ \A other \in Nodes \ {n} : UNCHANGED <<up[other], log[other], flushed[other]>>]_vars
+
+\* A broker that comes back has lost nothing since it went down, and what it found is durable.
+RecoveryKeeps ==
+    [][\A n \in Nodes : up[n] # "running" /\ up'[n] = "running" => log'[n] = log[n] /\ flushed'[n] = Len(log[n])]_vars
+
+\* What may happen can happen: nothing is kept only because this module forbids what would break it.
+NeverStuck ==
+    /\ \A m \in Messages :
+        /\ answer[m] = "unsent" => ENABLED <<Send(m)>>_answer
+        /\ answer[m] = "broken" =>
+            /\ ENABLED <<Retry(m)>>_answer
+            /\ producer = "async" => ENABLED (Produce /\ answer'[m] = "error")
+        /\ answer[m] = "sent" => ENABLED (Serve /\ answer'[m] # "sent")
+        /\ answer[m] = "waiting" =>
+            /\ (flush = "SYNC_FLUSH" => m \in Durable) /\ (replication = "SYNC_MASTER" => m \in Reported) =>
+                ENABLED <<AnswerOk(m)>>_answer
+            /\ flush = "SYNC_FLUSH" /\ m \notin Durable => ENABLED <<AnswerDiskTimeout(m)>>_answer
+            /\ replication = "SYNC_MASTER" /\ m \notin Reported => ENABLED <<AnswerSlaveTimeout(m)>>_answer
+    /\ \A n \in Nodes :
+        /\ up[n] = "running" =>
+            /\ flushed[n] < Len(log[n]) => ENABLED <<FlushLog(n)>>_flushed
+            /\ ENABLED ProcessCrash(n)
+            /\ flushed[n] = Len(log[n]) /\ (n = "slave" \/ \A m \in Messages : answer[m] # "waiting") =>
+                ENABLED CleanStop(n)
+        /\ up[n] = "down" => ENABLED <<Restart(n)>>_up
+        /\ up[n] # "gone" =>
+            /\ \A kept \in flushed[n]..Len(log[n]) : ENABLED OsCrash(n, kept)
+            /\ ENABLED PowerLoss(n) /\ ENABLED DiskLost(n) /\ ENABLED MachineLost(n)
+    /\ (\A n \in Nodes : up[n] = "running") =>
+        /\ Len(log["slave"]) < Len(log["master"]) => ENABLED <<Transfer>>_log
+        /\ Len(log["slave"]) > reported => ENABLED <<Report>>_reported
+
 =============================================================================
