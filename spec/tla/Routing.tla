@@ -488,26 +488,28 @@ EndSeen ==
     [][\A b \in running \ running' :
         UNCHANGED <<tables, connected>> \/ \A n \in Reached(b) : b \notin connected'[n]]_vars
 
-\* What may happen can happen: what is due is done, what is broken can be mended, and whatever works can break.
+\* What may happen can happen: what is due is done, what is broken can be mended, and what works, it alone, can break.
 NeverStuck ==
     /\ \A b \in running :
         /\ heartbeatAge[b] = HeartbeatEvery => ENABLED <<Register(b)>>_heartbeatAge
         /\ ENABLED (BrokerDies(b) /\ b \notin running' /\
                     \A n \in serving : <<n, b>> \in brokerCut \/ b \notin connected'[n])
         /\ ENABLED <<MachineDies(b)>>_running
-    /\ \A b \in Brokers \ running : ENABLED <<BrokerStarts(b)>>_running
+    /\ \A b \in Brokers \ running :
+        ENABLED <<BrokerStarts(b)>>_running /\ ~ENABLED BrokerDies(b) /\ ~ENABLED MachineDies(b)
     /\ \A n \in serving :
         /\ scanAge[n] = ScanEvery => ENABLED <<Scan(n)>>_scanAge
         /\ \A t \in {"topic", "TBW102"}, name \in Names :
             tables[n].queues[t][name] = "write" => ENABLED <<WipeWrite(n, name)>>_tables
         /\ ENABLED <<NameServerDies(n)>>_serving
-    /\ \A n \in NameServers \ serving : ENABLED <<NameServerStarts(n)>>_serving
+    /\ \A n \in NameServers \ serving : ENABLED <<NameServerStarts(n)>>_serving /\ ~ENABLED NameServerDies(n)
     /\ \A n \in NameServers, b \in Brokers :
-        IF <<n, b>> \in brokerCut THEN ENABLED <<HealBroker(n, b)>>_brokerCut
+        IF <<n, b>> \in brokerCut THEN ENABLED <<HealBroker(n, b)>>_brokerCut /\ ~ENABLED CutBroker(n, b)
         ELSE /\ ENABLED <<CutBroker(n, b)>>_brokerCut
              /\ n \in serving /\ b \in running \cap connected[n] => ENABLED <<CloseChannel(n, b)>>_connected
     /\ \A n \in NameServers, c \in Clients :
-        IF <<n, c>> \in clientCut THEN ENABLED <<HealClient(n, c)>>_clientCut ELSE ENABLED <<CutClient(n, c)>>_clientCut
+        IF <<n, c>> \in clientCut THEN ENABLED <<HealClient(n, c)>>_clientCut /\ ~ENABLED CutClient(n, c)
+        ELSE ENABLED <<CutClient(n, c)>>_clientCut
     /\ \A c \in Clients :
         /\ pollAge[c] = PollEvery =>
             IF server[c] \in serving /\ <<server[c], c>> \notin clientCut THEN ENABLED <<Poll(c)>>_pollAge
