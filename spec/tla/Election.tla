@@ -564,6 +564,328 @@ CommittedStable ==
 \* RAFT-6
 VoteOncePerTerm == \A n \in Nodes : Cardinality(ballots[n].candidates) <= 1
 
+(* Consistency: what is true of every state and what a step may do, so that a wrong step shows where it is made. The
+   actions' own words are not used here. *)
+
+Most(nodes) == 2 * Cardinality(nodes) > Cardinality(Nodes)
+
+Last(entries) == IF entries = <<>> THEN 0 ELSE entries[Len(entries)].term
+
+Asks(n) == \E p \in Nodes : answers[n][p] # None
+
+Won(n, t) == [term |-> t, node |-> n] \in winners
+
+\* What a node is and what it remembers agree.
+RolesAgree ==
+    \A n \in Nodes :
+        /\ role[n] # "CANDIDATE" => known[n] = term[n] /\ ~Asks(n)
+        /\ role[n] # "LEADER" => \A p \in Nodes : watermark[n][p] = 0
+        /\ role[n] = "LEADER" => leader[n] = n /\ Won(n, term[n])
+        /\ role[n] = "FOLLOWER" => leader[n] \notin {n, None} /\ Won(leader[n], term[n])
+        /\ role[n] \in {"CANDIDATE", "DOWN"} => leader[n] = None
+        /\ role[n] = "DOWN" => commit[n] = 0 /\ durable[n] = Len(log[n])
+        /\ Asks(n) => votedFor[n] = n /\ known[n] = term[n] /\ answers[n][n] = "ACCEPT"
+
+\* A vote that counts was given, and the files tell of it.
+VotesAgree ==
+    \A n \in Nodes :
+        /\ votedFor[n] # None => ballots[n] = [term |-> term[n], candidates |-> {votedFor[n]}]
+        /\ \A p \in Nodes :
+            answers[n][p] = "ACCEPT" =>
+                ballots[p].term > term[n] \/ (ballots[p].term = term[n] /\ n \in ballots[p].candidates)
+
+\* No term is skipped by all.
+TermsOneByOne == \A n \in Nodes : known[n] <= term[n] + 1 \/ \E p \in Nodes : known[n] <= term[p]
+
+\* Each term's entries begin with a no-op, and a message is appended once.
+LogsOrdered ==
+    \A n \in Nodes :
+        \A i \in 1..Len(log[n]) :
+            LET before == Last(SubSeq(log[n], 1, i - 1))
+                entry == log[n][i]
+            IN  /\ before <= entry.term /\ entry.term <= term[n]
+                /\ before # entry.term <=> entry.message = NoOp
+                /\ \A j \in 1..(i - 1) : entry.message # NoOp => log[n][j].message # entry.message
+
+\* A leader's followers keep, durably, what it believes that they keep.
+WatermarkTrue ==
+    \A n, p \in Nodes :
+        watermark[n][p] > 0 /\ term[p] = term[n] =>
+            /\ watermark[n][p] <= durable[p]
+            /\ SubSeq(log[p], 1, watermark[n][p]) = SubSeq(log[n], 1, watermark[n][p])
+
+\* What is on its way was true when it was sent, and is not void.
+MessagesTrue ==
+    \A m \in network :
+        LET own == log[m.source]
+        IN  /\ m.source # m.target /\ m.term <= term[m.source]
+            /\ term[m.target] > m.term => m.kind \in {"VOTE", "HEART_BEAT"} /\ term[m.source] = m.term
+            /\ IF m.kind = "VOTE"
+               THEN /\ ballots[m.source].term > m.term \/ m.source \in ballots[m.source].candidates
+                    /\ term[m.source] = m.term /\ Asks(m.source) => m.endIndex = Len(own) /\ m.endTerm = Last(own)
+               ELSE Won(m.source, m.term)
+            /\ m.kind = "PUSH" /\ role[m.source] = "LEADER" /\ term[m.source] = m.term =>
+                own[m.index] = m.entry /\ Last(SubSeq(own, 1, m.index - 1)) = m.prevTerm
+            /\ m.kind = "COMMIT" => m.index <= Len(committed) /\ committed[m.index].entry.term = m.entryTerm
+
+\* A client is told the truth.
+AnswersTrue ==
+    \A m \in Messages :
+        /\ answer[m] = "SUCCESS" => \E i \in 1..Len(committed) : committed[i].entry.message = m
+        /\ answer[m] \in {"unsent", "NOT_LEADER"} =>
+            \A n \in Nodes : \A i \in 1..Len(log[n]) : log[n][i].message # m
+
+\* Terms rise, and a vote stands as long as its term, whatever happens to the node.
+VotesStand ==
+    [][\A n \in Nodes :
+        IF term'[n] = term[n] THEN votedFor[n] # None => votedFor'[n] = votedFor[n]
+        ELSE term'[n] > term[n] /\ votedFor'[n] = None]_vars
+
+\* A term is given up when it is lost: by a vote for another, by a round that a quorum answered, to a later term.
+TermsGivenUp ==
+    [][\A n \in Nodes :
+        role[n] = "CANDIDATE" /\ known[n] = term[n] /\ known'[n] > known[n] =>
+            \/ votedFor[n] \notin {None, n}
+            \/ Most({p \in Nodes : answers[n][p] # None})
+            \/ Asks(n) /\ \E p \in Nodes : term[p] = known'[n]
+            \/ \E m \in network : m.target = n /\ m.term = known'[n]]_vars
+
+\* A vote goes to whom asked for it in this term, with a log at least as good.
+VotesEarned ==
+    [][\A n \in Nodes :
+        votedFor'[n] \notin {votedFor[n], None} =>
+            /\ role[n] # "DOWN" /\ term'[n] = term[n]
+            /\ votedFor'[n] = n \/ \E m \in network :
+                /\ m.kind = "VOTE" /\ m.source = votedFor'[n] /\ m.target = n /\ m.term = term[n]
+                /\ m.endTerm > Last(log[n]) \/ (m.endTerm = Last(log[n]) /\ m.endIndex >= Len(log[n]))]_vars
+
+\* What a candidate is answered is how it stands with the voter.
+AnswersEarned ==
+    [][\A n, p \in Nodes :
+        p # n /\ answers'[n][p] \notin {answers[n][p], None} =>
+            LET result == answers'[n][p]
+                ahead == Last(log[p]) > Last(log[n])
+            IN  /\ Asks(n) /\ role[p] # "DOWN" /\ term[p] <= term[n]
+                /\ result = "ACCEPT" => term[p] = term[n] /\ votedFor'[p] = n
+                /\ result = "REJECT_TERM_NOT_READY" <=> term[p] < term[n] /\ result \notin BetterLedger
+                /\ result = "REJECT_ALREADY_VOTED" => votedFor[p] \notin {None, n} /\ leader[p] = None
+                /\ result = "REJECT_ALREADY_HAS_LEADER" => leader[p] \notin {None, n}
+                /\ result = "REJECT_EXPIRED_LEDGER_TERM" <=> ahead
+                /\ result = "REJECT_SMALL_LEDGER_END_INDEX" <=>
+                       Last(log[p]) = Last(log[n]) /\ Len(log[p]) > Len(log[n])]_vars
+
+\* Who leads was elected, and tells all others.
+Elected ==
+    [][\A n \in Nodes :
+        role[n] # "LEADER" /\ role'[n] = "LEADER" =>
+            /\ Most({p \in Nodes : answers[n][p] = "ACCEPT"})
+            /\ winners' = winners \cup {[term |-> term[n], node |-> n]}
+            /\ Len(log'[n]) = Len(log[n]) + 1
+            /\ \A p \in Nodes \ {n} :
+                (IF term[p] > term[n] THEN {"HEART_BEAT"} ELSE {"HEART_BEAT", "PUSH"}) \subseteq
+                    {m.kind : m \in {o \in network' : o.source = n /\ o.target = p /\ o.term = term[n]}}]_vars
+
+\* It is a standing candidate that asks, and a leader that heads.
+SentByWhoStands ==
+    [][\A m \in network' \ network :
+        /\ term'[m.source] = m.term
+        /\ m.kind = "VOTE" => answers'[m.source][m.source] = "ACCEPT"
+        /\ m.kind # "VOTE" => role'[m.source] = "LEADER"
+        /\ m.kind = "COMMIT" => m.index = commit'[m.source]]_vars
+
+\* A log grows at a leader's end; a follower's, by what it was pushed, which replaces only what contradicts it; a crash
+\* takes what was not durable. What is new is not durable yet.
+LogsChange ==
+    [][\A n \in Nodes :
+        log'[n] # log[n] =>
+            LET end == Len(log'[n])
+            IN  /\ role'[n] = "DOWN" => end >= durable[n] /\ log'[n] = SubSeq(log[n], 1, end)
+                /\ role'[n] # "DOWN" =>
+                    /\ SubSeq(log'[n], 1, end - 1) = SubSeq(log[n], 1, end - 1)
+                    /\ durable'[n] <= durable[n] /\ durable'[n] < end
+                /\ role'[n] = "LEADER" => end = Len(log[n]) + 1 /\ log'[n][end].term = term[n]
+                /\ role'[n] = "FOLLOWER" =>
+                    /\ end <= Len(log[n]) => log'[n][end].term # log[n][end].term
+                    /\ \E m \in network :
+                        /\ m.kind = "PUSH" /\ m.source = leader[n] /\ m.target = n /\ m.term = term[n]
+                        /\ m.index = end /\ m.entry = log'[n][end]
+                /\ role'[n] # "CANDIDATE"]_vars
+
+\* What is durable stays, but for what a follower replaces.
+DurableStays ==
+    [][\A n \in Nodes : durable'[n] < durable[n] => role'[n] = "FOLLOWER" /\ Len(log'[n]) = durable'[n] + 1]_vars
+
+\* What is committed stays so; more is, when a quorum keeps it durably and its last entry is of its leader's term.
+CommittedByQuorum ==
+    [][committed' # committed =>
+        LET end == Len(committed')
+        IN  /\ end > Len(committed) /\ SubSeq(committed', 1, Len(committed)) = committed
+            /\ committed'[end].entry.term = committed'[end].by
+            /\ Most({n \in Nodes :
+                       /\ durable[n] >= end
+                       /\ \A i \in (Len(committed) + 1)..end : log[n][i] = committed'[i].entry})]_vars
+
+\* Answers are given in order; the leader that took a message tells of its success.
+AnswersChange ==
+    [][\A m \in Messages :
+        answer'[m] # answer[m] =>
+            /\ answer'[m] = "waiting" =>
+                /\ answer[m] \in {"unsent", "NOT_LEADER"}
+                /\ \E n \in Nodes : log'[n] = Append(log[n], [term |-> term[n], message |-> m])
+            /\ answer'[m] = "NOT_LEADER" => answer[m] = "unsent" /\ log' = log
+            /\ answer'[m] \in {"SUCCESS", "unknown"} => answer[m] = "waiting" /\ log' = log
+            /\ answer'[m] = "SUCCESS" =>
+                \E n \in Nodes :
+                    role[n] = "LEADER" /\ \E i \in 1..commit[n] : log[n][i] = [term |-> term[n], message |-> m]]_vars
+
+\* A node that is down does nothing but start, and then not in a term that it may have led.
+DownIsSilent ==
+    [][\A n \in Nodes :
+        role[n] = "DOWN" =>
+            /\ log'[n] = log[n] /\ term'[n] = term[n] /\ votedFor'[n] = votedFor[n]
+            /\ role'[n] # "DOWN" =>
+                role'[n] = "CANDIDATE" /\ (IF votedFor[n] = n THEN known'[n] > term[n] ELSE known'[n] = term[n])]_vars
+
+\* A crash is one node's.
+OneCrash ==
+    [][LET died == {n \in Nodes : role[n] # "DOWN" /\ role'[n] = "DOWN"}
+       IN  /\ died # {} => faults' = [faults EXCEPT !.crashes = @ + 1]
+           /\ faults'.crashes # faults.crashes => Cardinality(died) = 1]_vars
+
+\* A loss is one message's.
+OneLoss ==
+    [][faults'.losses # faults.losses =>
+        faults'.losses = faults.losses + 1 /\ Cardinality(network \ network') = 1]_vars
+
+\* Without a loss, only that goes which nobody cares for.
+NothingVanishes ==
+    [][faults'.losses = faults.losses =>
+        \A m \in network \ network' :
+            term'[m.target] > m.term /\ (m.kind \in {"PUSH", "COMMIT"} \/ term'[m.source] > m.term)]_vars
+
+\* Once it is calm nothing fails, nobody leaves a leader but for a later term, and who has gone is not heard any more.
+CalmStays ==
+    [][calm =>
+        /\ calm' /\ faults' = faults
+        /\ \A n \in Nodes :
+            /\ role[n] \in {"LEADER", "FOLLOWER"} /\ role'[n] # role[n] =>
+                \/ \E p \in Nodes : term[p] > term[n]
+                \/ role[leader[n]] # "LEADER" \/ term[leader[n]] # term[n]
+            /\ role[n] # "FOLLOWER" /\ role'[n] = "FOLLOWER" =>
+                role[leader'[n]] = "LEADER" /\ term[leader'[n]] = term[n]
+            /\ role'[n] = "FOLLOWER" /\ (log'[n] # log[n] \/ commit'[n] # commit[n]) =>
+                role[leader[n]] = "LEADER" /\ term[leader[n]] = term[n]
+            /\ votedFor'[n] \notin {votedFor[n], n, None} =>
+                Asks(votedFor'[n]) /\ term[votedFor'[n]] = term[n]]_vars
+
+\* Once it is calm, one asks at a time, and first whose log is best.
+CalmRounds ==
+    [][calm =>
+        \A n \in Nodes :
+            /\ ~Asks(n) /\ answers'[n] # answers[n] =>
+                \A p \in Nodes :
+                    /\ ~Asks(p)
+                    /\ role[p] # "DOWN" => ~(Last(log[p]) > Last(log[n]))
+                    /\ role[p] # "DOWN" /\ Last(log[p]) = Last(log[n]) => Len(log[p]) <= Len(log[n])
+            /\ ~Asks(n) /\ known'[n] > known[n] /\ (\E p \in Nodes : Asks(p)) =>
+                \/ role[n] = "DOWN"
+                \/ \E p \in Nodes : term[p] >= known'[n]]_vars
+
+\* What may happen can happen: nothing is kept only because this module forbids what would break it. What must happen
+\* once it is calm is liveness.
+NodesNeverStuck ==
+    ~calm =>
+        \A n \in Nodes :
+            LET heard == {p \in Nodes : answers[n][p] # None}
+                with(results) == {p \in heard : answers[n][p] \in results}
+                ready == with({"ACCEPT", "REJECT_TERM_NOT_READY"})
+                led == with({"REJECT_ALREADY_HAS_LEADER"}) # {}
+                mine == {m \in network : m.source = n /\ m.term = term[n]}
+                keeps(p, i) == (IF p = n THEN durable[n] ELSE watermark[n][p]) >= i
+                sent(kind, p) == {m \in mine : m.kind = kind /\ m.target = p}
+                newest(p) == {m \in sent("PUSH", p) : m.index = Len(log[n])}
+            IN  /\ role[n] = "CANDIDATE" /\ known[n] > term[n] => ENABLED (NextTerm(n) /\ term'[n] = known[n])
+                /\ role[n] = "CANDIDATE" /\ known[n] = term[n] /\ votedFor[n] \in {None, n} /\ heard = {} =>
+                    ENABLED (RequestVotes(n) /\ {m.target : m \in {o \in network' : o.kind = "VOTE" /\ o.source = n}}
+                                                    = Nodes \ {n})
+                /\ Most(with({"ACCEPT"})) => ENABLED (EndRound(n, with({"ACCEPT"})) /\ role'[n] = "LEADER")
+                /\ heard # {} /\ ~Most({n}) => ENABLED (EndRound(n, {n}) /\ answers'[n][n] = None /\ known' = known)
+                /\ led => ENABLED (EndRound(n, heard) /\ known' = known /\ role' = role)
+                /\ Most(ready) /\ ~Most(with({"ACCEPT"})) /\ ~led =>
+                    ENABLED (EndRound(n, heard) /\ answers'[n][n] = "ACCEPT" /\ known' = known)
+                /\ Most(heard \ with(BetterLedger)) /\ ~Most(ready) /\ ~led =>
+                    ENABLED (EndRound(n, heard) /\ known'[n] = term[n] + 1)
+                /\ role[n] = "FOLLOWER" => ENABLED (GiveUp(n) /\ role'[n] = "CANDIDATE" /\ known'[n] = term[n] + 1)
+                /\ role[n] = "CANDIDATE" /\ known[n] = term[n] /\ votedFor[n] \notin {None, n} =>
+                    ENABLED (GiveUp(n) /\ known'[n] = term[n] + 1)
+                /\ role[n] = "LEADER" =>
+                    /\ ENABLED (StepDown(n) /\ role'[n] = "CANDIDATE" /\ known'[n] = term[n] + 1)
+                    /\ \A i \in (commit[n] + 1)..Len(log[n]) :
+                        log[n][i].term = term[n] /\ Most({p \in Nodes : keeps(p, i)}) =>
+                            ENABLED (Lead(n) /\ commit'[n] >= i /\ Len(committed') >= i)
+                    /\ \A p \in Nodes \ {n} :
+                        /\ sent("HEART_BEAT", p) = {} =>
+                            ENABLED (Lead(n) /\ \E m \in network' \ network : m.kind = "HEART_BEAT" /\ m.target = p)
+                        /\ term[p] <= term[n] /\ newest(p) = {} =>
+                            ENABLED (Lead(n) /\ \E m \in network' \ network : m.kind = "PUSH" /\ m.target = p)
+                        /\ commit[n] > 0 /\ term[p] <= term[n] /\ sent("COMMIT", p) = {} =>
+                            ENABLED (Lead(n) /\ \E m \in network' \ network : m.kind = "COMMIT" /\ m.target = p)
+                /\ heard # {} /\ Cardinality({m \in mine : m.kind = "VOTE"}) < Cardinality(Nodes) - 1 =>
+                    ENABLED (Lead(n) /\ \E m \in network' \ network : m.kind = "VOTE")
+                /\ role[n] # "DOWN" /\ durable[n] < Len(log[n]) => ENABLED (Lead(n) /\ durable'[n] = Len(log[n]))
+                /\ role[n] # "DOWN" =>
+                    \A kept \in durable[n]..Len(log[n]) :
+                        ENABLED (Crash(n, kept) /\ role'[n] = "DOWN" /\ Len(log'[n]) = kept)
+                /\ role[n] = "DOWN" =>
+                    ENABLED (Restart(n) /\ role'[n] = "CANDIDATE" /\ (votedFor[n] = n \/ known'[n] = term[n]))
+
+ClientsNeverStuck ==
+    \A m \in Messages :
+        /\ answer[m] = "waiting" => ENABLED <<Fail(m)>>_answer
+        /\ \A n \in Nodes :
+            /\ role[n] = "LEADER" /\ answer[m] \in {"unsent", "NOT_LEADER"} =>
+                ENABLED (AppendEntry(n, m) /\ answer'[m] = "waiting" /\
+                         \A p \in Nodes \ {n} :
+                            term[p] > term[n] \/ \E o \in network' \ network : o.kind = "PUSH" /\ o.target = p)
+            /\ role[n] \in {"FOLLOWER", "CANDIDATE"} /\ answer[m] = "unsent" => ENABLED <<Refuse(n, m)>>_answer
+            /\ role[n] = "LEADER" /\ answer[m] = "waiting" =>
+                \A i \in 1..commit[n] :
+                    log[n][i] = [term |-> term[n], message |-> m] =>
+                        ENABLED (Acknowledge(n, m) /\ answer'[m] = "SUCCESS")
+
+MessagesNeverStuck ==
+    ~calm =>
+        /\ Most({n \in Nodes : role[n] # "DOWN"}) => ENABLED <<Calm>>_calm
+        /\ \A m \in network :
+            LET n == m.target
+                leads == role[m.source] = "LEADER" /\ term[m.source] = m.term
+                pushed(index) == \E o \in network : o.kind = "PUSH" /\ o.target = n /\ o.index = index
+                follows == role[n] = "FOLLOWER" /\ term[n] = m.term
+            IN  /\ ENABLED <<Lose(m)>>_network
+                /\ m.kind = "VOTE" /\ role[n] # "DOWN" =>
+                    LET wins == m.endTerm > Last(log[n]) \/ (m.endTerm = Last(log[n]) /\ m.endIndex >= Len(log[n]))
+                    IN  /\ wins /\ term[n] = m.term /\ votedFor[n] = None =>
+                            ENABLED (Receive(m) /\ votedFor'[n] = m.source)
+                        /\ wins /\ known[n] < m.term => ENABLED (Receive(m) /\ known'[n] = m.term)
+                        /\ Asks(m.source) /\ term[m.source] = m.term /\ answers[m.source][n] = None =>
+                            ENABLED (Receive(m) /\ IF term[n] > m.term THEN known'[m.source] = term[n]
+                                                   ELSE answers'[m.source][n] # None)
+                /\ m.kind = "HEART_BEAT" /\ role[n] # "DOWN" =>
+                    /\ term[n] = m.term /\ leader[n] = None => ENABLED (Receive(m) /\ leader'[n] = m.source)
+                    /\ known[n] < m.term => ENABLED (Receive(m) /\ role'[n] = "CANDIDATE" /\ known'[n] = m.term)
+                    /\ term[n] > m.term /\ leads =>
+                        ENABLED (Receive(m) /\ role'[m.source] = "CANDIDATE" /\ known'[m.source] = term[n])
+                /\ m.kind = "PUSH" /\ follows =>
+                    LET fits == m.index <= Len(log[n]) + 1 /\ Last(SubSeq(log[n], 1, m.index - 1)) = m.prevTerm
+                        there == m.index <= Len(log[n]) /\ log[n][m.index].term = m.entry.term
+                    IN  /\ fits /\ ~there => ENABLED (Receive(m) /\ log'[n][m.index] = m.entry)
+                        /\ there /\ leads /\ watermark[m.source][n] < m.index /\ m.index <= durable[n] =>
+                            ENABLED (Receive(m) /\ watermark'[m.source][n] = m.index)
+                        /\ ~fits /\ leads /\ ~pushed(m.index - 1) =>
+                            ENABLED (Receive(m) /\ \E o \in network' : o.kind = "PUSH" /\ o.index = m.index - 1)
+                /\ m.kind = "COMMIT" /\ follows /\ commit[n] < m.index /\ m.index <= Len(log[n]) =>
+                    (log[n][m.index].term = m.entryTerm => ENABLED (Receive(m) /\ commit'[n] = m.index))
+
 -----------------------------------------------------------------------------
 (* Liveness *)
 
