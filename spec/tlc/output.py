@@ -20,8 +20,8 @@ _ACTION_NAME: Final = re.compile(r"<(\w+) line \d")
 
 EVALUATION_PLACE: Final = 2103
 GENERAL: Final = 1000
-PROPERTY_FAILED: Final = (2111, 2113)
-"""An invariant, or an action property, cannot be evaluated."""
+PROPERTY_FAILED: Final = (2102, 2111, 2113)
+"""The initial state, an invariant, or an action property, cannot be evaluated."""
 
 INVARIANT: Final = (2107, 2110)
 """Violated by an initial state, by a later one."""
