@@ -33,7 +33,9 @@ def mutate(
     ] = 0,
     kind: Annotated[str | None, typer.Option(help="One kind of mutants only, e.g. guard.")] = None,
     only: Annotated[str | None, typer.Option(metavar="TEXT", help="Mutants with this in their id.")] = None,
-    profile: Annotated[str, typer.Option(help="smoke or ci: how large the models are that judge.")] = "ci",
+    profile: Annotated[
+        str, typer.Option(help="smoke, or ci: larger models judge what nothing noticed in smoke.")
+    ] = "smoke",
     fresh: Annotated[bool, typer.Option("--fresh", help="Judge again what is remembered.")] = False,
     record: Annotated[bool, typer.Option("--record", help="Write spec/mutation_scores.json.")] = False,
     json_file: Annotated[
@@ -43,9 +45,9 @@ def mutate(
     """Break every action in every small way; tell what the properties notice, and what only equiv does.
 
     Exit 1 when a mutant that nothing notices is not explained in spec/survivors.toml, or an explained one is
-    noticed. What was judged is remembered in build/mutation: the same command goes on where it was stopped.
+    noticed in smoke. What was judged is remembered in build/mutation, so that a stopped campaign goes on.
 
-    Example: mqproof mutate Flush --kind guard --profile smoke
+    Example: mqproof mutate Flush --kind guard
     """
     from reference.models import MODELS, expect_models
     from report import json_file as as_json
@@ -53,6 +55,7 @@ def mutate(
     from report.write import write_text
     from spec.model_file import ModelFileError, load
     from spec.mutation import score
+    from spec.mutation.judge import Noticed
     from spec.mutation.operators import Kind
     from spec.syntax import SyntaxProblemError
     from spec.tlc.errors import TlcError
@@ -75,15 +78,17 @@ def mutate(
         stop(str(error), Exit.USAGE)
     except TlcError as error:
         stop(str(error), error.exit_code)
-    if not any(one.judgements for one in scores):
+    judgements = [judgement for one in scores for judgement in one.judgements]
+    if not judgements:
         stop("no such mutants", Exit.USAGE)
-    judged = {judgement.mutant for one in scores for judgement in one.judgements}
-    expected = (
-        reasons
-        if whole and not each
-        else {mutant: why for mutant, why in reasons.items() if mutant in judged}
-    )
-    results = tuple(_result(one, expected) for one in scores)
+    if not whole or each:
+        judged = {judgement.mutant for judgement in judgements}
+        reasons = {mutant: why for mutant, why in reasons.items() if mutant in judged}
+    if profile == "ci":
+        # The reasons are of smoke; what only larger models notice needs none.
+        noticed = {judgement.mutant for judgement in judgements if judgement.noticed is not Noticed.NOT}
+        reasons = {mutant: why for mutant, why in reasons.items() if mutant not in noticed}
+    results = tuple(_result(one, reasons) for one in scores)
     report = Report("mqproof mutate", results, {"profile": profile}, tuple(_tables(scores)))
     terminal.show(report)
     if record:
