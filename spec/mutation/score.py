@@ -145,8 +145,7 @@ def table(scores: Sequence[Score]) -> Table:
         "labels only", "same graph", "undecided", "score, properties", "score, witnesses",
         "score, with equiv",
     )  # fmt: skip
-    whole = Score("all", tuple(judgement for score in scores for judgement in score.judgements))
-    shown = [*scores, whole] if len(scores) > 1 else scores
+    shown = [*scores, _together(scores)] if len(scores) > 1 else scores
     return Table("Mutants", columns, tuple(_row(score) for score in shown))
 
 
@@ -168,9 +167,26 @@ def kinds(scores: Sequence[Score]) -> Table:
 
 def markdown(scores: Sequence[Score]) -> str:
     """The table of `spec/README.md`."""
-    shown = table(scores)
-    lines = [shown.columns, tuple("---" for _ in shown.columns), *shown.rows]
+    columns = (
+        "model", "mutants", "by properties", "by witnesses", "by equiv only", "labels only", "same graph",
+        "score, properties", "with witnesses", "with equiv",
+    )  # fmt: skip
+    rows = [
+        (
+            score.model,
+            str(len(score.judgements)),
+            str(score.count(*_PROPERTIES)),
+            *(str(score.count(n)) for n in (Noticed.WITNESS, Noticed.EQUIV, Noticed.LABELS, Noticed.NOT)),
+            *(f"{share:.1%}" for share in (score.by_properties, score.with_witnesses, score.with_equiv)),
+        )
+        for score in [*scores, _together(scores)]
+    ]
+    lines = [columns, tuple("---" for _ in columns), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _together(scores: Sequence[Score]) -> Score:
+    return Score("all", tuple(judgement for score in scores for judgement in score.judgements))
 
 
 def record(scores: Sequence[Score], path: Path = SCORES) -> None:

@@ -1,0 +1,37 @@
+"""Goal: what is written of the mutation campaign is what was found, of the models as they are now."""
+
+from pathlib import Path
+
+import pytest
+
+from reference.models import MODELS
+from reference.mutate import roots, subject
+from spec.model_file import MODELS_FILE, load
+from spec.mutation.operators import mutants
+from spec.mutation.score import markdown, recorded, survivors, unexplained
+
+RECORDED = recorded()
+
+
+def test_every_model_was_mutated_and_the_readme_shows_the_scores() -> None:
+    assert set(RECORDED) == set(MODELS)
+    readme = MODELS_FILE.with_name("README.md").read_text(encoding="utf-8")
+    shown = "\n".join(line.strip() for line in readme.splitlines())
+    assert markdown(list(RECORDED.values())) in shown
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_record_is_of_the_mutants_that_there_are(model: str) -> None:
+    models = load()
+    asked = subject(models, MODELS[model], ("smoke",))
+    made = {m.id for m in mutants(asked.text, *roots(models, model)) if m.number == 1}
+    assert {judgement.mutant for judgement in RECORDED[model].judgements} == made
+
+
+def test_exactly_what_nothing_noticed_is_explained() -> None:
+    judgements = [judgement for score in RECORDED.values() for judgement in score.judgements]
+    assert unexplained(judgements, survivors()) == []
+
+
+def test_a_record_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    assert recorded(tmp_path / "none.json") == {}
