@@ -39,7 +39,7 @@ def test_what_holds_exits_0_with_a_row_a_run_and_a_json_report(tmp_path: Path) -
     result = check("Counter", "--json", str(tmp_path / "out.json"))
     assert result.exit_code == 0
     assert "Counter.Counter TypeOK" in result.stdout
-    assert "1/3 Counter Counter: held, 57 states" in result.stderr
+    assert "1/2 Counter Counter: held, 57 states" in result.stderr
     document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert document["verdict"] == "held"
     assert document["tables"][0]["columns"][:4] == ["model", "run", "kind", "verdict"]
