@@ -1,9 +1,10 @@
 """`mqproof bench explore`: the explorer beside TLC, on the same bounded models in the same run.
 
-Each side is the command that a user types, in a process of its own: `mqproof check` for TLC, with as many
-workers as models.toml gives it, and `mqproof explore`. TLC's seconds are those of its JVM, the explorer's
-those of the whole command, Python's start included. TLC's start alone stands apart. Rounds alternate, and the
-median counts. A run that asks for liveness alone is left out: the explorer answers no such question.
+Each side is the command that a user types, in a process of its own: `mqproof check` for TLC, with two
+workers, and `mqproof explore`. TLC is asked for more: how the variables hang together, and what a step may do.
+TLC's seconds are those of its JVM, the explorer's those of the whole command, Python's start included. TLC's
+start alone stands apart. Rounds alternate, and the median counts. A run that asks for liveness alone is left
+out: the explorer answers no such question.
 """
 
 import json
@@ -32,6 +33,7 @@ Sides = Mapping[str, tuple[str, ...]]
 """What is measured beside TLC, with the options of `mqproof explore`."""
 
 _MQPROOF: Final = (sys.executable, "-c", "import mqproof; mqproof.main()")
+_TLC_WORKERS: Final = 2
 _ONE_STATE: Final = {
     "models.toml": """
 [OneState]
@@ -125,7 +127,7 @@ def measure(
             {
                 "model": question.model,
                 "run": question.name,
-                "tlc_workers": question.workers,
+                "tlc_workers": _TLC_WORKERS,
                 "states": runs["tlc"][0].states,
                 "sides": {side: _median(of_side) for side, of_side in runs.items()},
             }
@@ -165,7 +167,8 @@ def _median(runs: list[Run]) -> dict[str, Any]:
 
 
 def _tlc(question: Question, place: Path) -> Run:
-    document, _, peak = _command(("check", question.model, "--only", question.name), place)
+    command = ("check", question.model, "--only", question.name, "--workers", str(_TLC_WORKERS))
+    document, _, peak = _command(command, place)
     states = max(result["counts"].get("states", 0) for result in document["results"])
     return Run(sum(result["seconds"] for result in document["results"]), states, peak / states)
 

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -42,6 +43,9 @@ def check(
     only: Annotated[
         str | None, typer.Option(metavar="NAME", help="One run, probe or mutant by its name.")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Of each TLC, in place of what models.toml says.")
+    ] = None,
     draw: _DRAW = None,
     json_file: _JSON = None,
     models_file: _MODELS = None,
@@ -67,6 +71,8 @@ def check(
     try:
         models = load() if models_file is None else load(models_file)
         questions = _chosen(models, names or [], profile, only)
+        if workers is not None:
+            questions = tuple(replace(question, workers=workers) for question in questions)
         toolbox = find_toolbox()
         with _progress(len(questions)) as progress, terminable():
             answers = ask_all(models, questions, progress, toolbox)
