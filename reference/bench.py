@@ -1,7 +1,7 @@
 """`mqproof bench explore`: the explorer beside TLC, on the same bounded models in the same run.
 
 Each side is the command that a user types, in a process of its own: `mqproof check` for TLC, with two
-workers, and `mqproof explore`. TLC is asked for more: how the variables hang together, and what a step may do.
+workers, and `mqproof explore`. TLC is asked for more: how variables hang together, what a step may do.
 TLC's seconds are those of its JVM, the explorer's those of the whole command, Python's start included. TLC's
 start alone stands apart. Rounds alternate, and the median counts. A run that asks for liveness alone is left
 out: the explorer answers no such question.
