@@ -279,8 +279,20 @@ def _sampled(models: Models, question: Question, toolbox: Toolbox | None) -> dic
         for step in behaviour.steps:
             for name, value in step.state.items():
                 held.setdefault(str(name), set()).add(value)
+    # What keys a function is a value somewhere, or a constant; what names a field of a record is neither.
     ids = frozenset(re.findall(r'"(\w+)"', " ".join(question.config.of("CONSTANT"))))
+    ids |= {word for values_ in held.values() for value in values_ for word in _words(value)}
     return {name: _shape(found, ids, 0) for name, found in held.items()}
+
+
+def _words(value: Value) -> Iterator[str]:
+    """The strings that occur in a value, but for the keys of functions."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Function):
+        yield from (word for inner in value.values() for word in _words(inner))
+    elif isinstance(value, tuple | frozenset):
+        yield from (word for inner in value for word in _words(inner))
 
 
 def _how(shape: str, variable: str) -> str:
