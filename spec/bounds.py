@@ -270,6 +270,14 @@ NotedKind(action, changes) ==
 # from random behaviours, since TLA+ has no types.
 
 
+@dataclass(frozen=True, slots=True)
+class _Names:
+    ids: frozenset[str]
+    """Of nodes, messages, ...: one is as good as another."""
+    keys: frozenset[str]
+    """Of functions, which are values elsewhere; what names a field of a record is none."""
+
+
 def _sampled(models: Models, question: Question, toolbox: Toolbox | None) -> dict[str, str]:
     """Variable to the expression of how OLD became NEW."""
     job = Job(question.module, question.config.without("INVARIANT", "PROPERTY").text(), models.libraries)
@@ -279,10 +287,9 @@ def _sampled(models: Models, question: Question, toolbox: Toolbox | None) -> dic
         for step in behaviour.steps:
             for name, value in step.state.items():
                 held.setdefault(str(name), set()).add(value)
-    # What keys a function is a value somewhere, or a constant; what names a field of a record is neither.
     ids = frozenset(re.findall(r'"(\w+)"', " ".join(question.config.of("CONSTANT"))))
-    ids |= {word for values_ in held.values() for value in values_ for word in _words(value)}
-    return {name: _shape(found, ids, 0) for name, found in held.items()}
+    names = _Names(ids, ids | {word for found in held.values() for value in found for word in _words(value)})
+    return {name: _shape(found, names, 0) for name, found in held.items()}
 
 
 def _words(value: Value) -> Iterator[str]:
@@ -301,14 +308,14 @@ def _how(shape: str, variable: str) -> str:
     )
 
 
-def _shape(found: Iterable[Value], ids: frozenset[str], depth: int) -> str:
+def _shape(found: Iterable[Value], names: _Names, depth: int) -> str:
     sample = list(found)
     if all(isinstance(value, bool) for value in sample):
         return 'IF NEW THEN "true" ELSE "false"'
     if all(isinstance(value, int) and not isinstance(value, bool) for value in sample):
         return 'IF NEW = 0 THEN "reset" ELSE IF NEW > OLD THEN "up" ELSE "down"'
     if all(isinstance(value, str) for value in sample):
-        known = ", ".join(f'"{each}"' for each in sorted(ids))
+        known = ", ".join(f'"{each}"' for each in sorted(names.ids))
         return f'IF NEW \\in {{{known}}} THEN "to another" ELSE NEW'
     if all(isinstance(value, frozenset) for value in sample):
         grew = 'IF OLD \\subseteq NEW THEN "grew" ELSE IF NEW \\subseteq OLD THEN "shrank" ELSE "changed"'
@@ -320,28 +327,31 @@ def _shape(found: Iterable[Value], ids: frozenset[str], depth: int) -> str:
         return f'IF NEW = <<>> THEN "emptied" ELSE {longer}'
     functions = [value for value in sample if isinstance(value, Function)]
     if len(functions) == len(sample):
-        return _shape_of_functions(functions, ids, depth)
+        return _shape_of_functions(functions, names, depth)
     return '"changed"'
 
 
-def _shape_of_functions(functions: list[Function], ids: frozenset[str], depth: int) -> str:
+def _shape_of_functions(functions: list[Function], names: _Names, depth: int) -> str:
     fields = {frozenset(map(str, function)) for function in functions}
     if len(fields) != 1:
         return '"changed"'
     keys = sorted(next(iter(fields)))
-    if set(keys) <= ids or not all(isinstance(key, str) for function in functions for key in function):
+    if set(keys) <= names.keys or not all(isinstance(key, str) for function in functions for key in function):
         key = f"k{depth}"
-        inner = _inner([value for f in functions for value in f.values()], ids, depth, f"[{key}]")
+        inner = _inner([value for f in functions for value in f.values()], names, depth, f"[{key}]")
         return f"HowText({{{inner} : {key} \\in {{{key}x \\in DOMAIN OLD : OLD[{key}x] # NEW[{key}x]}}}})"
     parts = []
     for field in keys:
         how = _inner(
-            [value for f in functions for name, value in f.items() if name == field], ids, depth, f".{field}"
+            [value for f in functions for name, value in f.items() if name == field],
+            names,
+            depth,
+            f".{field}",
         )
         parts.append(f'(IF OLD.{field} = NEW.{field} THEN {{}} ELSE {{<<"{field}", {how}>>}})')
     changed = " \\cup ".join(parts)
     return f"HowText({changed})"
 
 
-def _inner(found: Iterable[Value], ids: frozenset[str], depth: int, place: str) -> str:
-    return _shape(found, ids, depth + 1).replace("OLD", f"OLD{place}").replace("NEW", f"NEW{place}")
+def _inner(found: Iterable[Value], names: _Names, depth: int, place: str) -> str:
+    return _shape(found, names, depth + 1).replace("OLD", f"OLD{place}").replace("NEW", f"NEW{place}")
