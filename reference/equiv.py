@@ -91,15 +91,13 @@ def compare(
 
     on_stage("TLC dumps its state graph")
     started = time.perf_counter()
-    graph = dump_ground(module, config_text, actions, libraries, seconds_max=seconds_max)
+    made = ground(module, config_text, actions)
+    graph = dump_ground(made, libraries, seconds_max=seconds_max)
     seconds["tlc"] = time.perf_counter() - started
 
     on_stage("TLC looks for a forgotten step")
-    whole = ground(module, config_text, actions)
-    if graph.moves != dump_moves(whole, next_name, libraries, seconds_max=seconds_max):
-        outcome = check_ground_is_complete(
-            module, config_text, actions, libraries, next_name=next_name, seconds_max=seconds_max
-        )
+    if graph.moves != dump_moves(made, next_name, libraries, seconds_max=seconds_max):
+        outcome = check_ground_is_complete(made, next_name, libraries, seconds_max=seconds_max)
         lacking = "the reference's table of actions" if outcome.violated == GROUND_COVERS else next_name
         raise ForgottenStepError(f"{module}: {lacking} lacks a step\n{outcome.trace}")
 

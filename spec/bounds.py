@@ -210,14 +210,19 @@ def table(comparisons: Iterable[Comparison]) -> Table:
     return Table("Bounds grown by one", columns, tuple(map(_row, comparisons)))
 
 
+def _size(found: Comparison) -> str:
+    if found.forbidden:
+        return "forbidden by ASSUME"
+    if not found.states:
+        return "not finished"
+    return f"{found.states} so far" if found.unfinished else str(found.states)
+
+
 def _row(found: Comparison) -> tuple[str, ...]:
     run = found.growth.question.name.partition(" ")[0]
-    states = f"{found.states or 'not finished'}{' so far' if found.states and found.unfinished else ''}"
-    if found.forbidden:
-        states = "forbidden by ASSUME"
     first = "; ".join([*found.kinds[:3], *found.outcomes[:2]])
     grown_ = (found.growth.constant, found.growth.before, found.growth.after)
-    return (found.model, run, *grown_, states, str(len(found.kinds)), str(len(found.outcomes)), first)
+    return (found.model, run, *grown_, _size(found), str(len(found.kinds)), str(len(found.outcomes)), first)
 
 
 def _distinct(questions: Iterable[Question]) -> list[Question]:

@@ -24,6 +24,7 @@ from reference.proofs.logic import (
     Term,
     choose,
     conjunction,
+    constant,
     disjunction,
     implies,
     minimum,
@@ -271,16 +272,12 @@ def persist_offsets(scope: Scope, s: State) -> tuple[Term, State]:
 # Ends of a broker's life
 
 
-def _zero(_q: Term) -> Term:
-    return 0
-
-
 def _lose_memory(s: State) -> State:
     return replace(
         s,
         phase=DOWN,
         dispatched=0,
-        next_offset=_zero,
+        next_offset=constant(0),
         committed=s.persisted,
         answer=lambda m: choose(s.answer(m) == WAITING, UNKNOWN, s.answer(m)),
     )
@@ -296,7 +293,7 @@ def shutdown(scope: Scope, s: State) -> tuple[Term, State]:
         scope.every(QUEUE, lambda q: s.queue_flushed(q) == s.queue_length(q)),
         scope.every(QUEUE, lambda q: s.persisted(q) == s.committed(q)),
     )
-    return guard, replace(s, phase=DOWN, abort=False, dispatched=0, next_offset=_zero)
+    return guard, replace(s, phase=DOWN, abort=False, dispatched=0, next_offset=constant(0))
 
 
 def process_crash(_scope: Scope, s: State) -> tuple[Term, State]:

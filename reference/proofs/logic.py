@@ -59,6 +59,10 @@ def maximum(a: Term, b: Term) -> Term:
     return choose(a >= b, a, b)
 
 
+def constant(value: Term) -> Function:
+    return lambda *_at: value
+
+
 def updated(function: Function, *arguments_and_value: Term) -> Function:
     """[function EXCEPT ![arguments] = value]"""
     *arguments, value = arguments_and_value

@@ -19,6 +19,7 @@ from reference.proofs.logic import (
     Term,
     choose,
     conjunction,
+    constant,
     disjunction,
     implies,
     maximum,
@@ -97,10 +98,6 @@ class State:
     recalled: Term = of(FLAG)
     system_crashes: Function = of(LENGTH, NODE)
     position: Function = of(LENGTH, MESSAGE, auxiliary=True)  # where the message was appended
-
-
-def _always(value: Term) -> Function:
-    return lambda *_at: value
 
 
 def initial(scope: Scope, s: State) -> Term:
@@ -242,11 +239,11 @@ def connect(_scope: Scope, s: State) -> tuple[Term, State]:
     first = _first_report(s.log_length(SLAVE))
     return guard, replace(
         s,
-        connected=_always(True),
+        connected=constant(True),
         intact=True,
         report=lambda p: p == first,
-        ack=_always(False),
-        transfer=_always(False),
+        ack=constant(False),
+        transfer=constant(False),
         sent=UNASKED,
         verified=s.log_length(SLAVE) == 0,
     )
@@ -339,7 +336,7 @@ def receive_ack(_scope: Scope, s: State, position: Term) -> tuple[Term, State]:
 
 def cut(_scope: Scope, s: State) -> tuple[Term, State]:
     return s.intact, replace(
-        s, intact=False, report=_always(False), ack=_always(False), transfer=_always(False)
+        s, intact=False, report=constant(False), ack=constant(False), transfer=constant(False)
     )
 
 
@@ -364,7 +361,7 @@ def deliver(_scope: Scope, s: State, n: Term) -> tuple[Term, State]:
 def correct_offset(_scope: Scope, s: State) -> tuple[Term, State]:
     end = s.log_length(MASTER)
     return conjunction(s.phase(MASTER) == UP, s.seen_length > end), replace(
-        s, seen_length=end, committed=_always(end)
+        s, seen_length=end, committed=constant(end)
     )
 
 

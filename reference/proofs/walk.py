@@ -13,7 +13,7 @@ from typing import Any, Final
 from reference import election
 from reference.model import Parameters
 from reference.proofs.election import PROOFS, State, from_reference
-from reference.proofs.logic import Function, Scope
+from reference.proofs.logic import Function, Scope, constant
 from reference.proofs.proof import Proof
 from reference.proofs.state import known, shape, variables
 
@@ -59,16 +59,12 @@ def _state(values: dict[str, Any], auxiliary: dict[str, Any]) -> State:
     """Without auxiliary values it is the beginning."""
     plain = {v.name: auxiliary.get(v.name, values.get(v.name, ())) for v in variables(State)}
     relations = {name: _is_in(values[name]) for name in _RELATIONS}
-    beginning = {} if auxiliary else {name: _always(value) for name, value in _BEGINNING.items()}
+    beginning = {} if auxiliary else {name: constant(value) for name, value in _BEGINNING.items()}
     return replace(known(State, {**plain, **dict.fromkeys(_RELATIONS, ())}), **relations, **beginning)
 
 
 def _is_in(facts: set[tuple[int, ...]]) -> Function:
     return lambda *at: at in facts
-
-
-def _always(value: int) -> Function:
-    return lambda *_at: value
 
 
 def _auxiliary(state: State) -> dict[str, Any]:

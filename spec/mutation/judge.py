@@ -214,8 +214,7 @@ class Judge:
 
     def _other_next(self, mutant: Mutant, space: Space, broken: _Picture) -> str:
         """Every ground action may be the same, and yet the next-state relation lacks one of them."""
-        config = space.ground.config.without("INIT", "NEXT").behaviour(space.ground.init, space.next_name)
-        asked = replace(space, ground=replace(space.ground, config=config))
+        asked = replace(space, ground=space.ground.stepping_by(space.next_name))
         taken = self._draw(asked, {self._subject.module: mutant.text}, len(broken.states))
         return "" if taken.moves == broken.moves else f"{space.next_name} is not the union of the actions"
 

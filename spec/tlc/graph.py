@@ -68,6 +68,10 @@ class Ground:
     labels: Mapping[str, Label]
     init: str
 
+    def stepping_by(self, next_name: str) -> "Ground":
+        """The same module with another next-state relation, so that TLC numbers the states alike."""
+        return replace(self, config=self.config.behaviour(self.init, next_name))
+
 
 def ground(
     base: str, config_text: str, actions: Mapping[str, Iterable[tuple[str, ...]]], init: str = "Init"
@@ -103,24 +107,14 @@ def ground(
 
 
 def dump_ground(
-    base: str,
-    config_text: str,
-    actions: Mapping[str, Iterable[tuple[str, ...]]],
-    libraries: tuple[Path, ...],
-    *,
-    init: str = "Init",
-    seconds_max: float = 600,
-    heap_mib: int = 2048,
-    toolbox: Toolbox | None = None,
+    made: Ground, libraries: tuple[Path, ...], *, seconds_max: float = 600, toolbox: Toolbox | None = None
 ) -> Graph:
-    """The labelled state graph of `base` under the constants of `config_text`; see `ground`.
+    """The labelled state graph of a ground module.
 
     Raises:
         TlcError: TLC gave no verdict.
     """
-    made = ground(base, config_text, actions, init)
-    job = _job(made, made.config, libraries, seconds_max, heap_mib)
-    with _dumped(job, toolbox) as (text, outcome):
+    with _dumped(made, libraries, seconds_max, toolbox) as (text, outcome):
         graph = read_dot(text, made.labels)
     if len(graph.states) != outcome.distinct:
         raise TlcError(
@@ -137,7 +131,6 @@ def dump_moves(
     libraries: tuple[Path, ...],
     *,
     seconds_max: float = 600,
-    heap_mib: int = 2048,
     toolbox: Toolbox | None = None,
 ) -> frozenset[Move]:
     """The moves of the base module's own next-state relation, numbered as those of `dump_ground`.
@@ -145,39 +138,32 @@ def dump_moves(
     Raises:
         TlcError: TLC gave no verdict.
     """
-    asked = made.config.without("INIT", "NEXT").behaviour(made.init, next_name)
-    with _dumped(_job(made, asked, libraries, seconds_max, heap_mib), toolbox) as (text, _):
+    with _dumped(made.stepping_by(next_name), libraries, seconds_max, toolbox) as (text, _):
         return _moves(text)
 
 
-def _job(
-    made: Ground, asked: config.Config, libraries: tuple[Path, ...], seconds_max: float, heap_mib: int
-) -> Job:
-    sources = {made.module: made.source}
-    return Job(made.module, asked.text(), libraries, sources, seconds_max=seconds_max, heap_mib=heap_mib)
-
-
 @contextmanager
-def _dumped(job: Job, toolbox: Toolbox | None) -> Iterator[tuple[str, Outcome]]:
+def _dumped(
+    made: Ground, libraries: tuple[Path, ...], seconds_max: float, toolbox: Toolbox | None
+) -> Iterator[tuple[str, Outcome]]:
     with tempfile.TemporaryDirectory(prefix="mqproof-graph-") as name:
         dot = Path(name) / "graph.dot"
-        outcome = run(replace(job, dump=dot), toolbox)
+        sources = {made.module: made.source}
+        job = Job(made.module, made.config.text(), libraries, sources, dump=dot, seconds_max=seconds_max)
+        outcome = run(job, toolbox)
         yield dot.read_text(encoding="utf-8"), outcome
 
 
 def check_ground_is_complete(
-    base: str,
-    config_text: str,
-    actions: Mapping[str, Iterable[tuple[str, ...]]],
+    made: Ground,
+    next_name: str,
     libraries: tuple[Path, ...],
     *,
-    next_name: str,
     variables: str = "vars",
-    init: str = "Init",
     seconds_max: float = 600,
     toolbox: Toolbox | None = None,
 ) -> Outcome:
-    """Asks TLC whether the steps of `base`'s `next_name` are exactly the ground actions.
+    """Asks TLC whether the steps of the base module's `next_name` are exactly the ground actions.
 
     The outcome is VIOLATED, with a trace that ends in the step in question: GROUND_COVERS when the table
     lacks it, NEXT_COVERS when `next_name` never takes what an action allows.
@@ -185,7 +171,6 @@ def check_ground_is_complete(
     Raises:
         TlcError: TLC gave no verdict.
     """
-    made = ground(base, config_text, actions, init)
     question = [
         f"EitherSpec == {made.init} /\\ [][GroundNext \\/ {next_name}]_{variables}",
         f"{GROUND_COVERS} == [][GroundNext]_{variables}",

@@ -34,7 +34,7 @@ def by_hand(state: State) -> set[tuple[Label, State]]:
 
 @pytest.fixture(scope="module")
 def counter() -> graph.Graph:
-    return graph.dump_ground("Counter", CONFIG, ACTIONS, LIBRARIES)
+    return graph.dump_ground(graph.ground("Counter", CONFIG, ACTIONS), LIBRARIES)
 
 
 def test_every_labelled_edge_of_the_model_is_there_and_no_other(counter: graph.Graph) -> None:
@@ -58,7 +58,7 @@ def test_successors_and_enabled_tell_the_same(counter: graph.Graph) -> None:
 
 
 def test_two_dumps_are_equal_whatever_the_order_of_the_actions(counter: graph.Graph) -> None:
-    other = graph.dump_ground("Counter", CONFIG, dict(reversed(ACTIONS.items())), LIBRARIES)
+    other = graph.dump_ground(graph.ground("Counter", CONFIG, dict(reversed(ACTIONS.items()))), LIBRARIES)
     assert other == counter
 
 
@@ -70,20 +70,20 @@ def test_the_moves_of_the_table_are_those_of_next_and_not_those_of_a_part_of_it(
 
 
 def test_a_complete_table_of_actions_is_confirmed() -> None:
-    outcome = graph.check_ground_is_complete("Counter", CONFIG, ACTIONS, LIBRARIES, next_name="Next")
+    outcome = graph.check_ground_is_complete(graph.ground("Counter", CONFIG, ACTIONS), "Next", LIBRARIES)
     assert outcome.verdict is Verdict.HELD
 
 
 def test_a_forgotten_ground_action_is_found() -> None:
     without = {**ACTIONS, "Add": ACTIONS["Add"][:-1]}
-    outcome = graph.check_ground_is_complete("Counter", CONFIG, without, LIBRARIES, next_name="Next")
+    outcome = graph.check_ground_is_complete(graph.ground("Counter", CONFIG, without), "Next", LIBRARIES)
     assert outcome.violated == "GroundCovers"
     assert outcome.trace is not None
     assert outcome.trace.steps[-1].state["log"] == (Function({"node": ModelValue("n2"), "by": 2}),)
 
 
 def test_a_ground_action_that_next_never_takes_is_found() -> None:
-    outcome = graph.check_ground_is_complete("Counter", CONFIG, ACTIONS, LIBRARIES, next_name="TakeAny")
+    outcome = graph.check_ground_is_complete(graph.ground("Counter", CONFIG, ACTIONS), "TakeAny", LIBRARIES)
     assert outcome.violated == "NextCovers"
     assert outcome.trace is not None
     assert len(outcome.trace) == 3, "somebody took it, and added or dropped it"
@@ -103,7 +103,7 @@ Jump == x' = 1
     assert made.labels["Ground_1"] == ("Step", (1,))
     assert "Ground_1 == TRUE /\\ Step(1)" in made.source
     (tmp_path / "Two.tla").write_text(source, encoding="utf-8")
-    found = graph.dump_ground("Two", "", actions, (tmp_path,))
+    found = graph.dump_ground(graph.ground("Two", "", actions), (tmp_path,))
     assert found.edges == {
         (source, label, target)
         for source in (0, 1)
@@ -119,5 +119,5 @@ def test_a_cut_dump_is_refused() -> None:
 def test_a_deadlock_does_not_stop_a_dump_but_shows_when_asked() -> None:
     text = config.parse(CONFIG).behaviour("Init", "TakeAny").text()
     assert run(Job("Counter", text, LIBRARIES, deadlock=True)).violated == DEADLOCK
-    stuck = graph.dump_ground("Counter", text, {"Take": ACTIONS["Take"]}, LIBRARIES)
+    stuck = graph.dump_ground(graph.ground("Counter", text, {"Take": ACTIONS["Take"]}), LIBRARIES)
     assert (len(stuck.states), len(stuck.edges)) == (3, 2)
