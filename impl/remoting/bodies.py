@@ -8,6 +8,8 @@ from typing import Final
 
 import msgspec
 
+from impl.remoting.java_json import ObjectKey
+
 PERM_INHERIT: Final = 1
 PERM_WRITE: Final = 2
 PERM_READ: Final = 4
@@ -43,6 +45,27 @@ class TopicConfigs(_Body, frozen=True):
 class RegisterBrokerBody(_Body, frozen=True):
     topic_config_serialize_wrapper: TopicConfigs
     filter_server_list: list[str] = []
+
+
+class SubscriptionGroup(_Body, frozen=True):
+    """What a broker lets a consumer group do."""
+
+    broker_id: int = 0
+    """Where the group reads from."""
+    consume_broadcast_enable: bool = True
+    consume_enable: bool = True
+    consume_from_min_enable: bool = True
+    group_name: str = ""
+    notify_consumer_ids_changed_enable: bool = True
+    retry_max_times: int = 16
+    """How often a message comes again before it goes to the dead letters."""
+    retry_queue_nums: int = 1
+    which_broker_when_consume_slowly: int = 1
+
+
+class SubscriptionGroups(_Body, frozen=True):
+    data_version: DataVersion
+    subscription_group_table: dict[str, SubscriptionGroup]
 
 
 class QueueData(_Body, frozen=True):
@@ -109,3 +132,139 @@ class Heartbeat(_Body, frozen=True):
 
 class ConsumerIds(_Body, frozen=True):
     consumer_id_list: list[str]
+
+
+# Consumers and their queues.
+
+
+class MessageQueue(_Body, frozen=True):
+    """A queue as bodies name it; as the key of a table it is an ObjectKey of this."""
+
+    broker_name: str
+    queue_id: int
+    topic: str
+
+
+class QueueLocks(_Body, frozen=True):
+    """LOCK_BATCH_MQ and UNLOCK_BATCH_MQ."""
+
+    client_id: str
+    consumer_group: str
+    mq_set: list[MessageQueue] = []
+
+
+class LockedQueues(_Body, frozen=True):
+    """The answer to LOCK_BATCH_MQ: what the client holds now, of what it asked for."""
+
+    lock_ok_mq_set: list[MessageQueue] = msgspec.field(name="lockOKMQSet")
+
+
+class ClientCheck(_Body, frozen=True):
+    """CHECK_CLIENT_CONFIG."""
+
+    client_id: str
+    group: str
+    subscription_data: Subscription | None = None
+
+
+class Connection(_Body, frozen=True):
+    client_addr: str
+    client_id: str
+    language: str | None
+    version: int
+
+
+class ConsumerConnection(_Body, frozen=True):
+    connection_set: list[Connection]
+    consume_from_where: str
+    consume_type: str
+    message_model: str
+    subscription_table: dict[str, Subscription]
+
+
+class ProducerConnection(_Body, frozen=True):
+    connection_set: list[Connection]
+
+
+class QueueProgress(_Body, frozen=True):
+    """How far a group is in one queue."""
+
+    broker_offset: int
+    consumer_offset: int
+    last_timestamp: int
+    """When the last consumed message was stored, in milliseconds; 0 if none was."""
+
+
+class ConsumeStats(_Body, frozen=True):
+    consume_tps: float = 0.0
+    offset_table: dict[ObjectKey, QueueProgress] = {}
+    """By MessageQueue."""
+
+
+class QueueExtent(_Body, frozen=True):
+    last_update_timestamp: int
+    """When the last message was stored, in milliseconds; 0 in an empty queue."""
+    max_offset: int
+    min_offset: int
+
+
+class TopicStats(_Body, frozen=True):
+    offset_table: dict[ObjectKey, QueueExtent] = {}
+    """By MessageQueue."""
+
+
+class QueueOffsets(_Body, frozen=True):
+    """RESET_CONSUMER_CLIENT_OFFSET and the answer to INVOKE_BROKER_TO_RESET_OFFSET."""
+
+    offset_table: dict[ObjectKey, int] = {}
+    """By MessageQueue."""
+
+
+class ConsumerStatus(_Body, frozen=True):
+    """The answers to GET_CONSUMER_STATUS_FROM_CLIENT and INVOKE_BROKER_TO_GET_CONSUMER_STATUS."""
+
+    consumer_table: dict[str, dict[ObjectKey, int]] = {}
+    """By client id and MessageQueue."""
+    message_queue_table: dict[ObjectKey, int] = {}
+    """By MessageQueue."""
+
+
+class TimeSpan(_Body, frozen=True):
+    """Milliseconds: when the oldest, the newest and the last consumed message of a queue were stored."""
+
+    consume_time_stamp: int
+    delay_time: int
+    max_time_stamp: int
+    message_queue: MessageQueue
+    min_time_stamp: int
+
+
+class TimeSpans(_Body, frozen=True):
+    consume_time_span_set: list[TimeSpan]
+
+
+class Table(_Body, frozen=True):
+    """Names and texts, such as runtime information."""
+
+    table: dict[str, str]
+
+
+class TopicList(_Body, frozen=True):
+    broker_addr: str | None = None
+    topic_list: list[str] = []
+
+
+class GroupList(_Body, frozen=True):
+    group_list: list[str]
+
+
+class ProducerInfo(_Body, frozen=True):
+    client_id: str
+    language: str | None
+    last_update_timestamp: int
+    remote_ip: str = msgspec.field(name="remoteIP")
+    version: int
+
+
+class ProducerTable(_Body, frozen=True):
+    data: dict[str, list[ProducerInfo]]

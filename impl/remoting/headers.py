@@ -111,6 +111,21 @@ class SendResponse(Header):
     transaction_id: str | None = None
 
 
+class SendBackRequest(Header):
+    """CONSUMER_SEND_MSG_BACK: the message at a commit offset is to come again."""
+
+    offset: Long
+    """Commit offset of the message."""
+    group: str
+    delay_level: Int
+    """-1 is the dead-letter queue at once, 0 leaves the level to the broker."""
+    origin_msg_id: str | None = None
+    origin_topic: str | None = None
+    unit_mode: bool | None = None
+    max_reconsume_times: Int | None = None
+    """Counts instead of the group's own maximum."""
+
+
 # Pulling.
 
 PULL_COMMITS_OFFSET = 1
@@ -192,6 +207,108 @@ class ConsumerGroupRequest(Header):
     """GET_CONSUMER_LIST_BY_GROUP and NOTIFY_CONSUMER_IDS_CHANGED."""
 
     consumer_group: str
+
+
+class ProducerGroupRequest(Header):
+    producer_group: str
+
+
+# Administration of topics, groups and offsets.
+
+
+class TopicRequest(Header):
+    """DELETE_TOPIC_IN_BROKER, GET_TOPIC_STATS_INFO, QUERY_TOPIC_CONSUME_BY_WHO, GET_TOPIC_CONFIG."""
+
+    topic: str
+
+
+class UpdateTopicRequest(Header):
+    """UPDATE_AND_CREATE_TOPIC."""
+
+    topic: str
+    default_topic: str
+    """Not read by brokers."""
+    read_queue_nums: Int
+    write_queue_nums: Int
+    perm: Int
+    topic_filter_type: str = "SINGLE_TAG"
+    topic_sys_flag: Int | None = None
+    order: bool = False
+
+
+class GroupRequest(Header):
+    """GET_SUBSCRIPTIONGROUP_CONFIG."""
+
+    group: str
+
+
+class DeleteGroupRequest(Header):
+    """DELETE_SUBSCRIPTIONGROUP; 4.9 says removeOffset, 5.x cleanOffset."""
+
+    group_name: str
+    remove_offset: bool | None = None
+    clean_offset: bool | None = None
+
+
+class ConsumeStatsRequest(Header):
+    """GET_CONSUME_STATS; without a topic, all that the group has offsets in."""
+
+    consumer_group: str
+    topic: str | None = None
+
+
+class TopicGroupRequest(Header):
+    """QUERY_CONSUME_TIME_SPAN."""
+
+    topic: str
+    group: str
+
+
+class ResetOffsetRequest(Header):
+    """INVOKE_BROKER_TO_RESET_OFFSET and RESET_CONSUMER_CLIENT_OFFSET."""
+
+    topic: str
+    group: str
+    timestamp: Long
+    """Milliseconds; -1 is the end of each queue."""
+    is_force: bool
+    """Also forward, beyond what the group has consumed."""
+
+
+class ConsumerStatusRequest(Header):
+    """INVOKE_BROKER_TO_GET_CONSUMER_STATUS and GET_CONSUMER_STATUS_FROM_CLIENT."""
+
+    topic: str
+    group: str
+    client_addr: str | None = None
+    """In truth a client id; absent or empty is all of the group."""
+
+
+class ConsumerRequest(Header):
+    """GET_CONSUMER_RUNNING_INFO and CONSUME_MESSAGE_DIRECTLY: one client of a group is asked."""
+
+    consumer_group: str
+    client_id: str | None = None
+    jstack_enable: bool | None = None
+    msg_id: str | None = None
+    """An offset message id."""
+    broker_name: str | None = None
+
+
+class CloneOffsetRequest(Header):
+    """CLONE_GROUP_OFFSET; without a topic, all that the source has offsets in."""
+
+    src_group: str
+    dest_group: str
+    topic: str | None = None
+    offline: bool = False
+
+
+class BrokerConfigResponse(Header):
+    """GET_BROKER_CONFIG; the body has the lines."""
+
+    version: str
+    """A DataVersion as JSON."""
 
 
 # Brokers and clients at a name server.

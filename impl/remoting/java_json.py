@@ -21,6 +21,28 @@ class BodyError(ValueError):
     """A body is not the JSON that its operation asks for. The message says where."""
 
 
+class ObjectKey:
+    """An object that is a key of a table: its standard JSON text, members sorted. Equal by that text."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, value: Any) -> None:
+        self.text = json.dumps(msgspec.to_builtins(value), sort_keys=True, separators=(",", ":"))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObjectKey) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"ObjectKey({self.text})"
+
+    def as_a(self, kind: type[_T]) -> _T:
+        """The object. BodyError when it is no `kind`."""
+        return read(kind, self.text.encode())
+
+
 def read(kind: type[_T], body: bytes) -> _T:
     """The body as a `kind`, numbers written as strings and raw keys included.
 
@@ -28,13 +50,13 @@ def read(kind: type[_T], body: bytes) -> _T:
         BodyError: not JSON in either dialect, or not of the shape of `kind`.
     """
     try:
-        return msgspec.json.decode(body, type=kind, strict=False)
+        return msgspec.json.decode(body, type=kind, strict=False, dec_hook=_decoded)
     except msgspec.ValidationError as error:
         raise BodyError(f"{kind.__name__}: {error}") from None
     except (ValueError, RecursionError):  # msgspec's own errors, and broken UTF-8
         pass
     try:
-        return msgspec.json.decode(quote_keys(body.decode()), type=kind, strict=False)
+        return msgspec.json.decode(quote_keys(body.decode()), type=kind, strict=False, dec_hook=_decoded)
     except (ValueError, RecursionError) as error:
         raise BodyError(f"{kind.__name__}: {error}") from None
 
@@ -87,12 +109,25 @@ def write(value: Any, *, standard: bool = False) -> bytes:
     """A struct, dict, list or scalar as JSON.
 
     With `standard`: strictly standard JSON as RocketMQ 4.9.4 and later ask for (sorted quoted keys, escaped
-    slashes, ASCII only). Otherwise integer keys are raw, members that are None left out, text in UTF-8.
+    slashes, ASCII only). Otherwise keys that are integers or objects are raw, members that are None left out,
+    text in UTF-8.
     """
-    plain = msgspec.to_builtins(value, str_keys=False)
+    plain = msgspec.to_builtins(value, str_keys=False, enc_hook=_encoded)
     if standard:
         return _standard(plain).encode()
     return _raw(plain).encode()
+
+
+def _decoded(kind: type, value: Any) -> Any:
+    if kind is ObjectKey and isinstance(value, str):
+        return ObjectKey(json.loads(value))
+    raise NotImplementedError(kind)
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, ObjectKey):
+        return (value.text,)  # no other key is a tuple
+    raise NotImplementedError(type(value))
 
 
 def _standard(plain: Any) -> str:
@@ -102,15 +137,23 @@ def _standard(plain: Any) -> str:
 
 def _without_none(plain: Any) -> Any:
     if isinstance(plain, Mapping):
-        return {str(key): _without_none(value) for key, value in plain.items() if value is not None}
+        return {_key_text(key): _without_none(value) for key, value in plain.items() if value is not None}
     if isinstance(plain, list):
         return [_without_none(value) for value in plain]
     return plain
 
 
+def _key_text(key: Any) -> str:
+    return str(key[0] if isinstance(key, tuple) else key)
+
+
 def _raw(plain: Any) -> str:
     if isinstance(plain, Mapping):
-        members = (f"{_raw(key)}:{_raw(value)}" for key, value in plain.items() if value is not None)
+        members = (
+            f"{key[0] if isinstance(key, tuple) else _raw(key)}:{_raw(value)}"
+            for key, value in plain.items()
+            if value is not None
+        )
         return "{" + ",".join(members) + "}"
     if isinstance(plain, list):
         return "[" + ",".join(map(_raw, plain)) + "]"

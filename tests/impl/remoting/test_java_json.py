@@ -7,12 +7,20 @@ import json
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.remoting.bodies import BrokerData, Heartbeat, QueueData, RegisterBrokerBody, TopicRoute
-from impl.remoting.java_json import BodyError, quote_keys, read, write
+from impl.remoting.bodies import (
+    BrokerData,
+    Heartbeat,
+    MessageQueue,
+    QueueData,
+    RegisterBrokerBody,
+    TopicRoute,
+)
+from impl.remoting.java_json import BodyError, ObjectKey, quote_keys, read, write
 
 ROUTE = TopicRoute(
     broker_datas=[BrokerData({0: "10.0.0.1:10911", 1: "10.0.0.2:10911"}, "b-a", "C/é")],
@@ -46,6 +54,33 @@ def test_an_object_in_key_position_becomes_a_string() -> None:
     text = '{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:7,{"queueId":1}:8}}'
     table = json.loads(quote_keys(text))["offsetTable"]
     assert [(json.loads(key)["queueId"], value) for key, value in table.items()] == [(0, 7), (1, 8)]
+
+
+class _Table(msgspec.Struct, rename="camel"):
+    offset_table: dict[ObjectKey, int]
+
+
+def test_a_table_by_queue_is_read_in_either_dialect_and_written_with_raw_keys() -> None:
+    queue = MessageQueue("b", 0, "T")
+    raw = b'{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:7}}'
+    other_order = b'{"offsetTable":{"{\\"topic\\":\\"T\\",\\"queueId\\":0,\\"brokerName\\":\\"b\\"}":7}}'
+    table = _Table({ObjectKey(queue): 7})
+    assert write(table) == raw
+    assert (
+        read(_Table, raw) == read(_Table, other_order) == read(_Table, write(table, standard=True)) == table
+    )
+    (key,) = table.offset_table
+    assert key.as_a(MessageQueue) == queue
+
+
+@pytest.mark.parametrize("key", ['"b"', "{b}", '{"a":', "[1]", '{"topic":"T"}'])
+def test_a_key_that_is_no_queue_is_refused(key: str) -> None:
+    def queues() -> list[MessageQueue]:
+        table = read(_Table, f'{{"offsetTable":{{{key}:7}}}}'.encode()).offset_table
+        return [found.as_a(MessageQueue) for found in table]
+
+    with pytest.raises(BodyError):
+        queues()
 
 
 _json = st.recursive(
