@@ -25,6 +25,8 @@ class DataVersion(_Body, frozen=True):
 
     counter: int = 0
     timestamp: int = 0
+    state_version: int | None = None
+    """Of 5.x: which of two brokers that claim one id is the later one."""
 
 
 class TopicConfig(_Body, frozen=True):
@@ -84,6 +86,8 @@ class BrokerData(_Body, frozen=True):
     broker_addrs: dict[int, str]
     broker_name: str
     cluster: str
+    enable_acting_master: bool | None = None
+    zone_name: str | None = None
 
 
 class TopicRoute(_Body, frozen=True):
@@ -91,6 +95,10 @@ class TopicRoute(_Body, frozen=True):
     queue_datas: list[QueueData]
     filter_server_table: dict[str, list[str]] = {}
     order_topic_conf: str | None = None
+
+
+class MemberGroup(_Body, frozen=True):
+    broker_member_group: BrokerData
 
 
 class ClusterInfo(_Body, frozen=True):
@@ -244,7 +252,7 @@ class TimeSpans(_Body, frozen=True):
 
 
 class Table(_Body, frozen=True):
-    """Names and texts, such as runtime information."""
+    """Names and texts, such as runtime information or the entries of a namespace."""
 
     table: dict[str, str]
 

@@ -325,6 +325,10 @@ class RegisterBrokerRequest(Header):
     compressed: bool = False
     body_crc32: Int = msgspec.field(name="bodyCrc32", default=0)
     """CRC-32 of the body as sent without its top bit; 0 is "do not check"."""
+    heartbeat_timeout_millis: Long | None = msgspec.field(name="heartbeatTimeoutMillis", default=None)
+    """Silent for longer than this, the broker wants to be forgotten."""
+    enable_acting_master: bool | None = msgspec.field(name="enableActingMaster", default=None)
+    """Present, with either value, from 5.x on: where there is no master, the least slave speaks for it."""
 
 
 class RegisterBrokerResponse(Header):
@@ -343,8 +347,89 @@ class BrokerHeartbeatRequest(Header):
     cluster_name: str
     broker_addr: str
     broker_name: str
+    heartbeat_timeout_mills: Long | None = None
+
+
+class DataVersionRequest(Header):
+    """QUERY_DATA_VERSION: the body has the version that the broker would register."""
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    broker_id: Long
+
+
+class DataVersionResponse(Header):
+    changed: bool
+
+
+class MemberGroupRequest(Header):
+    """GET_BROKER_MEMBER_GROUP."""
+
+    cluster_name: str
+    broker_name: str
 
 
 class RouteRequest(Header):
     topic: str
     accept_standard_json_only: bool = False
+
+
+# Administration of a name server.
+
+
+class KvRequest(Header):
+    """GET_KV_CONFIG and DELETE_KV_CONFIG."""
+
+    namespace: str
+    key: str
+
+
+class PutKvRequest(Header):
+    namespace: str
+    key: str
+    value: str
+
+
+class KvResponse(Header):
+    value: str | None = None
+
+
+class KvNamespaceRequest(Header):
+    """GET_KVLIST_BY_NAMESPACE."""
+
+    namespace: str
+
+
+class BrokerNameRequest(Header):
+    """WIPE_WRITE_PERM_OF_BROKER and ADD_WRITE_PERM_OF_BROKER."""
+
+    broker_name: str
+
+
+class WipeWriteResponse(Header):
+    wipe_topic_count: Int
+
+
+class AddWriteResponse(Header):
+    add_topic_count: Int
+
+
+class ClusterRequest(Header):
+    """GET_TOPICS_BY_CLUSTER."""
+
+    cluster: str
+
+
+class DeleteRoutedTopicRequest(Header):
+    """DELETE_TOPIC_IN_NAMESRV."""
+
+    topic: str
+    cluster_name: str | None = None
+    """Only the queues of this cluster's brokers."""
+
+
+class RegisterTopicRequest(Header):
+    """REGISTER_TOPIC_IN_NAMESRV: the body has the queues, as a route."""
+
+    topic: str
