@@ -1,15 +1,15 @@
 """`mqproof bench explore`: the explorer beside TLC, on the same bounded models in the same run.
 
 Each side is the command that a user types, in a process of its own: `mqproof check` for TLC, with two
-workers, and `mqproof explore`. TLC is asked for more: how variables hang together, what a step may do.
-TLC's seconds are those of its JVM, the explorer's those of the whole command, Python's start included. TLC's
-start alone stands apart. Rounds alternate, and the median counts. A run that asks for liveness alone is left
-out: the explorer answers no such question.
+workers, and `mqproof explore`. Both are asked for the same properties, those that the reference has. TLC's
+seconds are those of its JVM, the explorer's those of the whole command, Python's start included. TLC's start
+alone stands apart. Rounds alternate, and the median counts.
 """
 
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -27,7 +27,7 @@ from reference.survey import bounded_models
 from report.console import stages, stop, terminable
 from report.model import Exit
 from report.write import write_text
-from spec.model_file import PROFILES, ModelFileError, Question, load
+from spec.model_file import MODELS_FILE, PROFILES, ModelFileError, Question, load
 
 Sides = Mapping[str, tuple[str, ...]]
 """What is measured beside TLC, with the options of `mqproof explore`."""
@@ -56,6 +56,20 @@ OK == x = 0
     "tla/OneState.cfg": "INIT Init\nNEXT Next\nINVARIANT OK\n",
 }
 
+_ASKED: Final = """
+[{q.model}]
+about = "what the reference is asked as well"
+module = "{q.module}"
+cfg = "Asked.cfg"
+[[{q.model}.runs]]
+cfg = "Asked.cfg"
+profiles = ["smoke"]
+states = [{q.states.low}, {q.states.high}]
+depth = [1, 1000]
+seconds_max = {q.seconds_max}
+heap_mib = {q.heap_mib}
+"""
+
 
 class BenchError(Exception):
     """A command of the benchmark did not hold. The message has its last line."""
@@ -74,7 +88,7 @@ def bench_explore(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
     ] = None,
-    profile: Annotated[str, typer.Option(help="smoke, ci or deep: which bounded models.")] = "ci",
+    profile: Annotated[str, typer.Option(help="smoke, mutation, ci or deep: which bounded models.")] = "ci",
     workers: Annotated[str, typer.Option(help="Numbers of processes of the explorer.")] = "1,2",
     spark: Annotated[str | None, typer.Option(metavar="MASTER", help="Also Spark on this master.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each side.")] = 3,
@@ -95,7 +109,7 @@ def bench_explore(
     try:
         models = load()
         bounded = [q for name in names or MODELS for q in bounded_models(models, name, profile)]
-        questions = [q for q in bounded if q.config.names("INVARIANT") and q.violates is None]
+        questions = [q for q in bounded if q.violates is None]
         with terminable(), stages("bench explore") as on_stage:
             result = measure(questions, sides, rounds, on_stage)
     except ModelFileError as error:
@@ -117,6 +131,7 @@ def measure(
     """
     with tempfile.TemporaryDirectory(prefix="mqproof-bench-") as name:
         place = Path(name)
+        shutil.copytree(MODELS_FILE.parent / "tla", place / "tla")
         starts = [_tlc_start(place) for _ in range(rounds)]
         measured = [_measured(question, sides, rounds, place, on_stage) for question in questions]
     return {
@@ -167,10 +182,22 @@ def _median(runs: list[Run]) -> dict[str, Any]:
 
 
 def _tlc(question: Question, place: Path) -> Run:
-    command = ("check", question.model, "--only", question.name, "--workers", str(_TLC_WORKERS))
+    _write_asked(question, place)
+    models_file = str(place / "models.toml")
+    command = ("check", question.model, "--models", models_file, "--workers", str(_TLC_WORKERS))
     document, _, peak = _command(command, place)
     states = max(result["counts"].get("states", 0) for result in document["results"])
     return Run(sum(result["seconds"] for result in document["results"]), states, peak / states)
+
+
+def _write_asked(question: Question, place: Path) -> None:
+    """The same bounded model, asked for what the reference asks."""
+    model = MODELS[question.model]
+    asked = question.config.without("INVARIANT", "PROPERTY")
+    for section, names in (("INVARIANT", model.invariants), ("PROPERTY", model.step_invariants)):
+        asked = asked.with_section(section, " ".join(names)) if names else asked
+    write_text(place / "tla" / "Asked.cfg", asked.text())
+    write_text(place / "models.toml", _ASKED.format(q=question))
 
 
 def _tlc_start(place: Path) -> float:

@@ -36,7 +36,7 @@ def equiv(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
     ] = None,
-    profile: Annotated[str, typer.Option(help="smoke or ci: which bounded models.")] = "ci",
+    profile: Annotated[str, typer.Option(help="smoke, mutation or ci: which bounded models.")] = "ci",
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
     ] = None,
@@ -54,8 +54,8 @@ def equiv(
     from spec.model_file import ModelFileError
     from spec.tlc.errors import TlcError
 
-    if profile not in ("smoke", "ci"):
-        stop(f"--profile {profile}: expected smoke or ci", Exit.USAGE)
+    if profile not in ("smoke", "mutation", "ci"):
+        stop(f"--profile {profile}: expected smoke, mutation or ci", Exit.USAGE)
     expect_models(names or ())
     try:
         results = tuple(result for name in names or MODELS for result in _results(name, profile))
@@ -75,7 +75,9 @@ def explore(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
     ] = None,
-    profile: Annotated[str, typer.Option(help="smoke, ci or deep: which bounded models.")] = "smoke",
+    profile: Annotated[
+        str, typer.Option(help="smoke, mutation, ci or deep: which bounded models.")
+    ] = "smoke",
     only: Annotated[str | None, typer.Option(metavar="RUN", help="One bounded model by its name.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     spark: Annotated[

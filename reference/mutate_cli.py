@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, no_args_is_help=False, pretty_exceptions_enable=False)
 
-_PROFILES = {"smoke": ("smoke",), "ci": ("smoke", "ci")}
+_PROFILES = {"mutation": ("mutation",), "ci": ("mutation", "ci")}
 
 
 @app.callback()
@@ -34,8 +34,8 @@ def mutate(
     kind: Annotated[str | None, typer.Option(help="One kind of mutants only, e.g. guard.")] = None,
     only: Annotated[str | None, typer.Option(metavar="TEXT", help="Mutants with this in their id.")] = None,
     profile: Annotated[
-        str, typer.Option(help="smoke, or ci: larger models judge what nothing noticed in smoke.")
-    ] = "smoke",
+        str, typer.Option(help="mutation; or ci: larger models judge what nothing noticed.")
+    ] = "mutation",
     fresh: Annotated[bool, typer.Option("--fresh", help="Judge again what is remembered.")] = False,
     record: Annotated[bool, typer.Option("--record", help="Write spec/mutation_scores.json.")] = False,
     json_file: Annotated[
@@ -45,7 +45,7 @@ def mutate(
     """Break every action in every small way; tell what the properties notice, and what only equiv does.
 
     Exit 1 when a mutant that nothing notices is not explained in spec/survivors.toml, or an explained one is
-    noticed in smoke. What was judged is remembered in build/mutation, so that a stopped campaign goes on.
+    noticed. What was judged is remembered in build/mutation, so that a stopped campaign goes on.
 
     Example: mqproof mutate Flush --kind guard
     """
@@ -61,7 +61,7 @@ def mutate(
     from spec.tlc.errors import TlcError
 
     if profile not in _PROFILES:
-        stop(f"--profile {profile}: expected smoke or ci", Exit.USAGE)
+        stop(f"--profile {profile}: expected mutation or ci", Exit.USAGE)
     if kind is not None and kind not in list(Kind):
         stop(f"--kind {kind}: expected one of {', '.join(Kind)}", Exit.USAGE)
     expect_models(names or ())
@@ -85,7 +85,7 @@ def mutate(
         judged = {judgement.mutant for judgement in judgements}
         reasons = {mutant: why for mutant, why in reasons.items() if mutant in judged}
     if profile == "ci":
-        # The reasons are of smoke; what only larger models notice needs none.
+        # The reasons are of the smaller models; what only larger models notice needs none.
         noticed = {judgement.mutant for judgement in judgements if judgement.noticed is not Noticed.NOT}
         reasons = {mutant: why for mutant, why in reasons.items() if mutant not in noticed}
     results = tuple(_result(one, reasons) for one in scores)

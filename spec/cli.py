@@ -39,7 +39,9 @@ def check(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
     ] = None,
-    profile: Annotated[str, typer.Option(help="smoke, ci or deep: how much is explored.")] = "smoke",
+    profile: Annotated[
+        str, typer.Option(help="smoke, mutation, ci or deep: how much is explored.")
+    ] = "smoke",
     only: Annotated[
         str | None, typer.Option(metavar="NAME", help="One run, probe or mutant by its name.")
     ] = None,

@@ -15,8 +15,8 @@ from spec.tlc import config
 
 MODELS_FILE: Final = Path(__file__).with_name("models.toml")
 
-Profile = Literal["smoke", "ci", "deep"]
-PROFILES: Final[tuple[Profile, ...]] = ("smoke", "ci", "deep")
+Profile = Literal["smoke", "mutation", "ci", "deep"]
+PROFILES: Final[tuple[Profile, ...]] = ("smoke", "mutation", "ci", "deep")
 _SLOW_NEGATIVES: Final[tuple[Profile, ...]] = ("ci", "deep")
 
 
@@ -137,7 +137,9 @@ def _questions(model: str, table: _Model, path: Path) -> tuple[Question, ...]:
     if table.probes:
         asked = base.without("INVARIANT", "PROPERTY")
         probes = tuple(table.probes)
-        found.append(Question(model, "probes", Kind.PROBES, table.module, asked, PROFILES, None, probes))
+        found.append(
+            Question(model, "probes", Kind.PROBES, table.module, asked, _SLOW_NEGATIVES, None, probes)
+        )
     for name in table.action_probes:
         asked = base.asking(name, "PROPERTY")
         found.append(Question(model, name, Kind.ACTION_PROBE, table.module, asked, _SLOW_NEGATIVES, name))

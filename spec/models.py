@@ -26,7 +26,7 @@ from spec.tlc.walk import walk
 
 LAYER: Final = "tla"
 
-_BRIEF_STATES: Final = 20_000
+_BRIEF_STATES: Final = 40_000
 """A run of fewer states, and one that stops at a violation, is over before the JVM's second compiler pays."""
 
 

@@ -60,7 +60,7 @@ def test_too_many_states_are_inconclusive_with_one_line() -> None:
     ("arguments", "said"),
     [
         (("Flood",), "no reference model 'Flood'; there are Flush"),
-        (("Flush", "--profile", "huge"), "--profile huge: expected one of smoke, ci, deep"),
+        (("Flush", "--profile", "huge"), "--profile huge: expected one of smoke, mutation, ci, deep"),
         (("Flush", "--only", "MCFlush_gone"), "--only MCFlush_gone: no such bounded model of Flush"),
         (("Flush", "--spark", "nonsense"), "--spark nonsense: expected a master such as local[2]"),
         (("Flush", "--workers", "2", "--spark", "local[2]"), "--workers is for processes"),

@@ -23,7 +23,7 @@ def test_every_model_was_mutated_and_the_readme_shows_the_scores() -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_the_record_is_of_the_mutants_that_there_are(model: str) -> None:
     models = load()
-    asked = subject(models, MODELS[model], ("smoke",))
+    asked = subject(models, MODELS[model], ("mutation",))
     made = {m.id for m in mutants(asked.text, *roots(models, model)) if m.number == 1}
     assert {judgement.mutant for judgement in RECORDED[model].judgements} == made
 

@@ -109,7 +109,7 @@ def test_the_smoke_model_holds_and_has_the_states_that_tlc_counts() -> None:
     config = routing.from_constants(constants((TLA / "MCRouting_smoke.cfg").read_text(encoding="utf-8")))
     exploration = explore(routing.MODEL, config)
     assert exploration.violation is None
-    assert (len(exploration.parents), exploration.depth) == (15636, 36)
+    assert (len(exploration.parents), exploration.depth) == (2590, 30)
 
 
 SMALL = """

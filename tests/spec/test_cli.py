@@ -39,7 +39,7 @@ def test_what_holds_exits_0_with_a_row_a_run_and_a_json_report(tmp_path: Path) -
     result = check("Counter", "--json", str(tmp_path / "out.json"))
     assert result.exit_code == 0
     assert "Counter.Counter TypeOK" in result.stdout
-    assert "1/2 Counter Counter: held, 57 states" in result.stderr
+    assert "1/1 Counter Counter: held, 57 states" in result.stderr
     document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert document["verdict"] == "held"
     assert document["tables"][0]["columns"][:4] == ["model", "run", "kind", "verdict"]
@@ -61,7 +61,7 @@ def test_a_violation_exits_1_shows_the_steps_and_ends_with_the_replay(changed: P
         (("Nope",), "no model 'Nope'; there are Counter"),
         (("--only", "Nope"), "--only Nope: no such run; there are Counter, CounterFair"),
         (("--profile", "deep", "Counter", "--only", "x"), "--only x: no such run"),
-        (("--profile", "huge"), "--profile huge: expected one of smoke, ci, deep"),
+        (("--profile", "huge"), "--profile huge: expected one of smoke, mutation, ci, deep"),
         (("--models", "/no/models.toml"), "/no/models.toml: "),
         (("--json", f"{COUNTER}/in/a/file", "--only", "NeverDropped"), f"--json {COUNTER}/in/a/file: "),
     ],

@@ -126,6 +126,7 @@ def test_results_carry_the_catalogues_ids() -> None:
         ("FLUSH-7", "SendAnswered"),
         ("FLUSH-8", "RecoveryEnds"),
         ("DELIV-12", "AckedDelivered"),
+        ("SPEC-3", "RefinesDelivery"),
         ("Flush.MCFlush_liveness_smoke", "RecordedSize"),
     ]
 
