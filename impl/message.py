@@ -10,13 +10,22 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 
+from impl.runtime.clock import Clock, month_of, now_ms
+
 Address = tuple[str, int]
 """Numeric IPv4 or IPv6 address, and port."""
 
 NAME_END: Final = "\x01"
 VALUE_END: Final = "\x02"
 
+DELAY: Final = "DELAY"
 KEYS: Final = "KEYS"
+MAX_RECONSUME_TIMES: Final = "MAX_RECONSUME_TIMES"
+ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
+REAL_QUEUE_ID: Final = "REAL_QID"
+REAL_TOPIC: Final = "REAL_TOPIC"
+RECONSUME_TIME: Final = "RECONSUME_TIME"
+RETRY_TOPIC: Final = "RETRY_TOPIC"
 TAGS: Final = "TAGS"
 UNIQUE_KEY: Final = "UNIQ_KEY"
 WAIT: Final = "WAIT"
@@ -147,14 +156,31 @@ def parse_offset_message_id(text: str) -> tuple[Address, int]:
 class UniqueKeys:
     """A producer's unique keys: 32 upper-case hex characters, none given twice by one generator.
 
-    12 random bytes name the generator, a counter does the rest; receivers treat the key as opaque.
+    Laid out as in docs/protocol.md, "Message identifiers". The clock may step back: the time in the keys
+    does not, within a month.
     """
 
-    def __init__(self, chance: random.Random) -> None:
-        self._prefix = chance.randbytes(12).hex().upper()
-        self._next = 0
+    def __init__(self, chance: random.Random, clock: Clock, host: str = "127.0.0.1") -> None:
+        self._chance = chance
+        self._clock = clock
+        self._process = ip_address(host).packed + chance.randbytes(2)
+        self._month = range(0)
+        self._prefix = ""
+        self._elapsed_ms = self._elapsed_at_wrap_ms = -1
+        self._counter = 0
 
     def take(self) -> str:
-        key = f"{self._prefix}{self._next:08X}"
-        self._next = (self._next + 1) & 0xFFFFFFFF
+        time_ms = now_ms(self._clock)
+        if time_ms not in self._month:
+            # Drawn anew, because the times of two months are the same.
+            self._prefix = (self._process + self._chance.randbytes(4)).hex().upper()
+            self._month = month_of(time_ms)
+            self._elapsed_ms = self._elapsed_at_wrap_ms = -1
+        self._elapsed_ms = max(self._elapsed_ms, time_ms - self._month.start)
+        if self._counter == 0:
+            if self._elapsed_ms == self._elapsed_at_wrap_ms:
+                self._elapsed_ms += 1
+            self._elapsed_at_wrap_ms = self._elapsed_ms
+        key = f"{self._prefix}{self._elapsed_ms & 0xFFFFFFFF:08X}{self._counter:04X}"
+        self._counter = (self._counter + 1) & 0xFFFF
         return key

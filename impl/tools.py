@@ -83,7 +83,7 @@ async def send(job: SendJob, runtime: Runtime, events: EventLog | None) -> SendS
     loop = asyncio.get_running_loop()
     summary = SendSummary()
     left = iter(range(job.count))
-    keys = UniqueKeys(runtime.random)
+    keys = UniqueKeys(runtime.random, runtime.clock)
 
     async def sender() -> None:
         for _ in left:

@@ -58,7 +58,7 @@ class Producer:
         self._session = session
         self._config = config or ProducerConfig()
         self._events = events
-        self._keys = UniqueKeys(session.runtime.random)
+        self._keys = UniqueKeys(session.runtime.random, session.runtime.clock)
         self._turn = session.runtime.random.randrange(1 << 16)
         self._queues: dict[str, tuple[TopicRoute, list[MessageQueue]]] = {}
         session.join_as_producer(self._config.group)

@@ -117,6 +117,8 @@ class ResponseCode(IntEnum):
     SUBSCRIPTION_NOT_EXIST = 24, False, "no heartbeat told of this group and topic"
     SUBSCRIPTION_NOT_LATEST = 25, False, "the broker's subscription is older than the request's"
     SUBSCRIPTION_GROUP_NOT_EXIST = 26, False, "no such group, and none was created"
+    NO_BUYER_ID = 204, True, "of units that are not Apache's"
+    NOT_IN_CURRENT_UNIT = 205, True, "of units that are not Apache's"
     CONSUMER_NOT_ONLINE = 206, False, "no such consumer is connected"
     CONSUME_MSG_TIMEOUT = 207, False, "the consumer that was asked did not answer in time"
     FLOW_CONTROL = 215, False, "pull more slowly"

@@ -1,6 +1,7 @@
 """Wall-clock time. Timers are not here: they are the event loop's own (`call_later`, `asyncio.sleep`)."""
 
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
@@ -22,3 +23,10 @@ class SystemClock:
 def now_ms(clock: Clock) -> int:
     """Milliseconds since the epoch: the unit of the store and of the wire."""
     return clock.now_us() // 1000
+
+
+def month_of(time_ms: int) -> range:
+    """The milliseconds since the epoch of the month, by UTC, that holds this one."""
+    began = datetime.fromtimestamp(time_ms // 1000, UTC).replace(day=1, hour=0, minute=0, second=0)
+    ends = (began + timedelta(days=31)).replace(day=1)
+    return range(int(began.timestamp()) * 1000, int(ends.timestamp()) * 1000)

@@ -19,6 +19,9 @@ from impl.message import (
     parse_offset_message_id,
     tags_code,
 )
+from impl.runtime.simulated_loop import ManualClock
+
+NOV_1_US = 1_698_796_800_000_000
 
 texts = st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=["Cs"]), min_size=1)
 
@@ -97,11 +100,31 @@ def test_the_producers_key_is_the_message_id_where_there_is_one() -> None:
 
 
 def test_unique_keys_are_unique_and_follow_from_the_seed() -> None:
-    one, same, other = (UniqueKeys(random.Random(seed)) for seed in (1, 1, 2))
+    one, same, other = (UniqueKeys(random.Random(seed), ManualClock()) for seed in (1, 1, 2))
     keys = [one.take() for _ in range(100)]
     assert keys == [same.take() for _ in range(100)]
     assert len({*keys, *(other.take() for _ in range(100))}) == 200
     assert all(len(key) == 32 and key == key.upper() and int(key, 16) >= 0 for key in keys)
+
+
+def test_a_unique_key_holds_host_time_of_the_month_and_counter() -> None:
+    keys = UniqueKeys(random.Random(1), ManualClock(NOV_1_US + 0x12345678 * 1000), "10.0.0.9")
+    keys.take()
+    second = keys.take()
+    assert (second[:8], second[20:28], second[28:]) == ("0A000009", "12345678", "0001")
+
+
+def test_unique_keys_stay_unique_when_the_clock_stands_still_steps_back_or_comes_to_a_new_month() -> None:
+    clock = ManualClock(NOV_1_US + 10_000_000)
+    keys = UniqueKeys(random.Random(1), clock)
+    taken = [keys.take() for _ in range(70_000)]
+    clock.advance_ms(-5_000)
+    taken += [keys.take() for _ in range(70_000)]
+    clock.advance_ms(30 * 24 * 3_600_000 + 5_000)
+    taken += [keys.take() for _ in range(10)]
+    assert len(set(taken)) == len(taken)
+    assert taken[-1][:12] == taken[0][:12]
+    assert taken[-1][12:20] != taken[0][12:20]
 
 
 @pytest.mark.parametrize(
