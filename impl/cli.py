@@ -26,18 +26,22 @@ def main() -> None:
 
 @app.command()
 def namesrv(
-    host: Host = "127.0.0.1", port: Port = None, events: Events = None, config: Config = None
+    host: Host = "127.0.0.1",
+    port: Port = None,
+    store: Annotated[Path | None, typer.Option(help="Directory of kvConfig.json; made when needed.")] = None,
+    events: Events = None,
+    config: Config = None,
 ) -> None:
-    """Run a name server until SIGTERM.
+    """Run a name server until SIGTERM. Options win over the properties file.
 
     Example: mqproof namesrv --port 9876
     """
-    from impl.namesrv.server import NameServer, NameServerConfig
-    from impl.properties import Option, number
+    from impl.namesrv.config import OPTIONS, NameServerConfig
+    from impl.namesrv.server import NameServer
 
-    settings = _read_properties(config, {"listenPort": Option("port", number(0, 65535))})
-    chosen_port = port if port is not None else settings.get("port", 9876)
-    setup = NameServerConfig(host=host, port=chosen_port)
+    given = {"port": port, "kv_path": f"{store}/kvConfig.json" if store else None}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    setup = NameServerConfig(host=host, **{**_read_properties(config, OPTIONS), **chosen})
     _serve("namesrv", {"namesrv": lambda _: NameServer(setup, _runtime(), _event_log(events, "namesrv"))})
 
 
@@ -83,10 +87,15 @@ def serve(
     from dataclasses import replace
 
     from impl.broker.broker import Broker
-    from impl.namesrv.server import NameServer, NameServerConfig
+    from impl.namesrv.config import NameServerConfig
+    from impl.namesrv.server import NameServer
 
     setup = _broker_config("serve", config, host=host, port=broker_port, store=store, flush=flush, name=name)
-    names = NameServerConfig(host=host, port=9876 if namesrv_port is None else namesrv_port)
+    names = NameServerConfig(
+        host=host,
+        port=9876 if namesrv_port is None else namesrv_port,
+        kv_path=f"{setup.store_directory}/namesrv/kvConfig.json",
+    )
     runtime = _runtime()
     _serve(
         "serve",

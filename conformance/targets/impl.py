@@ -18,7 +18,8 @@ from conformance.targets.client import Client
 from impl.broker.broker import Broker
 from impl.broker.config import BrokerConfig
 from impl.event_log import EventLog
-from impl.namesrv.server import NameServer, NameServerConfig
+from impl.namesrv.config import NameServerConfig
+from impl.namesrv.server import NameServer
 from impl.runtime.network import SimulatedNetwork
 from impl.runtime.runtime import Runtime, SlowCalls
 from impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step

@@ -15,8 +15,8 @@ _INFLATED_BYTES_MAX: Final = 64 * 1024 * 1024
 _TOPICS_MAX: Final = 100_000
 
 
-def read_topics(header: RegisterBrokerRequest, body: bytes) -> TopicConfigs | None:
-    """The topics a broker registers; None when it sent no body.
+def read_body(header: RegisterBrokerRequest, body: bytes) -> RegisterBrokerBody | None:
+    """The topics and filter servers a broker registers; None when it sent no body.
 
     Raises:
         BodyError: the checksum does not match, or the body is not of either form.
@@ -27,10 +27,10 @@ def read_topics(header: RegisterBrokerRequest, body: bytes) -> TopicConfigs | No
         raise BodyError(f"bodyCrc32 is {header.body_crc32}, the body's is {zlib.crc32(body) & 0x7FFF_FFFF}")
     if header.compressed:
         return _read_compressed(body)
-    return read(RegisterBrokerBody, body).topic_config_serialize_wrapper
+    return read(RegisterBrokerBody, body)
 
 
-def _read_compressed(body: bytes) -> TopicConfigs:
+def _read_compressed(body: bytes) -> RegisterBrokerBody:
     inflater = zlib.decompressobj()
     try:
         text = inflater.decompress(body, _INFLATED_BYTES_MAX)
@@ -48,7 +48,9 @@ def _read_compressed(body: bytes) -> TopicConfigs:
         line, at = _piece(text, at)
         topic = _topic(line.decode(errors="replace"))
         topics[topic.topic_name] = topic
-    return TopicConfigs(version, topics)
+    filter_servers, _ = _piece(text, at)
+    # Behind that, from version 413 on, stand the mappings of static topics, which we do not have.
+    return RegisterBrokerBody(TopicConfigs(version, topics), read(list[str], filter_servers))
 
 
 def _topic(line: str) -> TopicConfig:

@@ -4,10 +4,20 @@ Brokers register and are known until they unregister, fall silent, or their conn
 shared between name servers and nothing survives a restart. See docs/protocol.md, "Name server".
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from impl.remoting.bodies import BrokerData, ClusterInfo, DataVersion, QueueData, TopicConfigs, TopicRoute
+from impl.remoting.bodies import (
+    PERM_WRITE,
+    BrokerData,
+    ClusterInfo,
+    DataVersion,
+    QueueData,
+    RegisterBrokerBody,
+    TopicConfigs,
+    TopicRoute,
+)
 
 MASTER_ID: Final = 0
 
@@ -36,15 +46,33 @@ class LiveBroker:
     last_update_ms: int
     expiry_ms: int
     """Silent for longer than this, it is forgotten."""
+    filter_servers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What brokers may have us keep."""
+
+    brokers_max: int = 10_000
+    queues_max: int = 1_000_000
+    """Entries of a topic at a broker name."""
+    name_characters_max: int = 512
+    filter_servers_max: int = 100
+
+
+class BoundsError(Exception):
+    """What would go beyond a bound; nothing was changed. The message says which."""
 
 
 class RouteTable:
     """Three tables that always agree: living brokers, their addresses by name, and queues by topic.
 
+    The cluster of a broker name stands with its addresses, a broker's filter servers with the living broker.
     Times are in milliseconds of any one monotonic clock, the caller's.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: Bounds | None = None) -> None:
+        self._bounds = bounds or Bounds()
         self._live: dict[tuple[str, str], LiveBroker] = {}
         """By cluster and address."""
         self._brokers: dict[str, BrokerData] = {}
@@ -52,37 +80,56 @@ class RouteTable:
         self._queues: dict[str, dict[str, QueueData]] = {}
         """By topic, then broker name."""
 
+    # Brokers come and go.
+
     def register(
         self,
         key: BrokerKey,
-        topics: TopicConfigs | None,
+        body: RegisterBrokerBody | None,
         *,
         ha_address: str,
         connection: int,
         now_ms: int,
         expiry_ms: int,
+        enable_acting_master: bool | None = None,
     ) -> LiveBroker | None:
         """Add or refresh a broker. Listed topics are added or changed; others stay as they are.
 
-        Returns the living master of a slave's broker name, if there is one.
+        `enable_acting_master`, whatever its value, comes from a broker whose topics count where its name has
+        no master. Returns the living master of a slave's broker name, if there is one.
+
+        Raises:
+            BoundsError: a bound of the tables; they are as they were.
         """
+        topics = body.topic_config_serialize_wrapper if body else TopicConfigs(DataVersion(), {})
+        version = topics.data_version
+        self._check_bounds(key, topics, body.filter_server_list if body else ())
+        if self._is_outdated(key, version):
+            return None
         self._forget_impostors(key)
         before = self._live.get((key.cluster, key.address))
-        version = topics.data_version if topics else DataVersion()
-        is_first = self._record_address(key)
+        is_first = self._record_address(key, enable_acting_master)
+        known = before.filter_servers if before else ()
+        filter_servers = tuple(body.filter_server_list) if body else known
         self._live[key.cluster, key.address] = LiveBroker(
-            key, ha_address, version, connection, now_ms, expiry_ms
+            key, ha_address, version, connection, now_ms, expiry_ms, filter_servers
         )
         is_changed = is_first or before is None or before.data_version != version
-        if topics and key.broker_id == MASTER_ID:
+        if key.broker_id == MASTER_ID:
             self._record_queues(key.broker_name, topics, is_changed)
+        elif enable_acting_master is not None and self._is_least(key):
+            perm_mask = ~PERM_WRITE if enable_acting_master else -1
+            self._record_queues(key.broker_name, topics, is_changed, perm_mask)
         return None if key.broker_id == MASTER_ID else self._master_of(key)
 
-    def heartbeat(self, cluster: str, address: str, now_ms: int) -> LiveBroker | None:
+    def heartbeat(
+        self, cluster: str, address: str, now_ms: int, expiry_ms: int | None = None
+    ) -> LiveBroker | None:
         """Refresh a known broker; None when it is not known."""
         live = self._live.get((cluster, address))
         if live is not None:
-            self._live[cluster, address] = live = replace(live, last_update_ms=now_ms)
+            live = replace(live, last_update_ms=now_ms, expiry_ms=expiry_ms or live.expiry_ms)
+            self._live[cluster, address] = live
         return live
 
     def unregister(self, key: BrokerKey) -> bool:
@@ -107,13 +154,24 @@ class RouteTable:
             self._forget(live)
         return gone
 
-    def route(self, topic: str) -> TopicRoute | None:
-        """Where the topic has queues; None when no broker that is known has any."""
+    # What is known.
+
+    def route(self, topic: str, *, acting_masters: bool = False) -> TopicRoute | None:
+        """Where the topic has queues; None when no broker that is known has any.
+
+        With `acting_masters`, the least slave of a broker that allows it stands as its master, for reading.
+        """
         queues = self._queues.get(topic, {})
         brokers = [self._brokers[name] for name in queues if name in self._brokers]
         if not brokers:
             return None
-        return TopicRoute(broker_datas=brokers, queue_datas=list(queues.values()))
+        if acting_masters:
+            brokers = [_with_acting_master(broker, queues[broker.broker_name]) for broker in brokers]
+        return TopicRoute(
+            broker_datas=brokers,
+            queue_datas=list(queues.values()),
+            filter_server_table=self._filter_servers(brokers),
+        )
 
     def cluster_info(self) -> ClusterInfo:
         """Every known broker."""
@@ -122,6 +180,13 @@ class RouteTable:
             clusters.setdefault(broker.cluster, []).append(broker.broker_name)
         return ClusterInfo(broker_addr_table=dict(self._brokers), cluster_addr_table=clusters)
 
+    def member_group(self, broker_name: str) -> BrokerData | None:
+        """The addresses of one broker name."""
+        return self._brokers.get(broker_name)
+
+    def live(self, cluster: str, address: str) -> LiveBroker | None:
+        return self._live.get((cluster, address))
+
     def living(self) -> list[LiveBroker]:
         """Every broker that is known."""
         return list(self._live.values())
@@ -129,6 +194,86 @@ class RouteTable:
     def topics(self) -> list[str]:
         """Every topic that has queues."""
         return list(self._queues)
+
+    def topics_of_cluster(self, cluster: str) -> list[str]:
+        """The topics that have queues at a broker of the cluster."""
+        names = self._names_of(cluster)
+        return [topic for topic, queues in self._queues.items() if not names.isdisjoint(queues)]
+
+    def topics_flagged(self, wanted: Callable[[int], bool]) -> list[str]:
+        """The topics of which some queues have a system flag that is wanted."""
+        return [
+            topic
+            for topic, queues in self._queues.items()
+            if any(wanted(data.topic_sys_flag) for data in queues.values())
+        ]
+
+    # What administrators change. It lasts until the broker registers with another data version.
+
+    def change_permissions(self, broker_name: str, change: Callable[[int], int]) -> int:
+        """Change the permissions of all queues of a broker name; returns of how many topics."""
+        changed = 0
+        for queues in self._queues.values():
+            if data := queues.get(broker_name):
+                queues[broker_name] = QueueData(
+                    data.broker_name,
+                    change(data.perm),
+                    data.read_queue_nums,
+                    data.topic_sys_flag,
+                    data.write_queue_nums,
+                )
+                changed += 1
+        return changed
+
+    def delete_topic(self, topic: str, cluster: str | None = None) -> None:
+        """Forget a topic's queues, or those at the brokers of one cluster."""
+        queues = self._queues.get(topic, {})
+        gone = set(queues) if cluster is None else self._names_of(cluster).intersection(queues)
+        self._forget_queues(topic, gone)
+
+    def add_queues(self, topic: str, queue_datas: Iterable[QueueData]) -> None:
+        """Add or replace queues of a topic; those of brokers that are not known are left out.
+
+        Raises:
+            BoundsError: a bound of the tables; they are as they were.
+        """
+        known = {data.broker_name: data for data in queue_datas if data.broker_name in self._brokers}
+        self._check_names(topic)
+        self._check_queues(len(known.keys() - self._queues.get(topic, {}).keys()))
+        if known:
+            self._queues.setdefault(topic, {}).update(known)
+
+    # How the tables are kept.
+
+    def _check_bounds(self, key: BrokerKey, topics: TopicConfigs, filter_servers: Iterable[str]) -> None:
+        filter_servers = list(filter_servers)
+        names = topics.topic_config_table
+        self._check_names(key.cluster, key.broker_name, key.address, *filter_servers, *names)
+        if len(filter_servers) > self._bounds.filter_servers_max:
+            raise BoundsError(f"{len(filter_servers)} filter servers of one broker")
+        if (key.cluster, key.address) not in self._live and len(self._live) >= self._bounds.brokers_max:
+            raise BoundsError(f"{len(self._live)} brokers are registered, no more are taken")
+        self._check_queues(sum(key.broker_name not in self._queues.get(name, {}) for name in names))
+
+    def _check_names(self, *names: str) -> None:
+        most = self._bounds.name_characters_max
+        for name in names:
+            if not 1 <= len(name) <= most:
+                raise BoundsError(f"a name of {len(name)} characters, 1 to {most} expected")
+
+    def _check_queues(self, more: int) -> None:
+        # Counted only when there is something new, which is rare; a broker mostly says what it said before.
+        if more and sum(map(len, self._queues.values())) + more > self._bounds.queues_max:
+            raise BoundsError(f"more than {self._bounds.queues_max} topics at brokers")
+
+    def _is_outdated(self, key: BrokerKey, version: DataVersion) -> bool:
+        """Whether another address has this broker's id, and says that it has it later."""
+        broker = self._brokers.get(key.broker_name)
+        address = broker.broker_addrs.get(key.broker_id) if broker else None
+        if address is None or address == key.address:
+            return False
+        holder = self._live.get((key.cluster, address))
+        return holder is not None and _state(holder.data_version) > _state(version)
 
     def _forget_impostors(self, key: BrokerKey) -> None:
         """One address is one broker, and one id of a broker name is one address: the latest word counts."""
@@ -139,41 +284,77 @@ class RouteTable:
             if other != key and (moved or replaced):
                 self._forget(live)
 
-    def _record_address(self, key: BrokerKey) -> bool:
+    def _record_address(self, key: BrokerKey, enable_acting_master: bool | None) -> bool:
         """Put the address under its id. True when that id was not known before."""
         broker = self._brokers.get(key.broker_name)
         addresses = broker.broker_addrs if broker else {}
         others = {id_: address for id_, address in addresses.items() if address != key.address}
         self._brokers[key.broker_name] = BrokerData(
-            {**others, key.broker_id: key.address}, key.broker_name, key.cluster
+            {**others, key.broker_id: key.address}, key.broker_name, key.cluster, enable_acting_master
         )
         return key.broker_id not in addresses
 
-    def _record_queues(self, broker_name: str, topics: TopicConfigs, is_changed: bool) -> None:
+    def _record_queues(
+        self, broker_name: str, topics: TopicConfigs, is_changed: bool, perm_mask: int = -1
+    ) -> None:
         for name, config in topics.topic_config_table.items():
             queues = self._queues.setdefault(name, {})
             if is_changed or broker_name not in queues:
                 queues[broker_name] = QueueData(
                     broker_name,
-                    config.perm,
+                    config.perm & perm_mask,
                     config.read_queue_nums,
                     config.topic_sys_flag,
                     config.write_queue_nums,
                 )
 
+    def _is_least(self, key: BrokerKey) -> bool:
+        return key.broker_id == min(self._brokers[key.broker_name].broker_addrs)
+
     def _master_of(self, key: BrokerKey) -> LiveBroker | None:
         master = self._brokers[key.broker_name].broker_addrs.get(MASTER_ID)
         return self._live.get((key.cluster, master)) if master else None
+
+    def _names_of(self, cluster: str) -> set[str]:
+        return {name for name, broker in self._brokers.items() if broker.cluster == cluster}
+
+    def _filter_servers(self, brokers: Iterable[BrokerData]) -> dict[str, list[str] | None]:
+        return {
+            address: list(live.filter_servers)
+            for broker in brokers
+            for address in broker.broker_addrs.values()
+            if (live := self._live.get((broker.cluster, address))) and live.filter_servers
+        }
 
     def _forget(self, live: LiveBroker) -> None:
         del self._live[live.key.cluster, live.key.address]
         broker = self._brokers[live.key.broker_name]
         left = {id_: address for id_, address in broker.broker_addrs.items() if address != live.key.address}
         if left:
-            self._brokers[live.key.broker_name] = BrokerData(left, broker.broker_name, broker.cluster)
+            self._brokers[live.key.broker_name] = BrokerData(
+                left, broker.broker_name, broker.cluster, broker.enable_acting_master
+            )
             return
         del self._brokers[live.key.broker_name]
         for topic in [topic for topic, queues in self._queues.items() if live.key.broker_name in queues]:
-            del self._queues[topic][live.key.broker_name]
-            if not self._queues[topic]:
-                del self._queues[topic]
+            self._forget_queues(topic, {live.key.broker_name})
+
+    def _forget_queues(self, topic: str, broker_names: set[str]) -> None:
+        for name in broker_names:
+            del self._queues[topic][name]
+        if not self._queues.get(topic, True):
+            del self._queues[topic]
+
+
+def _state(version: DataVersion) -> int:
+    return version.state_version or 0
+
+
+def _with_acting_master(broker: BrokerData, queues: QueueData) -> BrokerData:
+    """The broker as 5.x shows it: its least slave as master, where nobody can write anyway."""
+    if not broker.enable_acting_master or MASTER_ID in broker.broker_addrs or queues.perm & PERM_WRITE:
+        return broker
+    least = min(broker.broker_addrs)
+    others = {id_: address for id_, address in broker.broker_addrs.items() if id_ != least}
+    acting = {MASTER_ID: broker.broker_addrs[least], **others}
+    return BrokerData(acting, broker.broker_name, broker.cluster, broker.enable_acting_master)

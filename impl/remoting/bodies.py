@@ -76,8 +76,9 @@ class QueueData(_Body, frozen=True):
     broker_name: str
     perm: int
     read_queue_nums: int
-    topic_sys_flag: int
-    write_queue_nums: int
+    topic_sys_flag: int = 0
+    """Name servers before 4.9 misspell its name."""
+    write_queue_nums: int = 0
 
 
 class BrokerData(_Body, frozen=True):
@@ -93,7 +94,8 @@ class BrokerData(_Body, frozen=True):
 class TopicRoute(_Body, frozen=True):
     broker_datas: list[BrokerData]
     queue_datas: list[QueueData]
-    filter_server_table: dict[str, list[str]] = {}
+    filter_server_table: dict[str, list[str] | None] = {}
+    """Lists that are null come from old name servers."""
     order_topic_conf: str | None = None
 
 

@@ -10,7 +10,8 @@ from impl.client.producer import Producer, ProducerConfig
 from impl.client.pull_consumer import PullConsumer
 from impl.client.session import Session
 from impl.event_log import EventLog
-from impl.namesrv.server import NameServer, NameServerConfig
+from impl.namesrv.config import NameServerConfig
+from impl.namesrv.server import NameServer
 from impl.remoting import headers
 from impl.remoting.codes import RequestCode
 from impl.remoting.command import Command, new_request

@@ -9,7 +9,8 @@ from impl.client.producer import Producer
 from impl.client.routes import publish_queues, subscribe_queues
 from impl.client.session import Session
 from impl.message import Message
-from impl.namesrv.server import NameServer, NameServerConfig
+from impl.namesrv.config import NameServerConfig
+from impl.namesrv.server import NameServer
 from impl.remoting.bodies import BrokerData, QueueData, TopicRoute
 from impl.remoting.channel import RemotingError
 from tests.impl.world import World, play

@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from impl.namesrv.registration import read_topics
+from impl.namesrv.registration import read_body
 from impl.remoting.headers import RegisterBrokerRequest
 from impl.remoting.java_json import BodyError
 
@@ -30,28 +30,31 @@ def compressed(*lines: bytes, count: int | None = None) -> bytes:
 
 
 def test_json_is_read() -> None:
-    found = read_topics(header(), JSON)
+    found = read_body(header(), JSON)
     assert found is not None
-    assert (found.data_version.counter, found.topic_config_table["T"].read_queue_nums) == (3, 4)
+    assert (
+        found.topic_config_serialize_wrapper.data_version.counter,
+        found.topic_config_serialize_wrapper.topic_config_table["T"].read_queue_nums,
+    ) == (3, 4)
 
 
 @pytest.mark.parametrize("line", [b"T 4 8 6 SINGLE_TAG", b"T 4 8 6 SINGLE_TAG {}"])
 def test_the_compressed_form_is_read_with_and_without_attributes(line: bytes) -> None:
-    found = read_topics(header(compressed=True), compressed(line))
+    found = read_body(header(compressed=True), compressed(line))
     assert found is not None
-    topic = found.topic_config_table["T"]
+    topic = found.topic_config_serialize_wrapper.topic_config_table["T"]
     assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (4, 8, 6)
 
 
 def test_no_body_is_no_topics() -> None:
-    assert read_topics(header(), b"") is None
+    assert read_body(header(), b"") is None
 
 
 def test_the_checksum_is_checked_when_there_is_one() -> None:
     good = zlib.crc32(JSON) & 0x7FFF_FFFF
-    assert read_topics(header(crc=good), JSON) is not None
+    assert read_body(header(crc=good), JSON) is not None
     with pytest.raises(BodyError, match="bodyCrc32"):
-        read_topics(header(crc=good ^ 1), JSON)
+        read_body(header(crc=good ^ 1), JSON)
 
 
 @pytest.mark.parametrize(
@@ -68,9 +71,9 @@ def test_the_checksum_is_checked_when_there_is_one() -> None:
 )
 def test_a_broken_compressed_body_is_refused(body: bytes, reason: str) -> None:
     with pytest.raises(BodyError, match=reason):
-        read_topics(header(compressed=True), body)
+        read_body(header(compressed=True), body)
 
 
 def test_a_small_body_that_inflates_without_end_is_refused() -> None:
     with pytest.raises(BodyError, match="inflates to more than"):
-        read_topics(header(compressed=True), zlib.compress(bytes(70 << 20)))
+        read_body(header(compressed=True), zlib.compress(bytes(70 << 20)))

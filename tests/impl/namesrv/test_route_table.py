@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from impl.namesrv.route_table import BrokerKey, LiveBroker, RouteTable
-from impl.remoting.bodies import DataVersion, TopicConfig, TopicConfigs
+from impl.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigs
 
 MASTER = BrokerKey("C", "b-a", 0, "10.0.0.1:10911")
 SLAVE = BrokerKey("C", "b-a", 1, "10.0.0.2:10911")
@@ -28,9 +28,17 @@ def register(
     *,
     connection: int = 1,
     now_ms: int = 0,
+    acting: bool | None = None,
+    filter_servers: tuple[str, ...] = (),
 ) -> LiveBroker | None:
     return table.register(
-        key, configs, ha_address="ha:1", connection=connection, now_ms=now_ms, expiry_ms=EXPIRY_MS
+        key,
+        RegisterBrokerBody(configs, list(filter_servers)) if configs else None,
+        ha_address="ha:1",
+        connection=connection,
+        now_ms=now_ms,
+        expiry_ms=EXPIRY_MS,
+        enable_acting_master=acting,
     )
 
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from impl.event_log import EventLog
-from impl.namesrv.server import NameServer, NameServerConfig
+from impl.namesrv.config import NameServerConfig
+from impl.namesrv.server import NameServer
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import (
     ClusterInfo,

@@ -1,0 +1,103 @@
+"""What brokers ask: to be known, to stay known, to be forgotten. See docs/protocol.md, "Name server"."""
+
+from typing import Final
+
+from impl.namesrv.kv_config import ORDER_TOPICS
+from impl.namesrv.registration import read_body
+from impl.namesrv.route_table import BoundsError, BrokerKey
+from impl.namesrv.services import Processor, Services, now_ms
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import DataVersion, MemberGroup, Table
+from impl.remoting.channel import Channel, Reply
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.dispatch import RefusedError
+from impl.remoting.headers import (
+    BrokerHeartbeatRequest,
+    DataVersionRequest,
+    DataVersionResponse,
+    MemberGroupRequest,
+    RegisterBrokerRequest,
+    RegisterBrokerResponse,
+    UnregisterBrokerRequest,
+)
+from spec.events import Kind
+
+_EXPIRY_MS_MAX: Final = 3_600_000
+"""What a broker can ask for: a dead one must not be shown for ever."""
+
+
+def register(services: Services, request: Command, channel: Channel) -> Reply:
+    """Know the broker and its topics; tell a slave its master, and every broker the ordered topics."""
+    header = headers.read(RegisterBrokerRequest, request.fields)
+    key = BrokerKey(header.cluster_name, header.broker_name, header.broker_id, header.broker_addr)
+    try:
+        master = services.table.register(
+            key,
+            read_body(header, request.body),
+            ha_address=header.ha_server_addr,
+            connection=id(channel),
+            now_ms=now_ms(),
+            expiry_ms=_expiry_ms(header.heartbeat_timeout_millis) or services.config.broker_expiry_ms,
+            enable_acting_master=header.enable_acting_master,
+        )
+    except BoundsError as error:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+    services.emit(Kind.REGISTER, key.broker_name, key.address)
+    response = RegisterBrokerResponse()
+    if master is not None:
+        response = RegisterBrokerResponse(master.ha_address, master.key.address)
+    ordered = services.kv.namespace(ORDER_TOPICS) if services.config.tell_brokers_order else None
+    body = java_json.write(Table(ordered)) if ordered else b""
+    return request.answer(ResponseCode.SUCCESS, headers.write(response), body)
+
+
+def unregister(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Forget the broker, if it is known like that."""
+    header = headers.read(UnregisterBrokerRequest, request.fields)
+    key = BrokerKey(header.cluster_name, header.broker_name, header.broker_id, header.broker_addr)
+    if services.table.unregister(key):
+        services.emit(Kind.UNREGISTER, key.broker_name, key.address)
+    return request.answer(ResponseCode.SUCCESS)
+
+
+def heartbeat(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Note that a known broker lives."""
+    header = headers.read(BrokerHeartbeatRequest, request.fields)
+    expiry_ms = _expiry_ms(header.heartbeat_timeout_mills)
+    if services.table.heartbeat(header.cluster_name, header.broker_addr, now_ms(), expiry_ms):
+        services.emit(Kind.HEARTBEAT, header.broker_name, header.broker_addr)
+    return request.answer(ResponseCode.SUCCESS)
+
+
+def query_data_version(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Whether the broker has something new to register. Who asks lives, whatever the answer."""
+    header = headers.read(DataVersionRequest, request.fields)
+    version = java_json.read(DataVersion, request.body)
+    known = services.table.heartbeat(header.cluster_name, header.broker_addr, now_ms())
+    changed = known is None or known.data_version != version
+    body = java_json.write(known.data_version) if known else b""
+    return request.answer(ResponseCode.SUCCESS, headers.write(DataVersionResponse(changed)), body)
+
+
+def member_group(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """The addresses of one broker name."""
+    header = headers.read(MemberGroupRequest, request.fields)
+    group = services.table.member_group(header.broker_name)
+    if group is None or group.cluster != header.cluster_name:
+        remark = f"no broker {header.broker_name} in cluster {header.cluster_name}"
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(MemberGroup(group)))
+
+
+def _expiry_ms(asked_ms: int | None) -> int | None:
+    return min(asked_ms, _EXPIRY_MS_MAX) if asked_ms and asked_ms > 0 else None
+
+
+PROCESSORS: Final[dict[int, Processor]] = {
+    RequestCode.REGISTER_BROKER: register,
+    RequestCode.UNREGISTER_BROKER: unregister,
+    RequestCode.BROKER_HEARTBEAT: heartbeat,
+    RequestCode.QUERY_DATA_VERSION: query_data_version,
+    RequestCode.GET_BROKER_MEMBER_GROUP: member_group,
+}

@@ -1,0 +1,84 @@
+"""What can be set on a name server, and RocketMQ's own names for it in a properties file.
+
+Some of it can be asked for and changed while the name server runs. See docs/protocol.md, "Name server".
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from impl.namesrv.route_table import Bounds
+from impl.properties import ConfigError, Option, apply, boolean, number, parse, text
+
+_INT_MAX: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class NameServerConfig:
+    host: str = "127.0.0.1"
+    port: int = 9876
+    """0 is any free port."""
+    kv_path: str = "namesrv/kvConfig.json"
+    scan_interval_ms: int = 10_000
+    broker_expiry_ms: int = 120_000
+    """Of brokers that do not name a time themselves."""
+    order_messages: bool = False
+    """Whether a route tells how many queues each broker gives to an ordered topic."""
+    tell_brokers_order: bool = True
+    """Whether the answer to a registration does."""
+    acting_masters: bool = False
+    """Whether the least slave of a broker that allows it is shown as its master while there is none."""
+    wait_for_service: bool = False
+    """Whether routes are refused until `wait_s` after the start, so that brokers register first."""
+    wait_s: int = 45
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+START_OPTIONS: Final = {
+    "listenPort": Option("port", number(0, 65535)),
+    "kvConfigPath": Option("kv_path", text),
+}
+"""Key in the file to the field of NameServerConfig: what counts at the start."""
+
+RUNNING_OPTIONS: Final = {
+    "scanNotActiveBrokerInterval": Option("scan_interval_ms", number(1, _INT_MAX)),
+    "orderMessageEnable": Option("order_messages", boolean),
+    "returnOrderTopicConfigToBroker": Option("tell_brokers_order", boolean),
+    "supportActingMaster": Option("acting_masters", boolean),
+    "needWaitForService": Option("wait_for_service", boolean),
+    "waitSecondsForService": Option("wait_s", number(0, _INT_MAX)),
+}
+"""The same: what can change while the name server runs."""
+
+OPTIONS: Final = {**START_OPTIONS, **RUNNING_OPTIONS}
+
+PROTECTED: Final = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
+"""Keys that nobody may change from afar."""
+
+
+class ProtectedKeyError(Exception):
+    """A change of a key that nobody may change from afar."""
+
+
+def show(config: NameServerConfig) -> str:
+    """The configuration as the text of a properties file."""
+    values = ((key, getattr(config, option.field)) for key, option in OPTIONS.items())
+    return "".join(f"{key}={_text(value)}\n" for key, value in values)
+
+
+def updated(config: NameServerConfig, properties_text: str) -> NameServerConfig:
+    """The configuration after a change from afar; keys that we do not know change nothing.
+
+    Raises:
+        ProtectedKeyError: the whole change is refused.
+        ConfigError: not properties, a value its key cannot have, or a key that counts at the start only.
+    """
+    properties = parse(properties_text, "the body")
+    if protected := PROTECTED & properties.keys():
+        raise ProtectedKeyError(f"{', '.join(sorted(protected))} cannot be changed from afar")
+    if fixed := START_OPTIONS.keys() & properties.keys():
+        raise ConfigError(f"{', '.join(sorted(fixed))} counts at the start only")
+    return replace(config, **apply(properties, RUNNING_OPTIONS))
+
+
+def _text(value: str | bool | int) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

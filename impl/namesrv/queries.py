@@ -1,0 +1,88 @@
+"""What clients and tools want to know: routes, brokers, topics. See docs/protocol.md, "Name server"."""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from impl.namesrv.kv_config import ORDER_TOPICS
+from impl.namesrv.services import Processor, Services, now_ms
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import TopicList
+from impl.remoting.channel import Channel, Reply
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.dispatch import RefusedError
+from impl.remoting.headers import ClusterRequest, RouteRequest
+
+_STANDARD_JSON_SINCE: Final = 401
+"""Requests of this protocol version and later get route data in standard JSON."""
+
+_UNIT: Final = 1
+_UNIT_SUBSCRIBED: Final = 2
+
+
+def route(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Where a topic has queues."""
+    header = headers.read(RouteRequest, request.fields)
+    config = services.config
+    if config.wait_for_service and now_ms() < services.started_ms + config.wait_s * 1000:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, "the name server has just started, brokers register")
+    found = services.table.route(header.topic, acting_masters=config.acting_masters)
+    if found is None:
+        raise RefusedError(ResponseCode.TOPIC_NOT_EXIST, f"no route info of this topic: {header.topic}")
+    if config.order_messages:
+        found = msgspec.structs.replace(found, order_topic_conf=services.kv.get(ORDER_TOPICS, header.topic))
+    standard = header.accept_standard_json_only or request.version >= _STANDARD_JSON_SINCE
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(found, standard=standard))
+
+
+def cluster_info(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Every broker, and which clusters they form."""
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(services.table.cluster_info()))
+
+
+def all_topics(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Every topic that has queues."""
+    return _topics(request, services.table.topics())
+
+
+def topics_of_cluster(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """The topics of one cluster; of one that nobody knows, none."""
+    header = headers.read(ClusterRequest, request.fields)
+    return _topics(request, services.table.topics_of_cluster(header.cluster))
+
+
+def system_topics(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """The topics named for clusters and brokers, and the address of some broker, who knows the others."""
+    info = services.table.cluster_info()
+    names = [*info.cluster_addr_table, *info.broker_addr_table]
+    addresses = [
+        address for data in info.broker_addr_table.values() for address in data.broker_addrs.values()
+    ]
+    return _topics(request, names, next(iter(addresses), None))
+
+
+def _flagged(wanted: Callable[[int], bool]) -> Callable[[Services, Command, Channel], Reply]:
+    def topics(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+        return _topics(request, services.table.topics_flagged(wanted))
+
+    return topics
+
+
+def _topics(request: Command, names: list[str], address: str | None = None) -> Command:
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(TopicList(address, names)))
+
+
+PROCESSORS: Final[dict[int, Processor]] = {
+    RequestCode.GET_ROUTEINFO_BY_TOPIC: route,
+    RequestCode.GET_BROKER_CLUSTER_INFO: cluster_info,
+    RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: all_topics,
+    RequestCode.GET_TOPICS_BY_CLUSTER: topics_of_cluster,
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: system_topics,
+    RequestCode.GET_UNIT_TOPIC_LIST: _flagged(lambda flag: bool(flag & _UNIT)),
+    RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: _flagged(lambda flag: bool(flag & _UNIT_SUBSCRIBED)),
+    RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: _flagged(
+        lambda flag: bool(flag & _UNIT_SUBSCRIBED) and not flag & _UNIT
+    ),
+}

@@ -1,0 +1,36 @@
+"""What the request processors of one name server share."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from impl.event_log import EventLog
+from impl.namesrv.config import NameServerConfig
+from impl.namesrv.kv_config import KvConfig
+from impl.namesrv.route_table import RouteTable
+from impl.remoting.channel import Channel, Reply
+from impl.remoting.command import Command
+from spec.events import Kind
+
+
+@dataclass(slots=True)
+class Services:
+    config: NameServerConfig
+    """Replaced as a whole when an administrator changes it."""
+    table: RouteTable
+    kv: KvConfig
+    events: EventLog | None
+    started_ms: int = 0
+
+    def emit(self, kind: Kind, broker_name: str, address: str, reason: str | None = None) -> None:
+        if self.events is not None:
+            attrs = {"broker": broker_name, "address": address}
+            self.events.emit(kind, attrs={**attrs, "reason": reason} if reason else attrs)
+
+
+Processor = Callable[[Services, Command, Channel], Reply | Awaitable[Reply]]
+
+
+def now_ms() -> int:
+    """The event loop's clock: it never jumps, and is virtual in a simulation."""
+    return int(asyncio.get_running_loop().time() * 1000)
