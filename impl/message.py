@@ -30,6 +30,9 @@ TAGS: Final = "TAGS"
 UNIQUE_KEY: Final = "UNIQ_KEY"
 WAIT: Final = "WAIT"
 
+RETRY_PREFIX: Final = "%RETRY%"
+"""Before a group's name: the topic of what it failed to consume."""
+
 SYS_COMPRESSED: Final = 0x1
 SYS_TRANSACTION_MASK: Final = 0xC
 SYS_TRANSACTION_PREPARED: Final = 0x4

@@ -7,6 +7,7 @@ from typing import Any, Final
 from impl.properties import ConfigError, Option, apply, boolean, number, one_of, parse, text
 from impl.runtime.network import Address
 from impl.store.config import QUEUE_UNIT_BYTES, FlushMode, StoreConfig
+from impl.store.delay import parse_levels
 
 _INT_MAX: Final = 2**31 - 1
 
@@ -94,6 +95,7 @@ STORE_OPTIONS: Final = {
     "flushCommitLogThoroughInterval": Option("flush_log_thorough_interval_ms", _MS),
     "flushIntervalConsumeQueue": Option("flush_queues_interval_ms", _MS),
     "flushConsumeQueueThoroughInterval": Option("checkpoint_interval_ms", _MS),
+    "messageDelayLevel": Option("delay_levels_ms", parse_levels),
 }
 """Key in the file to the field of StoreConfig."""
 

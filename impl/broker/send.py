@@ -15,6 +15,7 @@ from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.dispatch import RefusedError
 from impl.remoting.headers import SendRequest, SendResponse
+from impl.store.delay import scheduled
 from impl.store.results import STORED, PutResult, PutStatus
 from spec.events import Kind
 
@@ -37,15 +38,16 @@ async def send_message(services: Services, request: Command, channel: Channel) -
         header = read_header(request)
         topic = await _topic(services, header)
         message, wait = _message(services, request, header, topic, channel)
+        placed = _scheduled(services, message)
     except RefusedError as refusal:
         return request.answer(refusal.code, _TRACING, remark=refusal.remark)
-    result = await services.store.put(message, wait=wait)
+    result = await services.store.put(placed, wait=wait)
     code = _CODES[result.status]
     if result.status not in STORED:
         return request.answer(code, _TRACING, remark=result.reason)
     unique_key = message.properties.get(UNIQUE_KEY)
     if services.events is not None and not request.is_oneway:
-        _report(services, message, wait, result)
+        _report(services, placed, wait, result)
     response = SendResponse(result.message_id, message.queue_id, result.queue_offset, unique_key)
     return request.answer(code, {**headers.write(response), **_TRACING}, remark=result.reason or None)
 
@@ -80,8 +82,6 @@ def _message(
     if header.batch:
         raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "batches are not supported")
     properties = decode_properties(header.properties or "")
-    if properties.get("DELAY", "0") != "0":
-        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "delayed messages are not supported")
     if properties.get("TRAN_MSG", "").lower() == "true" or header.sys_flag & SYS_TRANSACTION_MASK:
         raise RefusedError(ResponseCode.NO_PERMISSION, "transactional messages are not supported")
     wait = properties.pop(WAIT, "true").lower() != "false"
@@ -99,6 +99,13 @@ def _message(
         reconsume_times=header.reconsume_times or 0,
     )
     return message, wait
+
+
+def _scheduled(services: Services, message: Message) -> Message:
+    try:
+        return scheduled(message, services.config.store.delay_levels_ms)
+    except ValueError as error:
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
 
 
 def _queue_id(services: Services, asked: int, topic: TopicConfig) -> int:

@@ -19,6 +19,8 @@ class CommitLog:
         """Of the last record."""
         self.flushed_timestamp_ms = 0
         """Store timestamp of the last record that is durable."""
+        self._ahead_ms = 0
+        """How far store timestamps are ahead of a clock that was set back."""
 
     @property
     def begin(self) -> int:
@@ -89,5 +91,11 @@ class CommitLog:
         return self.end
 
     def next_store_timestamp(self, now_ms: int) -> int:
-        """Store timestamps never go back, whatever the clock does: recovery chooses its start by them."""
-        return max(now_ms, self.store_timestamp_ms)
+        """Store timestamps never go back, whatever the clock does: recovery chooses its start by them.
+
+        While the clock is behind the last record, time goes on from that record at the clock's pace, so that
+        a delayed message waits as long as it should.
+        """
+        behind_ms = self.store_timestamp_ms - now_ms
+        self._ahead_ms = max(self._ahead_ms, behind_ms) if behind_ms > 0 else 0
+        return now_ms + self._ahead_ms

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from impl.store.delay import LEVELS, parse_levels
+
 QUEUE_UNIT_BYTES: Final = 20
 
 
@@ -35,6 +37,8 @@ class StoreConfig:
     flush_queues_interval_ms: int = 1000
     checkpoint_interval_ms: int = 60_000
     """flushConsumeQueueThoroughInterval: how often the checkpoint is written"""
+    delay_levels_ms: tuple[int, ...] = parse_levels(LEVELS)
+    """messageDelayLevel: how long messages of each level wait, level 1 first"""
 
     def __post_init__(self) -> None:
         if self.consume_queue_segment_bytes % QUEUE_UNIT_BYTES:

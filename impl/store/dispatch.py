@@ -1,7 +1,7 @@
 """Dispatch: every record of the commit log gets its entry in its consume queue, and so becomes readable."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from impl.event_log import EventLog
@@ -9,11 +9,10 @@ from impl.message import (
     SYS_TRANSACTION_MASK,
     SYS_TRANSACTION_PREPARED,
     SYS_TRANSACTION_ROLLBACK,
-    TAGS,
     StoredMessage,
-    tags_code,
 )
 from impl.store.consume_queue import ConsumeQueues, Unit
+from impl.store.delay import unit_code
 from spec.events import Kind
 
 
@@ -27,6 +26,7 @@ class Appended:
     commit_offset: int
     size: int
     tags_code: int
+    """The third part of its queue entry: the time when it is due, of a delayed message."""
     store_timestamp_ms: int
     message_id: str
     queued: bool
@@ -43,7 +43,7 @@ def takes_queue_offset(sys_flag: int) -> bool:
     return sys_flag & SYS_TRANSACTION_MASK not in (SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK)
 
 
-def appended_record(stored: StoredMessage) -> Appended:
+def appended_record(stored: StoredMessage, delay_levels_ms: Sequence[int]) -> Appended:
     """A record read back from the log, as it was when appended."""
     message = stored.message
     return Appended(
@@ -52,7 +52,7 @@ def appended_record(stored: StoredMessage) -> Appended:
         queue_offset=stored.queue_offset,
         commit_offset=stored.commit_offset,
         size=stored.size,
-        tags_code=tags_code(message.properties.get(TAGS)),
+        tags_code=unit_code(message, stored.store_timestamp_ms, delay_levels_ms),
         store_timestamp_ms=stored.store_timestamp_ms,
         message_id=stored.message_id,
         queued=takes_queue_offset(message.sys_flag),

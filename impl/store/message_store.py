@@ -8,7 +8,7 @@ nothing more is promised on top of it (docs/protocol.md, "Disk errors").
 from collections.abc import Callable, Collection
 
 from impl.event_log import EventLog
-from impl.message import TAGS, UNIQUE_KEY, Message, offset_message_id, tags_code
+from impl.message import UNIQUE_KEY, Message, offset_message_id
 from impl.runtime.clock import now_ms
 from impl.runtime.disk import Lock, LockedError
 from impl.runtime.runtime import Runtime
@@ -17,6 +17,7 @@ from impl.store.checkpoint import read_checkpoint
 from impl.store.commit_log import CommitLog
 from impl.store.config import FlushMode, StoreConfig
 from impl.store.consume_queue import ConsumeQueues
+from impl.store.delay import unit_code
 from impl.store.dispatch import Appended, Dispatcher, takes_queue_offset, tell_append
 from impl.store.errors import StoreError
 from impl.store.flush import LogFlusher
@@ -91,6 +92,10 @@ class MessageStore:
     def log_flushed(self) -> int:
         """Commit offset up to which the log is durable."""
         return self._log.flushed
+
+    def now_ms(self) -> int:
+        """The time by which records are stamped: the clock's, but never before the last record."""
+        return self._log.next_store_timestamp(now_ms(self._runtime.clock))
 
     def load(self) -> Recovery:
         """Lock the directory, recover what is in it, and make it readable.
@@ -182,7 +187,7 @@ class MessageStore:
             queue_offset=queue_offset,
             commit_offset=commit_offset,
             size=len(draft),
-            tags_code=tags_code(message.properties.get(TAGS)),
+            tags_code=unit_code(message, self._log.store_timestamp_ms, self.config.delay_levels_ms),
             store_timestamp_ms=self._log.store_timestamp_ms,
             message_id=message.properties.get(UNIQUE_KEY)
             or offset_message_id(message.store_host, commit_offset),
@@ -195,7 +200,10 @@ class MessageStore:
 
     async def settle(self, appended: Appended, wait: bool) -> PutStatus:
         """The answer to a put: under SYNC_FLUSH it waits until the record is durable."""
-        if self.config.flush_mode is FlushMode.ASYNC_FLUSH or not wait:
+        if self.config.flush_mode is FlushMode.ASYNC_FLUSH:
+            return PutStatus.PUT_OK
+        if not wait:
+            self._flusher.wanted.set()  # nobody waits for it, but it is seen only when it is durable
             return PutStatus.PUT_OK
         if await self._flusher.wait_durable(appended.end, self.config.sync_flush_timeout_ms):
             return PutStatus.PUT_OK
@@ -280,7 +288,7 @@ class MessageStore:
             checkpoint,
             self._checkpoint_writer.distrust_queues,
             self._events,
-            self.config.flush_mode,
+            self.config,
         )
         return recover(parts, abnormal=disk.exists(self._layout.abort))
 

@@ -13,7 +13,7 @@ from impl.event_log import EventLog
 from impl.store import record
 from impl.store.checkpoint import Checkpoint
 from impl.store.commit_log import CommitLog
-from impl.store.config import FlushMode
+from impl.store.config import StoreConfig
 from impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
 from impl.store.dispatch import Appended, Dispatcher, appended_record, tell_append
 from impl.store.errors import StoreError
@@ -32,7 +32,7 @@ class Parts:
     distrust_queues: Callable[[], None]
     """Writes down that queue entries of any age may be missing; raises OSError."""
     events: EventLog | None
-    flush_mode: FlushMode
+    config: StoreConfig
 
 
 def recover(parts: Parts, abnormal: bool) -> Recovery:
@@ -45,7 +45,7 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     start = choose_start(log, parts.checkpoint)
     end = find_end(log, start)
     if parts.events:
-        tell_unlogged_appends(log, parts.events)
+        tell_unlogged_appends(parts, parts.events)
     if abnormal and parts.events:
         parts.events.emit(Kind.CRASH, attrs={"kind": "unknown"})
     truncated_bytes = cut_log(log, end)
@@ -56,7 +56,7 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     entries_cut = sum(cut_queue(queue, log) for queue in queues)
     redispatched = dispatch_again(parts, start)
     if parts.events:
-        attrs = {"abnormal": str(abnormal).lower(), "flush_disk_type": parts.flush_mode.value}
+        attrs = {"abnormal": str(abnormal).lower(), "flush_disk_type": parts.config.flush_mode.value}
         parts.events.emit(Kind.RECOVER, commit_offset=end, attrs=attrs)
     return Recovery(abnormal, start, end, truncated_bytes, redispatched, entries_cut)
 
@@ -81,13 +81,13 @@ def find_end(log: CommitLog, start: int) -> int:
     return log.end
 
 
-def tell_unlogged_appends(log: CommitLog, events: EventLog) -> None:
+def tell_unlogged_appends(parts: Parts, events: EventLog) -> None:
     """Tell of the records behind the last append event: a kill may fall between a record and its event."""
     if events.last_append is None:
         return
-    for _, stored in log.scan(events.last_append):
+    for _, stored in parts.log.scan(events.last_append):
         if stored is not None and stored.commit_offset > events.last_append:
-            tell_append(events, appended_record(stored))
+            tell_append(events, appended_record(stored, parts.config.delay_levels_ms))
 
 
 def cut_log(log: CommitLog, end: int) -> int:
@@ -179,7 +179,7 @@ def _dispatch_from(parts: Parts, start: int) -> int:
     for end, stored in log.scan(start):
         reached = end
         if stored is not None:
-            written += _dispatch_one(parts, appended_record(stored), ends)
+            written += _dispatch_one(parts, appended_record(stored, parts.config.delay_levels_ms), ends)
     if reached < log.end:
         path = log.segments.path_of(reached)
         raise StoreError(f"{path}: no whole record at commit offset {reached}, and queues lack its entry")

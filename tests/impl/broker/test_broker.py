@@ -168,7 +168,7 @@ def test_a_request_in_binary_is_answered_in_binary() -> None:
         ({"queueId": None}, ResponseCode.SYSTEM_ERROR, "queueId"),
         ({"queueId": "first"}, ResponseCode.SYSTEM_ERROR, "queueId"),
         ({"batch": "true"}, ResponseCode.MESSAGE_ILLEGAL, "batch"),
-        ({"properties": "DELAY\x013"}, ResponseCode.MESSAGE_ILLEGAL, "delayed"),
+        ({"properties": "DELAY\x01soon"}, ResponseCode.MESSAGE_ILLEGAL, "DELAY is 'soon'"),
         ({"properties": "TRAN_MSG\x01true"}, ResponseCode.NO_PERMISSION, "transactional"),
         ({"sysFlag": 4}, ResponseCode.NO_PERMISSION, "transactional"),
         ({"sysFlag": 12}, ResponseCode.NO_PERMISSION, "transactional"),

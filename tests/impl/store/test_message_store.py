@@ -404,6 +404,8 @@ def test_a_put_that_need_not_wait_is_answered_before_the_fsync() -> None:
         result = await store.put(message("a"), wait=False)
         assert result.status is PutStatus.PUT_OK
         assert store.log_flushed == 0
+        await asyncio.sleep(0.01)
+        assert bodies(store) == ["a"], "it is flushed and seen without another one that waits"
 
     _simulate(scenario, SYNC)
 

@@ -1,0 +1,97 @@
+"""Delayed messages as the store sees them: which queue they wait in, and when they are due.
+
+See docs/protocol.md, "Delayed messages".
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from impl.message import (
+    DELAY,
+    REAL_QUEUE_ID,
+    REAL_TOPIC,
+    SYS_TRANSACTION_COMMIT,
+    SYS_TRANSACTION_MASK,
+    TAGS,
+    Message,
+    tags_code,
+)
+
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+"""Where delayed messages wait: level n in queue n - 1."""
+
+LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+
+_UNIT_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_LEVEL: Final = re.compile(r"([0-9]{1,9})([smhd])")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,9}")
+
+
+def parse_levels(text: str) -> tuple[int, ...]:
+    """messageDelayLevel: the delay of each level in milliseconds, level 1 first.
+
+    Raises:
+        ValueError: with what is expected.
+    """
+    found = [_LEVEL.fullmatch(word) for word in text.split()]
+    levels = tuple(int(level[1]) * _UNIT_MS[level[2]] for level in found if level)
+    if not levels or len(levels) < len(found):
+        raise ValueError("delays like 1s 5m 2h 1d, separated by spaces")
+    return levels
+
+
+def delay_level(message: Message) -> int:
+    """The level that the message asks for; 0 or less is none. ValueError when it is no number."""
+    text = message.properties.get(DELAY, "0")
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(f"{DELAY} is {text[:40]!r}, the number of a level expected")
+    return int(text)
+
+
+def scheduled(message: Message, levels_ms: Sequence[int]) -> Message:
+    """The message as it is put: one with a delay level goes to that level's queue, and remembers where it
+    belongs. A level beyond the last one is the last one.
+
+    Raises:
+        ValueError: the delay level is no number.
+    """
+    level = min(delay_level(message), len(levels_ms))
+    transaction = message.sys_flag & SYS_TRANSACTION_MASK
+    if level <= 0 or transaction not in (0, SYS_TRANSACTION_COMMIT):
+        return message
+    properties = {
+        **message.properties,
+        DELAY: str(level),
+        REAL_TOPIC: message.topic,
+        REAL_QUEUE_ID: str(message.queue_id),
+    }
+    return replace(message, topic=SCHEDULE_TOPIC, queue_id=level - 1, properties=properties)
+
+
+def due(message: Message) -> Message:
+    """The message as it is put when its time has come: where it belongs, with nothing to wait for.
+
+    Raises:
+        ValueError: it does not say where it belongs.
+    """
+    properties = dict(message.properties)
+    properties.pop(DELAY, None)
+    topic, queue_id = properties.get(REAL_TOPIC, ""), properties.get(REAL_QUEUE_ID, "")
+    if not topic or not _NUMBER.fullmatch(queue_id) or int(queue_id) < 0:
+        raise ValueError(f"{REAL_TOPIC} is {topic!r}, {REAL_QUEUE_ID} {queue_id[:40]!r}: a queue expected")
+    return replace(message, topic=topic, queue_id=int(queue_id), properties=properties)
+
+
+def unit_code(message: Message, store_timestamp_ms: int, levels_ms: Sequence[int]) -> int:
+    """What the queue entry holds besides the place: in the schedule topic the time when the message is due,
+    else the code of its tags."""
+    if message.topic == SCHEDULE_TOPIC:
+        try:
+            level = min(delay_level(message), len(levels_ms))
+        except ValueError:
+            level = 0  # it came past `scheduled`, and is never delivered
+        if level > 0:
+            return store_timestamp_ms + levels_ms[level - 1]
+    return tags_code(message.properties.get(TAGS))

@@ -1,0 +1,117 @@
+"""Delayed messages: where they wait, when they are due, and what time it is for the store.
+
+Source: docs/protocol.md, "Delayed messages".
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from impl.message import SYS_TRANSACTION_COMMIT, SYS_TRANSACTION_PREPARED, Message
+from impl.store.delay import LEVELS, SCHEDULE_TOPIC, due, parse_levels, scheduled, unit_code
+from tests.impl.store.site import Site, message
+
+LEVELS_MS = parse_levels(LEVELS)
+
+
+def delayed(level: str) -> Message:
+    return Message("T", b"x", {"DELAY": level, "TAGS": "TagA"}, queue_id=2)
+
+
+def test_the_18_levels_are_one_second_to_two_hours() -> None:
+    assert len(LEVELS_MS) == 18
+    assert (LEVELS_MS[0], LEVELS_MS[4], LEVELS_MS[17]) == (1000, 60_000, 7_200_000)
+
+
+@pytest.mark.parametrize("text", ["", "1", "1s,2s", "1s 5x", "-1s", "1.5s"])
+def test_delays_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="delays like 1s 5m"):
+        parse_levels(text)
+
+
+@pytest.mark.parametrize(
+    ("asked", "queue_id"), [("1", 0), ("3", 2), ("18", 17), ("19", 17), ("999999999", 17)]
+)
+def test_a_level_is_a_queue_and_too_high_a_level_is_the_last(asked: str, queue_id: int) -> None:
+    placed = scheduled(delayed(asked), LEVELS_MS)
+    assert (placed.topic, placed.queue_id) == (SCHEDULE_TOPIC, queue_id)
+    assert placed.properties["REAL_TOPIC"] == "T"
+    assert placed.properties["REAL_QID"] == "2"
+    assert placed.properties["TAGS"] == "TagA"
+
+
+@pytest.mark.parametrize("level", ["0", "-1"])
+def test_without_a_level_a_message_goes_where_it_was_sent(level: str) -> None:
+    assert scheduled(delayed(level), LEVELS_MS) == delayed(level)
+
+
+def test_of_transactions_only_the_committed_one_waits() -> None:
+    prepared = replace(delayed("1"), sys_flag=SYS_TRANSACTION_PREPARED)
+    assert scheduled(prepared, LEVELS_MS) == prepared
+    assert scheduled(replace(delayed("1"), sys_flag=SYS_TRANSACTION_COMMIT), LEVELS_MS).queue_id == 0
+
+
+@pytest.mark.parametrize("level", ["soon", "", "1_0", " 1", "٣", "9999999999"])
+def test_a_level_that_is_no_number_is_refused(level: str) -> None:
+    with pytest.raises(ValueError, match="DELAY is"):
+        scheduled(delayed(level), LEVELS_MS)
+
+
+def test_when_it_is_due_a_message_is_what_it_was_without_its_delay() -> None:
+    back = due(scheduled(delayed("3"), LEVELS_MS))
+    assert (back.topic, back.queue_id, back.body) == ("T", 2, b"x")
+    assert back.properties == {"TAGS": "TagA", "REAL_TOPIC": "T", "REAL_QID": "2"}
+    assert scheduled(back, LEVELS_MS) == back, "it does not wait twice"
+
+
+@pytest.mark.parametrize(
+    "change", [{"REAL_TOPIC": ""}, {"REAL_QID": ""}, {"REAL_QID": "-1"}, {"REAL_QID": "x"}]
+)
+def test_a_message_that_does_not_know_where_it_belongs_is_refused(change: dict[str, str]) -> None:
+    placed = scheduled(delayed("3"), LEVELS_MS)
+    with pytest.raises(ValueError, match="a queue expected"):
+        due(replace(placed, properties={**placed.properties, **change}))
+
+
+def test_the_entry_of_a_waiting_message_has_the_time_when_it_is_due() -> None:
+    assert unit_code(scheduled(delayed("2"), LEVELS_MS), 1_000_000, LEVELS_MS) == 1_005_000
+    assert unit_code(delayed("2"), 1_000_000, LEVELS_MS) == 2598919, "elsewhere it is the tag"
+
+
+def test_the_due_time_is_in_the_queue_and_recovery_writes_the_same() -> None:
+    site = Site()
+    store = site.open()
+    appended = store.append(scheduled(message("a", 5, DELAY="4"), LEVELS_MS))
+    assert appended.tags_code == appended.store_timestamp_ms + 30_000
+    store.dispatch()
+    for name in site.disk.names(f"store/consumequeue/{SCHEDULE_TOPIC}/3"):
+        site.disk.remove(f"store/consumequeue/{SCHEDULE_TOPIC}/3/{name}")
+    again = site.reopen_after_process_crash()
+    assert site.recovery.redispatched == 1
+    assert again.max_offset(SCHEDULE_TOPIC, 3) == 1
+    due_ms = appended.store_timestamp_ms + 30_000
+    assert again.get(SCHEDULE_TOPIC, 3, 0, tag_codes={due_ms}).records
+
+
+def test_while_the_clock_is_behind_the_last_record_time_goes_on_at_its_pace() -> None:
+    site = Site()
+    store = site.open()
+    (last,) = site.append("a")
+    site.clock.advance_ms(-3_600_000)
+    assert store.now_ms() == last.store_timestamp_ms
+    site.clock.advance_ms(700)
+    assert store.now_ms() == last.store_timestamp_ms + 700
+    (later,) = site.append("b")
+    assert later.store_timestamp_ms == last.store_timestamp_ms + 700
+    site.clock.advance_ms(-60_000)
+    assert site.append("c")[0].store_timestamp_ms == later.store_timestamp_ms
+
+
+def test_when_the_clock_is_right_again_its_time_counts() -> None:
+    site = Site()
+    store = site.open()
+    (last,) = site.append("a")
+    site.clock.advance_ms(-3_600_000)
+    site.append("b")
+    site.clock.advance_ms(3_600_001)
+    assert store.now_ms() == last.store_timestamp_ms + 1
