@@ -57,6 +57,8 @@ def scheduled(message: Message, levels_ms: Sequence[int]) -> Message:
     Raises:
         ValueError: the delay level is no number.
     """
+    if DELAY not in message.properties or message.topic == SCHEDULE_TOPIC:
+        return message
     level = min(delay_level(message), len(levels_ms))
     transaction = message.sys_flag & SYS_TRANSACTION_MASK
     if level <= 0 or transaction not in (0, SYS_TRANSACTION_COMMIT):

@@ -38,6 +38,7 @@ def test_a_level_is_a_queue_and_too_high_a_level_is_the_last(asked: str, queue_i
     assert placed.properties["REAL_TOPIC"] == "T"
     assert placed.properties["REAL_QID"] == "2"
     assert placed.properties["TAGS"] == "TagA"
+    assert scheduled(placed, LEVELS_MS) == placed, "it is already there"
 
 
 @pytest.mark.parametrize("level", ["0", "-1"])
