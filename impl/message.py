@@ -34,6 +34,7 @@ RETRY_PREFIX: Final = "%RETRY%"
 """Before a group's name: the topic of what it failed to consume."""
 
 SYS_COMPRESSED: Final = 0x1
+SYS_MULTI_TAGS: Final = 0x2
 SYS_TRANSACTION_MASK: Final = 0xC
 SYS_TRANSACTION_PREPARED: Final = 0x4
 SYS_TRANSACTION_COMMIT: Final = 0x8

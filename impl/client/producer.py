@@ -1,9 +1,12 @@
 """Sends messages: picks a queue, tries again elsewhere, and says honestly what is known in the end."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
+from impl.client.compose import check_batch, encode_batch
+from impl.client.compression import deflated
 from impl.client.model import (
     STORED_STATUSES,
     MessageError,
@@ -14,10 +17,20 @@ from impl.client.model import (
     Sent,
     Unknown,
 )
+from impl.client.queue_choice import LEVELS_5, LatencyLevels, QueueChoice, Selector
 from impl.client.routes import publish_queues, require
 from impl.client.session import Session
 from impl.event_log import EventLog
-from impl.message import KEYS, UNIQUE_KEY, Message, UniqueKeys, encode_properties
+from impl.message import (
+    KEYS,
+    MAX_RECONSUME_TIMES,
+    RETRY_PREFIX,
+    UNIQUE_KEY,
+    WAIT,
+    Message,
+    UniqueKeys,
+    encode_properties,
+)
 from impl.remoting import headers
 from impl.remoting.bodies import QueueData, TopicRoute
 from impl.remoting.channel import ConnectError, RemotingError
@@ -27,30 +40,64 @@ from impl.remoting.headers import HeaderError, SendRequest, SendResponse
 from impl.runtime.clock import now_ms
 from spec.events import Kind
 
+_UNKNOWN: Final = "unknown"
+_PROPERTIES_BYTES_MAX: Final = 32767
+
 
 @dataclass(frozen=True, slots=True)
 class ProducerConfig:
+    """What a producer does unless a call says otherwise. The defaults are RocketMQ's."""
+
     group: str = "mqproof_producer"
     send_timeout_ms: int = 3000
     """For all attempts of one send together."""
     retries: int = 2
     """Attempts after the first, each at another broker where there is one."""
+    retry_unconfirmed: bool = False
+    """Also try again what was stored, but is not known to be on disk or on a slave: it may be there twice."""
     body_bytes_max: int = 4 << 20
+    compress_from_bytes: int = 4096
+    """Bodies that long travel compressed; those of batches never do."""
+    latency_fault_strategy: bool = False
+    """Rest brokers that were slow or failed (sendLatencyFaultEnable)."""
+    latency_levels: LatencyLevels = LEVELS_5
     default_topic: str = "TBW102"
     default_topic_queues: int = 4
     """Queues asked for when a send creates its topic."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
-    """How one attempt ended."""
+class _Parcel:
+    """What one request carries: one message, or a batch of one topic."""
 
-    outcome: Outcome
-    may_retry: bool
+    messages: tuple[Message, ...]
+    body: bytes
+    is_batch: bool
+
+    @property
+    def topic(self) -> str:
+        return self.messages[0].topic
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How one attempt ended. With a response it is stored."""
+
+    status: str
+    """One of STORED_STATUSES, the name of a refusal, or _UNKNOWN."""
+    attempt: int
+    remark: str = ""
+    may_retry: bool = False
+    queue: MessageQueue | None = None
+    response: SendResponse | None = None
 
 
 class Producer:
-    """A producer of one group. `send` may be called many times at once; answers come in any order."""
+    """A producer of one group. Its methods may be called many times at once; answers come in any order.
+
+    A send ends in one of three ways, and raises nothing of them: `Sent` is stored, `Refused` is certainly
+    not, of `Unknown` nobody can tell. Sending an unknown message again may store it twice, under one id.
+    """
 
     def __init__(
         self, session: Session, config: ProducerConfig | None = None, events: EventLog | None = None
@@ -59,58 +106,84 @@ class Producer:
         self._config = config or ProducerConfig()
         self._events = events
         self._keys = UniqueKeys(session.runtime.random, session.runtime.clock)
-        self._turn = session.runtime.random.randrange(1 << 16)
+        levels = self._config.latency_levels if self._config.latency_fault_strategy else None
+        self._choice = QueueChoice(session.runtime.random.randrange(1 << 16), levels)
         self._queues: dict[str, tuple[TopicRoute, list[MessageQueue]]] = {}
         session.join_as_producer(self._config.group)
 
-    async def send(self, message: Message, queue: MessageQueue | None = None) -> Outcome:
+    async def send(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        *,
+        select: Selector | None = None,
+        timeout_ms: int | None = None,
+    ) -> Outcome:
         """Send one message and say what became of it.
 
-        The producer chooses the queue and tries other brokers, unless `queue` is given: then there is one
-        attempt, there. Cancelling a send leaves its outcome unknown.
+        The producer chooses the queue and tries other brokers, unless `queue` or `select` does: then there
+        is one attempt, there. `timeout_ms` is for all attempts together, the search for the route included.
+        Cancelling a send leaves its outcome unknown.
 
         Raises:
             MessageError: the body is empty or too long, or topic or properties cannot be encoded.
         """
-        message = self._prepared(message)
-        deadline_s = _now_s() + self._config.send_timeout_ms / 1000
-        attempts = 1 if queue is not None else 1 + self._config.retries
-        doubt: Unknown | None = None
-        last_broker: str | None = None
-        outcome: Outcome
-        for attempt in range(1, attempts + 1):
-            try:
-                target = await self._choose(message.topic, last_broker, queue)
-            except (RemotingError, NoRouteError) as error:
-                outcome = Refused(_key(message), "NO_ROUTE", str(error), attempt - 1)
-                break
-            last_broker = target.broker_name
-            ended = await self._attempt(message, target, attempt, deadline_s)
-            outcome = ended.outcome
-            if isinstance(outcome, Unknown):
-                doubt = outcome
-            if not ended.may_retry or _now_s() >= deadline_s:
-                break
-        # A refusal after an attempt whose fate is unknown leaves the message's fate unknown.
-        if doubt is not None and isinstance(outcome, Refused):
-            return replace(doubt, attempts=outcome.attempts)
+        (outcome,) = await self._send(self._parcel(message), queue, select, timeout_ms)
         return outcome
 
-    async def send_oneway(self, message: Message) -> str:
+    async def send_batch(
+        self,
+        messages: Iterable[Message],
+        queue: MessageQueue | None = None,
+        *,
+        select: Selector | None = None,
+        timeout_ms: int | None = None,
+    ) -> list[Outcome]:
+        """Send messages of one topic in one request, to one queue; as `send`, with an outcome for each.
+
+        All of them end alike: a batch is stored as a whole, at consecutive offsets (a crash of the broker's
+        machine may keep its beginning only).
+
+        Raises:
+            MessageError: as `send`, or the messages differ in topic or waiting, are delayed, or are too long
+                together.
+        """
+        return await self._send(self._batch(list(messages)), queue, select, timeout_ms)
+
+    async def send_oneway(
+        self, message: Message, queue: MessageQueue | None = None, *, select: Selector | None = None
+    ) -> str:
         """Send without waiting for any answer; returns the message id.
 
         Raises:
             MessageError: as `send`. NoRouteError, RemotingError: nothing was sent.
         """
-        message = self._prepared(message)
-        queue = await self._choose(message.topic, None, None)
-        address = self._session.routes.address(message.topic, queue.broker_name)
+        parcel = self._parcel(message)
+        target = await self._target(parcel.topic, None, queue, select)
+        address = self._session.routes.address(parcel.topic, target.broker_name)
         if address is None:
-            raise NoRouteError(f"broker {queue.broker_name} has no master")
-        self._emit(Kind.SEND, message, queue, attempt=1)
-        request = self._request(message, queue, oneway=True)
+            raise NoRouteError(f"broker {target.broker_name} has no master")
+        self._emit(Kind.SEND, parcel, target, attempt=1)
+        request = self._request(parcel, target, oneway=True)
         await self._session.remoting.send_oneway(address, request)
-        return _key(message)
+        return _key(parcel.messages[0])
+
+    # What is sent.
+
+    def _parcel(self, message: Message) -> _Parcel:
+        message = self._prepared(message)
+        if len(message.body) >= self._config.compress_from_bytes:
+            message = deflated(message)
+        return _Parcel((message,), message.body, is_batch=False)
+
+    def _batch(self, messages: list[Message]) -> _Parcel:
+        check_batch(messages)
+        prepared = tuple(map(self._prepared, messages))
+        body = encode_batch(prepared)
+        if len(body) > self._config.body_bytes_max:
+            most = self._config.body_bytes_max
+            raise MessageError(f"the batch has {len(body)} bytes, at most {most} are allowed")
+        return _Parcel(prepared, body, is_batch=True)
 
     def _prepared(self, message: Message) -> Message:
         if not message.body:
@@ -120,26 +193,56 @@ class Producer:
             raise MessageError(f"the body has {len(message.body)} bytes, at most {most} are allowed")
         properties = dict(message.properties)
         properties.setdefault(UNIQUE_KEY, self._keys.take())
-        properties.setdefault("WAIT", "true")
+        properties.setdefault(WAIT, "true")
         try:
             message.topic.encode()
-            encode_properties(properties).encode()
+            size = len(encode_properties(properties).encode())
         except ValueError as error:
             raise MessageError(str(error)) from None
+        if size > _PROPERTIES_BYTES_MAX:
+            raise MessageError(
+                f"the properties have {size} bytes, at most {_PROPERTIES_BYTES_MAX} are allowed"
+            )
         born_ms = message.born_timestamp_ms or now_ms(self._session.runtime.clock)
         return replace(message, properties=properties, born_timestamp_ms=born_ms)
 
-    async def _choose(self, topic: str, last_broker: str | None, asked: MessageQueue | None) -> MessageQueue:
-        """The queue asked for; else the next in turn, of another broker than the last if there is another."""
+    def _request(self, parcel: _Parcel, queue: MessageQueue, *, oneway: bool = False) -> Command:
+        message = parcel.messages[0]
+        properties = {WAIT: message.properties[WAIT]} if parcel.is_batch else message.properties
+        times_max = message.properties.get(MAX_RECONSUME_TIMES, "")
+        header = SendRequest(
+            producer_group=self._config.group,
+            topic=parcel.topic,
+            default_topic=self._config.default_topic,
+            default_topic_queue_nums=self._config.default_topic_queues,
+            queue_id=queue.queue_id,
+            sys_flag=message.sys_flag,
+            born_timestamp=message.born_timestamp_ms,
+            flag=message.flag,
+            properties=encode_properties(properties),
+            reconsume_times=message.reconsume_times,
+            unit_mode=False,
+            max_reconsume_times=int(times_max)
+            if times_max.isdecimal() and parcel.topic.startswith(RETRY_PREFIX)
+            else None,
+            batch=parcel.is_batch,
+        )
+        code = RequestCode.SEND_BATCH_MESSAGE if parcel.is_batch else RequestCode.SEND_MESSAGE_V2
+        return new_request(code, headers.write_send_v2(header), parcel.body, oneway=oneway)
+
+    # Where to.
+
+    async def _target(
+        self, topic: str, last_broker: str | None, asked: MessageQueue | None, select: Selector | None
+    ) -> MessageQueue:
         queues = await self._writable_queues(topic)
         if asked is not None:
             return asked
         if not queues:
             raise NoRouteError(f"topic {topic} has no writable queue")
-        self._turn += 1
-        others = [queue for queue in queues if queue.broker_name != last_broker] if last_broker else queues
-        candidates = others or queues
-        return candidates[self._turn % len(candidates)]
+        if select is not None:
+            return select(queues)
+        return self._choice.choose(queues, last_broker, _now_s())
 
     async def _writable_queues(self, topic: str) -> Sequence[MessageQueue]:
         route = await self._session.routes.get(topic)
@@ -167,84 +270,89 @@ class Producer:
         ]
         return TopicRoute(broker_datas=template.broker_datas, queue_datas=queues)
 
-    async def _attempt(
-        self, message: Message, queue: MessageQueue, attempt: int, deadline_s: float
-    ) -> _Attempt:
+    # Attempts.
+
+    async def _send(
+        self, parcel: _Parcel, queue: MessageQueue | None, select: Selector | None, timeout_ms: int | None
+    ) -> list[Outcome]:
+        deadline_s = _now_s() + (timeout_ms or self._config.send_timeout_ms) / 1000
+        attempts = 1 if queue is not None or select is not None else 1 + self._config.retries
+        last_broker: str | None = None
+        ends: list[_Ended] = []
+        for attempt in range(1, attempts + 1):
+            try:
+                async with asyncio.timeout_at(deadline_s):
+                    target = await self._target(parcel.topic, last_broker, queue, select)
+            except (RemotingError, NoRouteError, TimeoutError) as error:
+                remark = str(error) or f"the route of {parcel.topic} was not found in time"
+                ends.append(_Ended("NO_ROUTE", attempt - 1, remark))
+                break
+            last_broker = target.broker_name
+            ends.append(await self._attempt(parcel, target, attempt, deadline_s))
+            if not ends[-1].may_retry or _now_s() >= deadline_s:
+                break
+        return _outcomes(parcel, ends)
+
+    async def _attempt(self, parcel: _Parcel, queue: MessageQueue, attempt: int, deadline_s: float) -> _Ended:
         address = self._session.routes.address(queue.topic, queue.broker_name)
         if address is None:
-            refused = Refused(_key(message), "NO_ROUTE", f"broker {queue.broker_name} has no master", attempt)
-            return _Attempt(refused, may_retry=True)
-        self._emit(Kind.SEND, message, queue, attempt=attempt)
-        request = self._request(message, queue)
+            remark = f"broker {queue.broker_name} has no master"
+            return _Ended("NO_ROUTE", attempt, remark, may_retry=True)
+        self._emit(Kind.SEND, parcel, queue, attempt)
+        request = self._request(parcel, queue)
+        began_s = _now_s()
         try:
-            left_s = max(0.0, deadline_s - _now_s())
-            answer = await self._session.remoting.invoke(address, request, left_s)
+            answer = await self._session.remoting.invoke(address, request, max(0.0, deadline_s - began_s))
         except ConnectError as error:
-            refused = Refused(_key(message), "NOT_CONNECTED", str(error), attempt)
-            self._emit(Kind.SEND_FAIL, message, queue, attempt=attempt, status=refused.status)
-            return _Attempt(refused, may_retry=True)
+            ended = _Ended("NOT_CONNECTED", attempt, str(error), may_retry=True)
         except RemotingError as error:
-            self._emit(Kind.SEND_FAIL, message, queue, attempt=attempt, status="unknown")
-            return _Attempt(Unknown(_key(message), str(error), attempt), may_retry=True)
-        return self._judge(message, queue, attempt, answer)
+            ended = _Ended(_UNKNOWN, attempt, str(error), may_retry=True)
+        else:
+            ended = self._judged(queue, attempt, answer)
+        ended_s = _now_s()
+        if ended.may_retry:
+            self._choice.failed(queue.broker_name, ended_s)
+        else:
+            self._choice.answered(queue.broker_name, ended_s - began_s, ended_s)
+        offset = ended.response.queue_offset if ended.response else None
+        kind = Kind.SEND_FAIL if ended.response is None else Kind.SEND_ACK
+        self._emit(kind, parcel, ended.queue or queue, attempt, ended.status, offset)
+        return ended
 
-    def _judge(self, message: Message, queue: MessageQueue, attempt: int, answer: Command) -> _Attempt:
-        key = _key(message)
-        status = STORED_STATUSES.get(answer.code)
-        if status is not None:
+    def _judged(self, queue: MessageQueue, attempt: int, answer: Command) -> _Ended:
+        stored = STORED_STATUSES.get(answer.code)
+        if stored is not None:
             try:
-                header = headers.read(SendResponse, answer.fields)
+                response = headers.read(SendResponse, answer.fields)
             except HeaderError as error:
-                self._emit(Kind.SEND_FAIL, message, queue, attempt, "unknown")
-                return _Attempt(Unknown(key, f"{status}, but {error}", attempt), may_retry=False)
-            if header.queue_id != queue.queue_id:
-                queue = replace(queue, queue_id=header.queue_id)
-            sent = Sent(status, key, queue, header.queue_offset, header.msg_id, attempt)
-            self._emit(Kind.SEND_ACK, message, queue, attempt, status, header.queue_offset)
-            return _Attempt(sent, may_retry=False)
+                return _Ended(_UNKNOWN, attempt, f"{stored}, but {error}")
+            again = self._config.retry_unconfirmed and answer.code != ResponseCode.SUCCESS
+            queue = replace(queue, queue_id=response.queue_id)
+            return _Ended(stored, attempt, "", again, queue, response)
         name, remark = response_name(answer.code), answer.remark or ""
-        may_retry = is_retriable(answer.code)
         if answer.code == ResponseCode.SYSTEM_ERROR:
             # The broker answers so as well when it failed halfway: the record may be there.
-            self._emit(Kind.SEND_FAIL, message, queue, attempt, "unknown")
-            return _Attempt(Unknown(key, f"{name}: {remark}", attempt), may_retry)
-        self._emit(Kind.SEND_FAIL, message, queue, attempt, name)
-        return _Attempt(Refused(key, name, remark, attempt), may_retry)
-
-    def _request(self, message: Message, queue: MessageQueue, *, oneway: bool = False) -> Command:
-        header = SendRequest(
-            producer_group=self._config.group,
-            topic=message.topic,
-            default_topic=self._config.default_topic,
-            default_topic_queue_nums=self._config.default_topic_queues,
-            queue_id=queue.queue_id,
-            sys_flag=message.sys_flag,
-            born_timestamp=message.born_timestamp_ms,
-            flag=message.flag,
-            properties=encode_properties(message.properties),
-            reconsume_times=message.reconsume_times,
-            unit_mode=False,
-            batch=False,
-        )
-        fields = headers.write_send_v2(header)
-        return new_request(RequestCode.SEND_MESSAGE_V2, fields, message.body, oneway=oneway)
+            return _Ended(_UNKNOWN, attempt, f"{name}: {remark}", may_retry=True)
+        return _Ended(name, attempt, remark, is_retriable(answer.code))
 
     def _emit(
         self,
         kind: Kind,
-        message: Message,
+        parcel: _Parcel,
         queue: MessageQueue,
         attempt: int,
         status: str | None = None,
         queue_offset: int | None = None,
     ) -> None:
-        if self._events is not None:
+        if self._events is None:
+            return
+        for place, message in enumerate(parcel.messages):
             self._events.emit(
                 kind,
                 msg_id=_key(message),
                 topic=message.topic,
                 queue_id=queue.queue_id,
-                queue_offset=queue_offset,
+                queue_offset=None if queue_offset is None else queue_offset + place,
                 group=self._config.group,
                 client=self._session.client_id,
                 status=status,
@@ -253,6 +361,36 @@ class Producer:
                 born_ts=message.born_timestamp_us,
                 attrs={"broker": queue.broker_name},
             )
+
+
+def _outcomes(parcel: _Parcel, ends: Sequence[_Ended]) -> list[Outcome]:
+    """What all attempts together tell of each message.
+
+    Stored is stored, whatever came later. A refusal after an attempt whose fate is unknown leaves the
+    message's fate unknown.
+    """
+    attempts = ends[-1].attempt
+    confirmed = [end for end in ends if end.status == "SEND_OK"]
+    for end in confirmed or [end for end in ends if end.response]:
+        assert end.response is not None
+        assert end.queue is not None
+        ids = end.response.msg_id.split(",")
+        return [
+            Sent(
+                status=end.status,
+                message_id=_key(message),
+                queue=end.queue,
+                queue_offset=end.response.queue_offset + place,
+                offset_message_id=ids[place] if place < len(ids) else "",
+                attempts=attempts,
+            )
+            for place, message in enumerate(parcel.messages)
+        ]
+    doubts = [end for end in ends if end.status == _UNKNOWN]
+    if doubts:
+        return [Unknown(_key(message), doubts[-1].remark, attempts) for message in parcel.messages]
+    last = ends[-1]
+    return [Refused(_key(message), last.status, last.remark, attempts) for message in parcel.messages]
 
 
 def _key(message: Message) -> str:

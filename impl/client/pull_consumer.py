@@ -1,15 +1,14 @@
 """Reads queues by offset: the application says from where, and how far it got."""
 
-import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
+from impl.client.compression import inflated
 from impl.client.model import ClientError, MessageQueue, PullResult
 from impl.client.routes import require, subscribe_queues
 from impl.client.session import Session
 from impl.event_log import EventLog
-from impl.message import KEYS, SYS_COMPRESSED, TAGS, StoredMessage
+from impl.message import KEYS, TAGS, StoredMessage
 from impl.remoting import headers
 from impl.remoting.bodies import ConsumerData
 from impl.remoting.channel import RemotingError
@@ -33,10 +32,6 @@ from spec.events import Kind
 _TIMEOUT_S: Final = 5.0
 _HOLD_SLACK_S: Final = 10.0
 """How much longer than its hold a pull may take."""
-
-_INFLATED_BYTES_MAX: Final = 64 << 20
-_ZLIB_TYPES: Final = (0, 0x300)
-"""Compression bits of the system flag that mean zlib; 0 is what older clients write."""
 
 _STATUSES: Final[dict[int, str]] = {
     ResponseCode.SUCCESS: "FOUND",
@@ -198,20 +193,8 @@ def _messages(body: bytes) -> Iterator[StoredMessage]:
         size, _ = record.peek(body[at : at + record.FILLER_BYTES])
         if not record.SIZE_MIN <= size <= len(body) - at:
             raise ValueError(f"a record of {size} bytes in a body with {len(body) - at} left")
-        yield _inflated(record.decode(body[at : at + size]))
+        yield inflated(record.decode(body[at : at + size]))
         at += size
-
-
-def _inflated(stored: StoredMessage) -> StoredMessage:
-    message = stored.message
-    if not message.sys_flag & SYS_COMPRESSED or message.sys_flag & 0x700 not in _ZLIB_TYPES:
-        return stored
-    inflater = zlib.decompressobj()
-    try:
-        body = inflater.decompress(message.body, _INFLATED_BYTES_MAX)
-    except zlib.error:
-        return stored  # what the producer sent is what there is
-    return replace(stored, message=replace(message, body=body))
 
 
 def _wanted(messages: Iterator[StoredMessage], expression: str) -> Iterator[StoredMessage]:

@@ -1,12 +1,16 @@
 """The producer: where it sends, when it tries again, and that it never claims more than it knows."""
 
 import asyncio
+import zlib
 from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import pytest
 
 from impl.client.model import MessageError, MessageQueue, NoRouteError, Outcome, Refused, Sent, Unknown
 from impl.client.producer import Producer, ProducerConfig
+from impl.client.queue_choice import by_hash
 from impl.client.session import Session
 from impl.event_log import EventLog
 from impl.message import Message
@@ -24,6 +28,8 @@ from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from spec.events import Event, Kind
 from tests.impl.world import World, play
 
+T = TypeVar("T")
+
 MESSAGE = Message("T", b"body")
 
 
@@ -38,12 +44,17 @@ class Script:
         self.runtime = simulated(loop, self.network)
         self.answers = answers
         self.attempts: list[str] = []
+        self.requests: list[Command] = []
+        self.delay_s = 0.0
         self.servers: list[RemotingServer] = []
         self.addresses: dict[str, Address] = {}
 
     async def __aenter__(self) -> "Script":
         for name in ("a", "b"):
-            await self._serve(name, {RequestCode.SEND_MESSAGE_V2: self._sender(name)})
+            sender = self._sender(name)
+            await self._serve(
+                name, {RequestCode.SEND_MESSAGE_V2: sender, RequestCode.SEND_BATCH_MESSAGE: sender}
+            )
         brokers = [BrokerData({0: str(self.addresses[name])}, name, "C") for name in ("a", "b")]
         self.route = TopicRoute(brokers, [QueueData(name, 6, 2, 0, 2) for name in ("a", "b")])
         await self._serve("namesrv", {RequestCode.GET_ROUTEINFO_BY_TOPIC: self._routes})
@@ -64,13 +75,15 @@ class Script:
         return request.answer(0, body=java_json.write(self.route))
 
     def _sender(self, name: str) -> object:
-        def answer(request: Command, channel: Channel) -> Reply:
+        async def answer(request: Command, channel: Channel) -> Reply:
             self.attempts.append(name)
+            self.requests.append(request)
             todo = self.answers.pop(0)
+            await asyncio.sleep(self.delay_s)
             if isinstance(todo, str):
                 self.network.cut(self.addresses[name])
                 return None
-            response = headers.write(SendResponse("id", 0, 7))
+            response = headers.write(SendResponse("id1,id2", 0, 7))
             return None if todo is None else request.answer(todo, response, remark="scripted")
 
         return answer
@@ -163,6 +176,162 @@ def test_every_attempt_is_told_with_its_end_under_one_message_id() -> None:
     assert {event.msg_id for event in events} == {outcome.message_id}
 
 
+def scripted(scene: Callable[[Script], Awaitable[T]], *answers: int | str | None) -> T:
+    """What a scene gives with brokers that answer like that."""
+    loop = SimulatedLoop()
+
+    async def main() -> T:
+        async with Script(loop, list(answers)) as script:
+            return await scene(script)
+
+    return run_simulated(main(), loop)
+
+
+@pytest.mark.parametrize("code", [1, 2, 14, 16, 17, 204, 205, 1500])
+def test_route_5_each_code_of_the_retry_set_is_tried_at_the_other_broker(code: int) -> None:
+    """ROUTE-5 RetryAvoidsLastBroker"""
+    outcome, attempts, _ = send(code, 0)
+    assert isinstance(outcome, Sent)
+    assert sorted(attempts) == ["a", "b"]
+
+
+def test_an_unconfirmed_message_is_tried_again_where_that_is_wanted_and_the_confirmed_place_is_told() -> None:
+    async def scene(script: Script) -> tuple[Outcome, list[str]]:
+        producer = Producer(script.session, ProducerConfig(retry_unconfirmed=True))
+        return await producer.send(MESSAGE), script.attempts
+
+    outcome, attempts = scripted(scene, 10, 0)
+    assert isinstance(outcome, Sent)
+    assert (outcome.status, outcome.queue.broker_name) == ("SEND_OK", attempts[1])
+    outcome, attempts = scripted(scene, 10, 14, 13)
+    assert isinstance(outcome, Sent)
+    assert (outcome.status, outcome.queue.broker_name) == ("FLUSH_DISK_TIMEOUT", attempts[0])
+
+
+def test_the_time_of_a_call_is_for_all_its_attempts() -> None:
+    async def scene(script: Script) -> tuple[Outcome, int, float]:
+        script.delay_s = 0.2
+        began_s = asyncio.get_running_loop().time()
+        outcome = await Producer(script.session).send(MESSAGE, timeout_ms=300)
+        return outcome, len(script.attempts), asyncio.get_running_loop().time() - began_s
+
+    outcome, attempts, took_s = scripted(scene, 14, 14, 14)
+    assert isinstance(outcome, Unknown)  # the second attempt was not answered in time
+    assert attempts == 2
+    assert took_s == pytest.approx(0.3, abs=0.01)
+
+
+def test_a_route_that_does_not_come_in_time_is_a_refusal() -> None:
+    async def scene(script: Script) -> tuple[Outcome, float]:
+        script.network.silence(script.addresses["namesrv"])
+        outcome = await Producer(script.session).send(MESSAGE, timeout_ms=100)
+        return outcome, asyncio.get_running_loop().time()
+
+    outcome, now_s = scripted(scene)
+    assert isinstance(outcome, Refused)
+    assert (outcome.status, outcome.attempts) == ("NO_ROUTE", 0)
+    assert now_s < 0.2
+
+
+def test_route_6_a_broker_that_failed_gets_no_more_sends_while_it_is_to_be_rested() -> None:
+    """ROUTE-6 FaultyBrokerRested"""
+
+    async def scene(script: Script) -> tuple[list[str], set[str]]:
+        producer = Producer(script.session, ProducerConfig(latency_fault_strategy=True))
+        for _ in range(6):
+            await producer.send(MESSAGE)
+        early = list(script.attempts)
+        await asyncio.sleep(10)
+        for _ in range(4):
+            await producer.send(MESSAGE)
+        return early, set(script.attempts[len(early) :])
+
+    early, late = scripted(scene, 14, *[0] * 10)
+    assert early.count(early[0]) == 1
+    assert late == {"a", "b"}
+
+
+def test_a_selector_chooses_among_the_writable_queues_and_has_one_attempt() -> None:
+    async def scene(script: Script) -> tuple[set[MessageQueue], Outcome]:
+        producer = Producer(script.session)
+        places = set()
+        for _ in range(5):
+            outcome = await producer.send(MESSAGE, select=by_hash("order-7"))
+            assert isinstance(outcome, Sent)
+            places.add(MessageQueue("T", outcome.queue.broker_name, _sent_to(script)))
+        return places, await producer.send(MESSAGE, select=by_hash("order-7"))
+
+    places, refused = scripted(scene, *[0] * 5, 14, 0)
+    four = [MessageQueue("T", broker, queue_id) for broker in "ab" for queue_id in range(2)]
+    assert places == {by_hash("order-7")(four)}
+    assert isinstance(refused, Refused)
+
+
+def _sent_to(script: Script) -> int:
+    return headers.read_send_v2(script.requests[-1].fields).queue_id
+
+
+def test_a_batch_is_one_request_with_an_outcome_for_each_message() -> None:
+    async def scene(script: Script) -> tuple[list[Outcome], Command]:
+        told: list[Event] = []
+        events = EventLog(told.append, "p", script.runtime.clock)
+        messages = [Message("T", b"a" * 5000, {"TAGS": "x"}), Message("T", b"b")]
+        outcomes = await Producer(script.session, None, events).send_batch(messages)
+        assert [(event.kind, event.msg_id, event.queue_offset) for event in told] == [
+            *((Kind.SEND, outcome.message_id, None) for outcome in outcomes),
+            *((Kind.SEND_ACK, outcome.message_id, 7 + place) for place, outcome in enumerate(outcomes)),
+        ]
+        (request,) = script.requests
+        return outcomes, request
+
+    outcomes, request = scripted(scene, 0)
+    header = headers.read_send_v2(request.fields)
+    assert request.code == RequestCode.SEND_BATCH_MESSAGE
+    assert (header.batch, header.sys_flag, header.properties) == (True, 0, "WAIT\x01true")
+    first, second = outcomes
+    assert isinstance(first, Sent)
+    assert isinstance(second, Sent)
+    assert (first.offset_message_id, second.offset_message_id) == ("id1", "id2")
+    assert (first.queue_offset, second.queue_offset) == (7, 8)
+    assert first.message_id != second.message_id
+    assert first.message_id.encode() in request.body
+    assert b"a" * 5000 in request.body  # not compressed
+
+
+def test_a_batch_that_is_too_long_is_the_callers_fault() -> None:
+    async def scene(script: Script) -> None:
+        producer = Producer(script.session, ProducerConfig(body_bytes_max=300))
+        with pytest.raises(MessageError, match="the batch has"):
+            await producer.send_batch([Message("T", b"x" * 100)] * 3)
+
+    scripted(scene)
+
+
+def test_long_bodies_travel_compressed() -> None:
+    async def scene(script: Script) -> list[Command]:
+        producer = Producer(script.session)
+        await producer.send(Message("T", b"x" * 4095))
+        await producer.send(Message("T", b"x" * 4096))
+        return script.requests
+
+    short, long = scripted(scene, 0, 0)
+    assert (headers.read_send_v2(short.fields).sys_flag, len(short.body)) == (0, 4095)
+    assert headers.read_send_v2(long.fields).sys_flag == 0x301
+    assert zlib.decompress(long.body) == b"x" * 4096
+
+
+def test_a_message_to_a_retry_topic_says_how_often_it_may_come_back() -> None:
+    async def scene(script: Script) -> tuple[int | None, ...]:
+        producer = Producer(script.session)
+        again = {"MAX_RECONSUME_TIMES": "5"}
+        await producer.send(Message("%RETRY%G", b"x", again, reconsume_times=2))
+        await producer.send(Message("T", b"x", again))
+        read = [headers.read_send_v2(request.fields) for request in script.requests]
+        return read[0].reconsume_times, read[0].max_reconsume_times, read[1].max_reconsume_times
+
+    assert scripted(scene, 0, 0) == (2, 5, None)
+
+
 def test_queues_take_turns() -> None:
     loop = SimulatedLoop()
 
@@ -195,17 +364,18 @@ def test_a_send_to_a_given_queue_has_one_attempt() -> None:
         (Message("T", b""), "empty"),
         (Message("T", b"x" * 11), "11 bytes, at most 10"),
         (Message("T", b"x", {"a": "\x01"}), "0x01"),
+        (Message("T", b"x", {"a": "v" * 32_760}), "at most 32767"),
         (Message("T", b"x", {"a": "\ud800"}), "surrogates not allowed"),
         (Message("\ud800", b"x"), "surrogates not allowed"),
     ],
 )
 def test_a_message_that_cannot_be_sent_is_the_callers_fault(message: Message, reason: str) -> None:
-    async def scene(world: World) -> None:
-        producer = Producer(world.session, ProducerConfig(body_bytes_max=10))
+    async def scene(script: Script) -> None:
+        producer = Producer(script.session, ProducerConfig(body_bytes_max=10))
         with pytest.raises(MessageError, match=reason):
             await producer.send(message)
 
-    play(scene)
+    scripted(scene)
 
 
 def test_without_a_name_server_nothing_was_sent() -> None:

@@ -1,0 +1,103 @@
+"""What an application writes becomes a message, and several messages become the body of one request.
+
+See docs/protocol.md, "Properties" and "Batches".
+"""
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from impl.client.model import MessageError
+from impl.message import DELAY, KEYS, RETRY_PREFIX, TAGS, WAIT, Message, encode_properties
+
+# fmt: off
+_RESERVED: Final = frozenset({
+    "KEYS", "TAGS", "WAIT", "DELAY", "UNIQ_KEY", "INSTANCE_ID", "CLUSTER", "MSG_REGION", "TRACE_ON",
+    "RETRY_TOPIC", "RECONSUME_TIME", "MAX_RECONSUME_TIMES", "ORIGIN_MESSAGE_ID", "CONSUME_START_TIME",
+    "REAL_TOPIC", "REAL_QID", "MIN_OFFSET", "MAX_OFFSET", "TRAN_MSG", "PGROUP", "TRANSACTION_CHECK_TIMES",
+    "TRAN_PREPARED_QUEUE_OFFSET", "CHECK_IMMUNITY_TIME_IN_SECONDS",
+    "BUYER_ID", "TRANSFER_FLAG", "CORRECTION_FLAG",
+})
+# fmt: on
+"""Names whose meaning is the protocol's."""
+
+_HEAD: Final = struct.Struct(">iiii")  # size, magic, CRC, flag: the broker makes its own of the middle two
+
+
+def new_message(
+    topic: str,
+    body: bytes,
+    *,
+    tag: str | None = None,
+    keys: Iterable[str] = (),
+    delay_level: int = 0,
+    wait_for_flush: bool = True,
+    properties: Mapping[str, str] | None = None,
+) -> Message:
+    """A message to be sent.
+
+    `tag` is what consumers select by, `keys` what it can be found by, `delay_level` 1 to 18 how much later it
+    may be delivered (1 s to 2 h, docs/protocol.md, "Retries"), `properties` the application's own.
+    Without `wait_for_flush` the broker answers before the message is on disk, whatever its flush mode.
+
+    Raises:
+        MessageError: a property's name is the protocol's, or a name, value or key is blank or holds a space.
+    """
+    found = dict(properties or {})
+    for name, value in found.items():
+        if name in _RESERVED:
+            raise MessageError(
+                f"property {name!r} has a meaning of its own in RocketMQ, another name expected"
+            )
+        if not name.strip() or not value.strip():
+            raise MessageError(f"property {name!r} is {value!r}: neither may be blank")
+    keys = list(keys)
+    for key in keys:
+        if not key or " " in key:
+            raise MessageError(f"key {key!r}: some text without spaces expected")
+    if tag:
+        found[TAGS] = tag
+    if keys:
+        found[KEYS] = " ".join(keys)
+    if delay_level:
+        found[DELAY] = str(delay_level)
+    if not wait_for_flush:
+        found[WAIT] = "false"
+    return Message(topic, body, found)
+
+
+def check_batch(messages: Sequence[Message]) -> None:
+    """Raises MessageError when these messages cannot go in one request."""
+    if not messages:
+        raise MessageError("a batch of no messages")
+    first = messages[0]
+    for message in messages:
+        if message.topic != first.topic:
+            raise MessageError(f"a batch of topics {first.topic} and {message.topic}: one topic expected")
+        if message.properties.get(WAIT, "true") != first.properties.get(WAIT, "true"):
+            raise MessageError("a batch of messages that wait for the flush and such that do not")
+        if message.properties.get(DELAY, "0") != "0":
+            raise MessageError("a delayed message in a batch")
+    if first.topic.startswith(RETRY_PREFIX):
+        raise MessageError("a batch to a retry topic")
+
+
+def encode_batch(messages: Sequence[Message]) -> bytes:
+    """The body of a batch. WAIT is left out: it is the header's, one for all."""
+    return b"".join(map(_encode_in_batch, messages))
+
+
+def _encode_in_batch(message: Message) -> bytes:
+    own = {name: value for name, value in message.properties.items() if name != WAIT}
+    properties = encode_properties(own).encode()
+    body = message.body
+    size = _HEAD.size + 4 + len(body) + 2 + len(properties)
+    return b"".join(
+        (
+            _HEAD.pack(size, 0, 0, message.flag),
+            len(body).to_bytes(4, "big"),
+            body,
+            len(properties).to_bytes(2, "big"),
+            properties,
+        )
+    )

@@ -1,0 +1,84 @@
+"""Which queue a producer sends to: round robin, away from who just failed and from who is to be rested.
+
+See docs/protocol.md, "Queue choice". Time is passed in, in seconds of any clock that does not jump.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from impl.client.model import MessageQueue
+from impl.message import java_hash
+
+Selector = Callable[[Sequence[MessageQueue]], MessageQueue]
+"""The application's own choice among the writable queues, sorted by broker and id, never empty."""
+
+
+def by_hash(sharding_key: str) -> Selector:
+    """The queue that belongs to the key, the same one as long as the queues are the same: messages that
+    must stay in order share a key. Chooses as RocketMQ's SelectMessageQueueByHash."""
+
+    def select(queues: Sequence[MessageQueue]) -> MessageQueue:
+        return queues[abs(java_hash(sharding_key)) % len(queues)]
+
+    return select
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyLevels:
+    """How long a broker is rested after an attempt: by the largest threshold reached. Milliseconds."""
+
+    thresholds_ms: tuple[int, ...]
+    rests_ms: tuple[int, ...]
+    failure_ms: int
+    """How long a failed attempt counts to have taken."""
+
+    def rest_ms(self, took_ms: float) -> int:
+        reached = bisect_right(self.thresholds_ms, took_ms)
+        return self.rests_ms[reached - 1] if reached else 0
+
+
+LEVELS_4_9: Final = LatencyLevels(
+    (50, 100, 550, 1000, 2000, 3000, 15_000), (0, 0, 30_000, 60_000, 120_000, 180_000, 600_000), 30_000
+)
+LEVELS_5: Final = LatencyLevels(
+    (50, 100, 550, 1800, 3000, 5000, 15_000), (0, 0, 2000, 5000, 6000, 10_000, 30_000), 10_000
+)
+
+
+class QueueChoice:
+    """The round robin of one producer, and which brokers are to be rested."""
+
+    def __init__(self, turn: int, levels: LatencyLevels | None = None) -> None:
+        """`turn` is where the round robin starts; without levels nobody is ever rested."""
+        self._turn = turn
+        self._levels = levels
+        self._rested_until_s: dict[str, float] = {}
+
+    def choose(self, queues: Sequence[MessageQueue], last_broker: str | None, now_s: float) -> MessageQueue:
+        """The next queue in turn of a broker that is not rested, and not the one of the last attempt.
+
+        Either wish is dropped where nobody meets it: somebody has to be sent to.
+        """
+        brokers = {queue.broker_name for queue in queues}
+        brokers = {broker for broker in brokers if not self._is_rested(broker, now_s)} or brokers
+        brokers = brokers - {last_broker} or brokers
+        while True:
+            queue = queues[self._turn % len(queues)]
+            self._turn += 1
+            if queue.broker_name in brokers:
+                return queue
+
+    def answered(self, broker: str, took_s: float, now_s: float) -> None:
+        """An attempt was answered, well or finally; how long that took decides about the next ones."""
+        if self._levels is not None:
+            self._rested_until_s[broker] = now_s + self._levels.rest_ms(took_s * 1000) / 1000
+
+    def failed(self, broker: str, now_s: float) -> None:
+        """An attempt got no answer, or one that is tried again elsewhere."""
+        if self._levels is not None:
+            self.answered(broker, self._levels.failure_ms / 1000, now_s)
+
+    def _is_rested(self, broker: str, now_s: float) -> bool:
+        return self._rested_until_s.get(broker, now_s) > now_s
