@@ -1,6 +1,6 @@
 """The commit log: all messages of all topics, one record after the other (docs/protocol.md, "Commit log")."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from impl.message import StoredMessage
 from impl.store import record
@@ -32,20 +32,28 @@ class CommitLog:
         return self.segments.segment_bytes - record.FILLER_BYTES
 
     def append(self, draft: bytearray, queue_offset: int, now_ms: int) -> int:
-        """Place and write the encoded record; returns its commit offset. It is in the page cache, not
-        durable.
+        """Place and write one encoded record, as `append_batch` does."""
+        return self.append_batch([draft], queue_offset, now_ms)
+
+    def append_batch(self, drafts: Sequence[bytearray], queue_offset: int, now_ms: int) -> int:
+        """Place and write encoded records of one queue, side by side; returns the first one's commit offset.
+        They are in the page cache, not durable.
 
         Raises:
-            OSError: the disk failed; the log's end is where it was.
+            ValueError: they do not fit a segment. OSError: the disk failed; the log's end is where it was.
         """
-        assert len(draft) <= self.record_bytes_max, (
-            f"record of {len(draft)} bytes, {self.record_bytes_max} fit"
-        )
-        position = self._room_for(len(draft))
+        size = sum(map(len, drafts))
+        if size > self.record_bytes_max:
+            raise ValueError(
+                f"{len(drafts)} record(s) of {size} bytes, {self.record_bytes_max} fit a segment"
+            )
+        position = place = self._room_for(size)
         timestamp_ms = self.next_store_timestamp(now_ms)
-        record.place(draft, queue_offset, position, timestamp_ms)
-        self.segments.write(position, draft)
-        self.end = position + len(draft)
+        for number, draft in enumerate(drafts):
+            record.place(draft, queue_offset + number, place, timestamp_ms)
+            place += len(draft)
+        self.segments.write(position, drafts[0] if len(drafts) == 1 else b"".join(drafts))
+        self.end = place
         self.store_timestamp_ms = timestamp_ms
         return position
 

@@ -5,7 +5,7 @@ writing or syncing makes a started store read-only for good: what the disk then 
 nothing more is promised on top of it (docs/protocol.md, "Disk errors").
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from impl.event_log import EventLog
 from impl.message import UNIQUE_KEY, Message, offset_message_id
@@ -152,22 +152,35 @@ class MessageStore:
         Returns when the status is known: under SYNC_FLUSH with `wait` after the fsync that covers the
         message.
         """
+        (result,) = await self.put_batch([message], wait=wait)
+        return result
+
+    async def put_batch(self, messages: Sequence[Message], *, wait: bool = True) -> list[PutResult]:
+        """Store messages of one queue, one behind the other; all have the same status. As `put`."""
         if not self.writable:
-            return PutResult(
-                PutStatus.SERVICE_NOT_AVAILABLE, reason=self.failure or "the store is not started"
-            )
+            reason = self.failure or "the store is not started"
+            return [PutResult(PutStatus.SERVICE_NOT_AVAILABLE, reason=reason)] * len(messages)
         try:
-            appended = self.append(message)
+            appended = self.append_batch(messages)
         except ValueError as error:
-            return PutResult(PutStatus.MESSAGE_ILLEGAL, reason=str(error))
+            return [PutResult(PutStatus.MESSAGE_ILLEGAL, reason=str(error))] * len(messages)
         except OSError as error:
             self._fail(error)
-            return PutResult(PutStatus.UNKNOWN_ERROR, reason=self.failure)
+            return [PutResult(PutStatus.UNKNOWN_ERROR, reason=self.failure)] * len(messages)
         self.dispatch()
-        status = await self.settle(appended, wait)
-        message_id = offset_message_id(message.store_host, appended.commit_offset)
+        status = await self.settle(appended[-1], wait)
         reason = "" if status is PutStatus.PUT_OK else self.failure or "flush timed out"
-        return PutResult(status, appended.queue_offset, appended.commit_offset, message_id, reason)
+        store_host = messages[0].store_host
+        return [
+            PutResult(
+                status,
+                one.queue_offset,
+                one.commit_offset,
+                offset_message_id(store_host, one.commit_offset),
+                reason,
+            )
+            for one in appended
+        ]
 
     def append(self, message: Message) -> Appended:
         """Write the message to the end of the log, in the page cache; its queue offset is taken.
@@ -175,27 +188,40 @@ class MessageStore:
         Raises:
             ValueError: the message cannot be stored; nothing was written. OSError: the disk failed.
         """
-        draft = self._encode(message)
-        queued = takes_queue_offset(message.sys_flag)
-        queue_offset = self.next_queue_offset(message.topic, message.queue_id) if queued else 0
-        commit_offset = self._log.append(draft, queue_offset, now_ms(self._runtime.clock))
+        (appended,) = self.append_batch([message])
+        return appended
+
+    def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
+        """The same for messages of one queue, in one segment: in one write, so that a process dies before or
+        after all of them; of a crash of the machine a prefix may be left."""
+        topic, queue_id = messages[0].topic, messages[0].queue_id
+        assert all((one.topic, one.queue_id) == (topic, queue_id) for one in messages), "one queue expected"
+        drafts = [self._encode(message) for message in messages]
+        queued = takes_queue_offset(messages[0].sys_flag)
+        assert queued or len(messages) == 1, "transactions come one by one"
+        queue_offset = self.next_queue_offset(topic, queue_id) if queued else 0
+        commit_offset = self._log.append_batch(drafts, queue_offset, now_ms(self._runtime.clock))
         if queued:
-            self._queue_offsets[message.topic, message.queue_id] = queue_offset + 1
-        appended = Appended(
-            topic=message.topic,
-            queue_id=message.queue_id,
-            queue_offset=queue_offset,
-            commit_offset=commit_offset,
-            size=len(draft),
-            tags_code=unit_code(message, self._log.store_timestamp_ms, self.config.delay_levels_ms),
-            store_timestamp_ms=self._log.store_timestamp_ms,
-            message_id=message.properties.get(UNIQUE_KEY)
-            or offset_message_id(message.store_host, commit_offset),
-            queued=queued,
-        )
-        self._dispatcher.add(appended)
-        if self._events is not None:
-            tell_append(self._events, appended)
+            self._queue_offsets[topic, queue_id] = queue_offset + len(drafts)
+        appended = []
+        for number, (message, draft) in enumerate(zip(messages, drafts, strict=True)):
+            one = Appended(
+                topic=topic,
+                queue_id=queue_id,
+                queue_offset=queue_offset + number,
+                commit_offset=commit_offset,
+                size=len(draft),
+                tags_code=unit_code(message, self._log.store_timestamp_ms, self.config.delay_levels_ms),
+                store_timestamp_ms=self._log.store_timestamp_ms,
+                message_id=message.properties.get(UNIQUE_KEY)
+                or offset_message_id(message.store_host, commit_offset),
+                queued=queued,
+            )
+            self._dispatcher.add(one)
+            if self._events is not None:
+                tell_append(self._events, one)
+            appended.append(one)
+            commit_offset += len(draft)
         return appended
 
     async def settle(self, appended: Appended, wait: bool) -> PutStatus:
@@ -241,7 +267,10 @@ class MessageStore:
         """The whole record at a commit offset, ready for the wire; None when there is none."""
         if not self._log.begin <= commit_offset < self._log.end:
             return None
-        size, _ = record.peek(self._log.read(commit_offset, 8))
+        # A peer names the place, and another one may have written what a size would be read from.
+        size, magic = record.peek(self._log.read(commit_offset, 8))
+        if magic not in record.MAGICS or size > self.config.message_bytes_max + record.AROUND_BODY_BYTES_MAX:
+            return None
         stored = self._log.record_at(commit_offset, size)
         return self._log.read(commit_offset, size) if stored else None
 

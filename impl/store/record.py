@@ -26,11 +26,14 @@ MAGIC_V2: Final = 0xDAA320AB
 """As version 1, with two bytes for the length of the topic: for topics of more than 127 bytes."""
 MAGIC_FILLER: Final = 0xCBD43194
 """Nothing follows in this segment."""
+MAGICS: Final = frozenset({MAGIC_V1, MAGIC_V2})
 
 SIZE_MIN: Final = 91
 """Bytes of a record with IPv4 hosts and no body, topic and properties."""
 FILLER_BYTES: Final = 8
 PROPERTIES_BYTES_MAX: Final = 32767
+AROUND_BODY_BYTES_MAX: Final = SIZE_MIN + 2 * 12 + 1 + 65_535 + PROPERTIES_BYTES_MAX
+"""Everything but the body, with IPv6 hosts and the longest topic that version 2 can say."""
 _TOPIC_V1_BYTES_MAX: Final = 127
 _TOPIC_PATTERN: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 

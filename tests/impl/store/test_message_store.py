@@ -85,6 +85,51 @@ def test_a_record_fits_a_segment_exactly_with_its_filler_and_one_byte_more_is_re
     assert site.store.log_end == 1024 - record.FILLER_BYTES
 
 
+def test_a_batch_has_dense_offsets_and_stands_in_one_segment() -> None:
+    site = Site()
+    store = site.open()
+    site.append("before", "and", "more")
+    results = now(store.put_batch([message(name) for name in ("a", "b")]))
+    assert [result.queue_offset for result in results] == [3, 4]
+    assert results[0].commit_offset == 512, "the whole batch goes to the next segment"
+    assert results[1].commit_offset == 512 + len(store.record_at(512) or b"")
+    assert bodies(store) == ["before", "and", "more", "a", "b"]
+    assert [found.queue_offset for found in site.append("behind")] == [5]
+
+
+def test_a_batch_that_fits_no_segment_is_refused_as_a_whole() -> None:
+    site = Site()
+    store = site.open()
+    results = now(store.put_batch([message(name) for name in "abcdef"]))
+    assert {result.status for result in results} == {PutStatus.MESSAGE_ILLEGAL}
+    assert "6 record(s)" in results[0].reason
+    results = now(store.put_batch([message("a"), Message("T", b"", {"k": "\x02"})]))
+    assert {result.status for result in results} == {PutStatus.MESSAGE_ILLEGAL}
+    assert store.log_end == 0
+
+
+def test_where_no_record_is_none_is_found_whatever_the_bytes_say() -> None:
+    site = Site()
+    store = site.open()
+    like_a_record = bytes.fromhex("7fffffff daa320a7")
+    appended = store.append(Message("T", like_a_record * 2))
+    inside = store.record_at(appended.commit_offset)
+    assert inside is not None
+    at = inside.index(like_a_record)
+    read = store._log.read
+    sizes: list[int] = []
+
+    def noted(position: int, size: int) -> bytes:
+        sizes.append(size)
+        return read(position, size)
+
+    store._log.read = noted  # type: ignore[method-assign]
+    assert store.record_at(appended.commit_offset + at) is None
+    assert max(sizes) == 8, "nothing is read for a size that somebody else wrote"
+    assert store.record_at(-1) is None
+    assert store.record_at(store.log_end) is None
+
+
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
