@@ -23,10 +23,10 @@ def piece(data: bytes) -> bytes:
     return len(data).to_bytes(4, "big") + data
 
 
-def compressed(*lines: bytes, count: int | None = None) -> bytes:
+def compressed(*lines: bytes, count: int | None = None, tail: bytes = b"") -> bytes:
     number = len(lines) if count is None else count
     text = piece(b'{"counter":3,"timestamp":5}') + number.to_bytes(4, "big") + b"".join(map(piece, lines))
-    return zlib.compress(text + piece(b"[]"))
+    return zlib.compress(text + piece(b'["10.0.0.1:9999"]') + tail)
 
 
 def test_json_is_read() -> None:
@@ -44,6 +44,12 @@ def test_the_compressed_form_is_read_with_and_without_attributes(line: bytes) ->
     assert found is not None
     topic = found.topic_config_serialize_wrapper.topic_config_table["T"]
     assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (4, 8, 6)
+
+
+def test_the_compressed_form_has_filter_servers_and_may_have_more_behind_them() -> None:
+    found = read_body(header(compressed=True), compressed(b"T 4 8 6 SINGLE_TAG", tail=b"\0\0\0\0"))
+    assert found is not None
+    assert found.filter_server_list == ["10.0.0.1:9999"]
 
 
 def test_no_body_is_no_topics() -> None:

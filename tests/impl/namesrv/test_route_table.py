@@ -5,8 +5,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from impl.namesrv.route_table import BrokerKey, LiveBroker, RouteTable
-from impl.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigs
+from impl.namesrv.route_table import Bounds, BoundsError, BrokerKey, LiveBroker, RouteTable
+from impl.remoting.bodies import (
+    PERM_WRITE,
+    DataVersion,
+    QueueData,
+    RegisterBrokerBody,
+    TopicConfig,
+    TopicConfigs,
+)
 
 MASTER = BrokerKey("C", "b-a", 0, "10.0.0.1:10911")
 SLAVE = BrokerKey("C", "b-a", 1, "10.0.0.2:10911")
@@ -148,6 +155,141 @@ def test_a_broker_that_registered_again_survives_the_end_of_its_old_connection()
     assert route_text(table, "T") == "b-a:4 at b-a[0]"
 
 
+# What 5.x adds: slaves that speak for a name without a master.
+
+
+def test_the_least_slave_speaks_for_a_name_without_a_master_if_it_says_that_it_may() -> None:
+    table = RouteTable()
+    register(table, SLAVE, topics("T"), acting=False)
+    assert route_text(table, "T") == "b-a:4 at b-a[1]"
+    register(table, BrokerKey("C", "b-a", 2, "10.0.0.4:10911"), topics("U"), acting=False)
+    assert table.route("U") is None
+    register(table, MASTER, topics("T", queues=8))
+    register(table, SLAVE, topics("T", version=2, queues=2), acting=False)
+    assert route_text(table, "T") == "b-a:8 at b-a[0, 1, 2]"
+
+
+def test_an_acting_master_is_shown_for_reading_where_that_is_switched_on() -> None:
+    table = RouteTable()
+    register(table, SLAVE, topics("T"), acting=True)
+    shown, hidden = table.route("T", acting_masters=True), table.route("T")
+    assert shown is not None
+    assert hidden is not None
+    assert shown.broker_datas[0].broker_addrs == {0: SLAVE.address}
+    assert hidden.broker_datas[0].broker_addrs == {1: SLAVE.address}
+    assert not shown.queue_datas[0].perm & PERM_WRITE
+
+
+def test_an_older_claim_to_an_id_is_ignored_while_the_later_claimant_lives() -> None:
+    table = RouteTable()
+    later = TopicConfigs(DataVersion(1, 1, 5), {"T": TopicConfig("T")})
+    register(table, MASTER, later)
+    impostor = BrokerKey("C", "b-a", 0, "10.0.0.9:10911")
+    register(table, impostor, TopicConfigs(DataVersion(9, 9, 4), {"U": TopicConfig("U")}))
+    assert table.cluster_info().broker_addr_table["b-a"].broker_addrs == {0: MASTER.address}
+    assert table.route("U") is None
+    register(table, impostor, TopicConfigs(DataVersion(9, 9, 5), {"U": TopicConfig("U")}))
+    assert table.cluster_info().broker_addr_table["b-a"].broker_addrs == {0: impostor.address}
+
+
+def test_filter_servers_are_shown_until_they_are_taken_back() -> None:
+    table = RouteTable()
+    for given, shown in [(("f:1", "f:2"), {MASTER.address: ["f:1", "f:2"]}), ((), {})]:
+        register(table, MASTER, topics("T"), filter_servers=given)
+        route = table.route("T")
+        assert route is not None
+        assert route.filter_server_table == shown
+
+
+def test_a_registration_without_a_body_leaves_filter_servers_and_queues_alone() -> None:
+    table = RouteTable()
+    register(table, MASTER, topics("T"), filter_servers=("f:1",))
+    register(table, MASTER)
+    route = table.route("T")
+    assert route is not None
+    assert route.filter_server_table == {MASTER.address: ["f:1"]}
+
+
+# What administrators change.
+
+
+def test_wiped_permissions_last_until_the_broker_says_something_new() -> None:
+    table = RouteTable()
+    register(table, MASTER, topics("T", "U"))
+    register(table, OTHER, topics("T"))
+    assert table.change_permissions("b-a", lambda perm: perm & ~PERM_WRITE) == 2
+    assert permissions(table, "T") == {"b-a": 4, "b-b": 6}
+    register(table, MASTER, topics("T", "U"))
+    assert permissions(table, "T") == {"b-a": 4, "b-b": 6}
+    register(table, MASTER, topics("T", "U", version=2))
+    assert permissions(table, "T") == {"b-a": 6, "b-b": 6}
+
+
+def test_a_topic_is_deleted_as_a_whole_or_in_one_cluster() -> None:
+    table = RouteTable()
+    register(table, MASTER, topics("T"))
+    register(table, BrokerKey("D", "b-d", 0, "10.0.0.4:10911"), topics("T"))
+    table.delete_topic("T", "C")
+    assert route_text(table, "T") == "b-d:4 at b-d[0]"
+    table.delete_topic("T", "nobody's")
+    table.delete_topic("T")
+    table.delete_topic("T")
+    assert (table.route("T"), table.topics()) == (None, [])
+
+
+def test_queues_are_added_at_known_brokers_only() -> None:
+    table = RouteTable()
+    register(table, MASTER, topics("T"))
+    table.add_queues("U", [QueueData("b-a", 6, 2, 0, 2), QueueData("b-x", 6, 2, 0, 2)])
+    assert route_text(table, "U") == "b-a:2 at b-a[0]"
+    table.add_queues("V", [QueueData("b-x", 6, 2, 0, 2)])
+    assert table.topics() == ["T", "U"]
+
+
+def test_topics_are_listed_by_cluster_and_by_flag() -> None:
+    table = RouteTable()
+    flagged = {name: TopicConfig(name, topic_sys_flag=flag) for name, flag in [("one", 1), ("both", 3)]}
+    register(table, MASTER, TopicConfigs(DataVersion(1), flagged))
+    register(table, BrokerKey("D", "b-d", 0, "10.0.0.4:10911"), topics("T"))
+    assert table.topics_of_cluster("C") == ["one", "both"]
+    assert table.topics_of_cluster("D") == ["T"]
+    assert table.topics_flagged(lambda flag: bool(flag & 2)) == ["both"]
+
+
+# What brokers may have us keep.
+
+
+@pytest.mark.parametrize(
+    ("key", "names", "filter_servers", "reason"),
+    [
+        (BrokerKey("C", "b-x", 0, "10.0.0.9:10911"), ("T",), (), "2 brokers are registered"),
+        (MASTER, ("T", "U", "V", "W"), (), "more than 4 topics"),
+        (MASTER, ("T" * 21,), (), "a name of 21 characters"),
+        (MASTER, ("",), (), "a name of 0 characters"),
+        (MASTER, ("T",), ("f:1", "f:2", "f:3"), "3 filter servers"),
+    ],
+)
+def test_what_goes_beyond_a_bound_is_refused_and_changes_nothing(
+    key: BrokerKey, names: tuple[str, ...], filter_servers: tuple[str, ...], reason: str
+) -> None:
+    bounds = Bounds(brokers_max=2, queues_max=4, name_characters_max=20, filter_servers_max=2)
+    table = RouteTable(bounds)
+    register(table, MASTER, topics("T"))
+    register(table, OTHER, topics("T"))
+    before = (table.living(), table.topics(), table.cluster_info())
+    with pytest.raises(BoundsError, match=reason):
+        register(table, key, topics(*names, version=2), filter_servers=filter_servers, now_ms=5)
+    assert (table.living(), table.topics(), table.cluster_info()) == before
+    register(table, MASTER, topics("T", "U", "V", version=3))
+    assert table.topics() == ["T", "U", "V"]
+
+
+def permissions(table: RouteTable, topic: str) -> dict[str, int]:
+    route = table.route(topic)
+    assert route is not None
+    return {data.broker_name: data.perm for data in route.queue_datas}
+
+
 class TablesAgree(RuleBasedStateMachine):
     """ROUTE-1 TablesAgree: after any sequence of steps each queue entry names a known broker, each known
     address is a living broker, and each living broker has its address."""
@@ -165,11 +307,29 @@ class TablesAgree(RuleBasedStateMachine):
         self.table = RouteTable()
         self.now_ms = 0
 
-    @rule(key=keys, names=st.lists(st.sampled_from("TU"), max_size=2), connection=st.integers(0, 2))
-    def register(self, key: BrokerKey, names: list[str], connection: int) -> None:
+    @rule(
+        key=keys,
+        names=st.lists(st.sampled_from("TU"), max_size=2),
+        connection=st.integers(0, 2),
+        acting=st.sampled_from([None, False, True]),
+    )
+    def register(self, key: BrokerKey, names: list[str], connection: int, acting: bool | None = None) -> None:
         register(
-            self.table, key, topics(*names, version=self.now_ms), connection=connection, now_ms=self.now_ms
+            self.table,
+            key,
+            topics(*names, version=self.now_ms),
+            connection=connection,
+            now_ms=self.now_ms,
+            acting=acting,
         )
+
+    @rule(topic=st.sampled_from("TU"), cluster=st.sampled_from([None, "C", "D"]))
+    def delete_topic(self, topic: str, cluster: str | None) -> None:
+        self.table.delete_topic(topic, cluster)
+
+    @rule(topic=st.sampled_from("TU"), name=st.sampled_from("ab"))
+    def add_queues(self, topic: str, name: str) -> None:
+        self.table.add_queues(topic, [QueueData(name, 6, 1, 0, 1)])
 
     @rule(key=keys)
     def unregister(self, key: BrokerKey) -> None:

@@ -7,9 +7,7 @@ import zlib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.event_log import EventLog
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
+from impl.namesrv.server import PROCESSORS
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import (
     ClusterInfo,
@@ -19,58 +17,18 @@ from impl.remoting.bodies import (
     TopicConfigs,
     TopicRoute,
 )
-from impl.remoting.client import RemotingClient
 from impl.remoting.codes import RequestCode
 from impl.remoting.command import Command, new_request
 from impl.remoting.headers import (
     BrokerHeartbeatRequest,
+    PutKvRequest,
     RegisterBrokerRequest,
     RouteRequest,
     UnregisterBrokerRequest,
 )
-from impl.runtime.network import Address, SimulatedNetwork
-from impl.runtime.runtime import simulated
 from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from spec.events import Event, Kind
-
-BROKER = ("b-a", "10.0.0.1:10911", "C")
-
-
-class World:
-    """A name server with one client."""
-
-    def __init__(self, loop: SimulatedLoop) -> None:
-        self.network = SimulatedNetwork()
-        runtime = simulated(loop, self.network)
-        self.events: list[Event] = []
-        events = EventLog(self.events.append, "namesrv", runtime.clock)
-        self.server = NameServer(NameServerConfig(port=0), runtime, events)
-        self.client = RemotingClient(self.network)
-        self.address = Address("", 0)
-
-    async def __aenter__(self) -> "World":
-        self.address = await self.server.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.client.close()
-        await self.server.stop()
-
-    async def ask(self, code: int, header: headers.Header | None = None, body: bytes = b"") -> Command:
-        fields = headers.write(header) if header else {}
-        return await self.client.invoke(self.address, new_request(code, fields, body), 3.0)
-
-    async def register(self) -> Command:
-        name, address, cluster = BROKER
-        header = RegisterBrokerRequest(name, address, cluster, "10.0.0.1:10912", 0)
-        body = RegisterBrokerBody(TopicConfigs(DataVersion(1), {"T": TopicConfig("T")}))
-        return await self.ask(RequestCode.REGISTER_BROKER, header, java_json.write(body))
-
-    async def route_code(self) -> int:
-        return (await self.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest("T"))).code
-
-    def kinds(self) -> list[Kind]:
-        return [event.kind for event in self.events]
+from tests.impl.namesrv.world import BROKER, World
 
 
 def test_a_registered_topic_is_routed_until_its_broker_leaves() -> None:
@@ -182,12 +140,25 @@ _BODIES = [
     b"{",
     b"\xff",
     java_json.write(RegisterBrokerBody(_TOPICS)),
-    zlib.compress(b"\0\0\0\x02{}\0\0\0\x01\0\0\0\x12T 4 4 6 SINGLE_TAG"),
+    zlib.compress(b"\0\0\0\x02{}\0\0\0\x01\0\0\0\x12T 4 4 6 SINGLE_TAG\0\0\0\x02[]"),
+    b'{"brokerDatas":[],"queueDatas":[{"brokerName":"b-a","perm":6,"readQueueNums":1}]}',
+    b"orderMessageEnable=true\nneedWaitForService=false",
+    b"listenPort=1",
     zlib.compress(b"\0\0\0\x02{}\0\0\0\x01\0\0\0\x02T "),
 ]
 _VALUES = {
     **dict.fromkeys(
-        ("brokerName", "brokerAddr", "clusterName", "haServerAddr", "topic"),
+        (
+            "brokerName",
+            "brokerAddr",
+            "clusterName",
+            "haServerAddr",
+            "topic",
+            "cluster",
+            "namespace",
+            "key",
+            "value",
+        ),
         ("b-a", "b-b", "10.0.0.1:10911", "10.0.0.2:10911", "C", "", "\0", "T"),
     ),
     **dict.fromkeys(("brokerId", "bodyCrc32"), ("0", "1", "-1", str(2**63 - 1), "9" * 30, "x")),
@@ -195,7 +166,7 @@ _VALUES = {
 }
 _changes = st.sampled_from([(name, value) for name, values in _VALUES.items() for value in values])
 _requests = st.tuples(
-    st.sampled_from([103, 103, 103, 104, 105, 106, 904, 999]),
+    st.sampled_from([103, 103, 103, 104, 105, 106, 904, 999, *sorted(PROCESSORS)]),
     st.lists(_changes, max_size=2).map(dict),
     st.sampled_from(_BODIES),
     st.sampled_from([True, True, True, False]),
@@ -211,6 +182,8 @@ def test_whatever_is_asked_is_answered_and_the_tables_serve_on(
     complete = {
         **headers.write(register),
         **headers.write(RouteRequest("T")),
+        **headers.write(PutKvRequest("N", "K", "V")),
+        "cluster": "C",
     }
 
     async def main(loop: SimulatedLoop) -> None:

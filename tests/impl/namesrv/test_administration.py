@@ -1,0 +1,136 @@
+"""What administrators change, over a simulated network. Source: docs/protocol.md, "Name server"."""
+
+from impl.namesrv import config
+from impl.namesrv.config import NameServerConfig
+from impl.properties import apply, parse
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import QueueData, Table, TopicRoute
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.headers import (
+    AddWriteResponse,
+    BrokerNameRequest,
+    DeleteRoutedTopicRequest,
+    KvNamespaceRequest,
+    KvRequest,
+    KvResponse,
+    PutKvRequest,
+    RegisterTopicRequest,
+    RouteRequest,
+    WipeWriteResponse,
+)
+from impl.runtime.simulated_disk import SimulatedDisk, Step
+from tests.impl.namesrv.world import World, play
+
+
+async def perm(world: World) -> int:
+    answer = await world.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest("T"))
+    return java_json.read(TopicRoute, answer.body).queue_datas[0].perm
+
+
+def test_write_permission_is_wiped_and_given_back() -> None:
+    async def scene(world: World) -> None:
+        await world.register("T", "U")
+        wiped = await world.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-a"))
+        assert headers.read(WipeWriteResponse, wiped.fields).wipe_topic_count == 2
+        assert await perm(world) == 4
+        added = await world.ask(RequestCode.ADD_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-a"))
+        assert headers.read(AddWriteResponse, added.fields).add_topic_count == 2
+        assert await perm(world) == 6
+        nobody = await world.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-x"))
+        assert headers.read(WipeWriteResponse, nobody.fields).wipe_topic_count == 0
+
+    play(scene)
+
+
+def test_a_deleted_topic_is_gone_until_its_broker_says_something_new() -> None:
+    async def scene(world: World) -> list[int]:
+        await world.register()
+        await world.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, DeleteRoutedTopicRequest("T", "D"))
+        codes = [await world.route_code()]
+        await world.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, DeleteRoutedTopicRequest("T"))
+        codes.append(await world.route_code())
+        await world.register(version=2)
+        return [*codes, await world.route_code()]
+
+    assert play(scene) == [0, 17, 0]
+
+
+def test_a_single_topic_is_registered_by_its_queues() -> None:
+    async def scene(world: World) -> int:
+        await world.register("U")
+        route = TopicRoute([], [QueueData("b-a", 6, 1, 0, 1)])
+        await world.ask(
+            RequestCode.REGISTER_TOPIC_IN_NAMESRV, RegisterTopicRequest("T"), java_json.write(route)
+        )
+        return await world.route_code()
+
+    assert play(scene) == ResponseCode.SUCCESS
+
+
+def test_texts_are_kept_by_namespace_and_key_and_survive_the_name_server() -> None:
+    disk = SimulatedDisk()
+
+    async def write(world: World) -> None:
+        for key in ("a", "b"):
+            await world.ask(RequestCode.PUT_KV_CONFIG, PutKvRequest("N", key, f"value of {key}"))
+        await world.ask(RequestCode.DELETE_KV_CONFIG, KvRequest("N", "a"))
+
+    async def look(world: World) -> None:
+        found = await world.ask(RequestCode.GET_KV_CONFIG, KvRequest("N", "b"))
+        assert headers.read(KvResponse, found.fields).value == "value of b"
+        listed = await world.ask(RequestCode.GET_KVLIST_BY_NAMESPACE, KvNamespaceRequest("N"))
+        assert java_json.read(Table, listed.body).table == {"b": "value of b"}
+        absent = [
+            await world.ask(RequestCode.GET_KV_CONFIG, KvRequest("N", "a")),
+            await world.ask(RequestCode.GET_KVLIST_BY_NAMESPACE, KvNamespaceRequest("M")),
+        ]
+        assert {answer.code for answer in absent} == {ResponseCode.QUERY_NOT_FOUND}
+
+    play(write, disk=disk)
+    disk.lose_power()
+    play(look, disk=disk)
+
+
+def test_a_text_that_cannot_be_kept_is_refused_and_not_there() -> None:
+    async def scene(world: World) -> list[int]:
+        def full(step: Step) -> None:
+            raise OSError(28, "No space left on device")
+
+        world.disk.on_step = full
+        answer = await world.ask(RequestCode.PUT_KV_CONFIG, PutKvRequest("N", "a", "v"))
+        assert (answer.remark or "").startswith("kvConfig.json cannot be written")
+        return [answer.code, (await world.ask(RequestCode.GET_KV_CONFIG, KvRequest("N", "a"))).code]
+
+    assert play(scene) == [ResponseCode.SYSTEM_ERROR, ResponseCode.QUERY_NOT_FOUND]
+
+
+def test_the_configuration_is_shown_and_changed_while_the_name_server_runs() -> None:
+    async def scene(world: World) -> NameServerConfig:
+        answer = await world.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=b"orderMessageEnable=true\nnews=1\n")
+        assert answer.code == ResponseCode.SUCCESS
+        text = (await world.ask(RequestCode.GET_NAMESRV_CONFIG)).body.decode()
+        return NameServerConfig(**apply(parse(text, "shown"), config.OPTIONS))
+
+    assert play(scene) == NameServerConfig(port=0, order_messages=True)
+
+
+def test_a_change_of_the_configuration_is_taken_as_a_whole_or_not_at_all() -> None:
+    async def scene(world: World) -> list[Command]:
+        bodies = [
+            b"orderMessageEnable=true\nkvConfigPath=/tmp/x",
+            b"orderMessageEnable=true\nlistenPort=1",
+            b"orderMessageEnable=true\nwaitSecondsForService=soon",
+            b"orderMessageEnable=true\nnonsense",
+            b"\xff",
+            b"",
+        ]
+        answers = [await world.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=body) for body in bodies]
+        shown = await world.ask(RequestCode.GET_NAMESRV_CONFIG)
+        assert b"orderMessageEnable=false\n" in shown.body
+        return answers
+
+    answers = play(scene)
+    assert [answer.code for answer in answers] == [ResponseCode.NO_PERMISSION, 1, 1, 1, 1, 0]
+    assert "kvConfigPath" in (answers[0].remark or "")
+    assert "waitSecondsForService is 'soon', a whole number" in (answers[2].remark or "")

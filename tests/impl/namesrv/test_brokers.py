@@ -1,0 +1,127 @@
+"""What brokers ask, over a simulated network. Source: docs/protocol.md, "Name server"."""
+
+import asyncio
+
+from impl.namesrv.config import NameServerConfig
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import DataVersion, MemberGroup, Table
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.headers import (
+    BrokerHeartbeatRequest,
+    DataVersionRequest,
+    DataVersionResponse,
+    MemberGroupRequest,
+    PutKvRequest,
+    RegisterBrokerResponse,
+)
+from tests.impl.namesrv.world import BROKER, World, play
+
+NAME, ADDRESS, CLUSTER = BROKER
+SLAVE = (NAME, "10.0.0.2:10911", CLUSTER)
+
+
+def changed(answer: Command) -> bool:
+    return headers.read(DataVersionResponse, answer.fields).changed
+
+
+async def query(world: World, version: int) -> Command:
+    header = DataVersionRequest(NAME, ADDRESS, CLUSTER, 0)
+    return await world.ask(RequestCode.QUERY_DATA_VERSION, header, java_json.write(DataVersion(version)))
+
+
+def test_a_slave_is_told_its_master() -> None:
+    async def scene(world: World) -> None:
+        alone = headers.read(RegisterBrokerResponse, (await world.register(broker=SLAVE, id=1)).fields)
+        assert alone.master_addr is None
+        await world.register()
+        told = headers.read(RegisterBrokerResponse, (await world.register(broker=SLAVE, id=1)).fields)
+        assert (told.master_addr, told.ha_server_addr) == (ADDRESS, f"{ADDRESS}9")
+
+    play(scene)
+
+
+def test_a_data_version_is_changed_when_it_is_not_the_registered_one() -> None:
+    async def scene(world: World) -> None:
+        unknown = await query(world, 1)
+        assert (changed(unknown), unknown.body) == (True, b"")
+        await world.register(version=1)
+        same, newer = await query(world, 1), await query(world, 2)
+        assert (changed(same), changed(newer)) == (False, True)
+        assert java_json.read(DataVersion, newer.body) == DataVersion(1)
+
+    play(scene)
+
+
+def test_asking_for_the_data_version_keeps_a_broker_alive() -> None:
+    async def scene(world: World) -> None:
+        await world.register()
+        for _ in range(5):
+            await asyncio.sleep(40)
+            await query(world, 2)
+        assert await world.route_code() == ResponseCode.SUCCESS
+
+    play(scene)
+
+
+def test_a_broker_may_say_how_long_its_silence_may_last() -> None:
+    async def scene(world: World) -> list[int]:
+        await world.register(heartbeat_timeout_millis=20_000)
+        codes = []
+        for _ in range(4):
+            codes.append(await world.route_code())
+            await asyncio.sleep(12)
+        return codes
+
+    assert play(scene) == [0, 0, 0, 17]
+
+
+def test_a_heartbeat_may_change_that_time() -> None:
+    async def scene(world: World) -> int:
+        await world.register(heartbeat_timeout_millis=20_000)
+        await world.ask(RequestCode.BROKER_HEARTBEAT, BrokerHeartbeatRequest(CLUSTER, ADDRESS, NAME, 90_000))
+        await asyncio.sleep(70)
+        return await world.route_code()
+
+    assert play(scene) == ResponseCode.SUCCESS
+
+
+def test_no_broker_can_ask_to_be_remembered_for_ever() -> None:
+    async def scene(world: World) -> int:
+        await world.register(heartbeat_timeout_millis=2**62)
+        for _ in range(400):  # the connection stays busy, so that only the broker's silence counts
+            await asyncio.sleep(10)
+            await world.route_code()
+        return await world.route_code()
+
+    assert play(scene) == ResponseCode.TOPIC_NOT_EXIST
+
+
+def test_the_answer_to_a_registration_has_the_ordered_topics_unless_that_is_off() -> None:
+    async def scene(world: World) -> bytes:
+        await world.ask(RequestCode.PUT_KV_CONFIG, PutKvRequest("ORDER_TOPIC_CONFIG", "T", "b-a:4"))
+        return (await world.register()).body
+
+    assert java_json.read(Table, play(scene)).table == {"T": "b-a:4"}
+    assert play(scene, NameServerConfig(port=0, tell_brokers_order=False)) == b""
+
+
+def test_the_members_of_a_broker_name_are_told() -> None:
+    async def scene(world: World) -> None:
+        await world.register()
+        await world.register(broker=SLAVE, id=1)
+        answer = await world.ask(RequestCode.GET_BROKER_MEMBER_GROUP, MemberGroupRequest(CLUSTER, NAME))
+        group = java_json.read(MemberGroup, answer.body).broker_member_group
+        assert group.broker_addrs == {0: ADDRESS, 1: SLAVE[1]}
+        absent = await world.ask(RequestCode.GET_BROKER_MEMBER_GROUP, MemberGroupRequest("D", NAME))
+        assert absent.code == ResponseCode.SYSTEM_ERROR
+
+    play(scene)
+
+
+def test_a_registration_beyond_a_bound_is_refused_with_a_reason() -> None:
+    async def scene(world: World) -> Command:
+        return await world.register("T" * 600)
+
+    answer = play(scene)
+    assert (answer.code, answer.remark) == (1, "a name of 600 characters, 1 to 512 expected")

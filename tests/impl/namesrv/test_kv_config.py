@@ -1,0 +1,77 @@
+"""Key-value configuration by itself: its file, its bounds. Source: docs/protocol.md, "Name server"."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from impl.namesrv import kv_config
+from impl.namesrv.kv_config import KvConfig, KvFullError
+from impl.properties import ConfigError
+from impl.runtime.disk import read_whole, write_durably
+from impl.runtime.network import SimulatedNetwork
+from impl.runtime.runtime import simulated
+from impl.runtime.simulated_disk import SimulatedDisk
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+
+PATH = "/namesrv/kvConfig.json"
+
+
+def play(scene: Callable[[KvConfig], Awaitable[None]], disk: SimulatedDisk | None = None) -> SimulatedDisk:
+    """Run a scene on what the disk has; returns the disk."""
+    loop = SimulatedLoop()
+    disk = disk or SimulatedDisk()
+
+    async def main() -> None:
+        kv = KvConfig(PATH, simulated(loop, SimulatedNetwork(), disk=disk))
+        kv.load()
+        await scene(kv)
+
+    run_simulated(main(), loop)
+    return disk
+
+
+async def put_one(kv: KvConfig) -> None:
+    await kv.put("ORDER_TOPIC_CONFIG", "T", "b-a:4")
+
+
+def test_the_file_is_as_rocketmq_keeps_it() -> None:
+    assert read_whole(play(put_one), PATH) == b'{"configTable":{"ORDER_TOPIC_CONFIG":{"T":"b-a:4"}}}'
+
+
+def test_nothing_is_written_before_there_is_something_to_keep() -> None:
+    async def nothing(kv: KvConfig) -> None:
+        await kv.delete("N", "k")
+
+    assert not play(nothing).exists(PATH)
+
+
+def test_the_last_key_takes_its_namespace_along() -> None:
+    async def delete(kv: KvConfig) -> None:
+        await kv.delete("ORDER_TOPIC_CONFIG", "T")
+        assert kv.namespace("ORDER_TOPIC_CONFIG") is None
+
+    assert read_whole(play(delete, play(put_one)), PATH) == b'{"configTable":{}}'
+
+
+def test_a_file_that_is_something_else_is_refused_by_its_name() -> None:
+    disk = SimulatedDisk()
+    write_durably(disk, PATH, b'{"configTable":7}')
+    with pytest.raises(ConfigError, match=PATH):
+        play(put_one, disk)
+
+
+@pytest.mark.parametrize(("entries_max", "characters_max"), [(1, 1000), (10, 30)])
+def test_there_is_a_most_that_is_kept(
+    monkeypatch: pytest.MonkeyPatch, entries_max: int, characters_max: int
+) -> None:
+    monkeypatch.setattr(kv_config, "ENTRIES_MAX", entries_max)
+    monkeypatch.setattr(kv_config, "CHARACTERS_MAX", characters_max)
+
+    async def scene(kv: KvConfig) -> None:
+        await put_one(kv)
+        with pytest.raises(KvFullError):
+            await kv.put("N", "k", "12345678")
+        assert kv.namespace("N") is None
+        await kv.put("ORDER_TOPIC_CONFIG", "T", "b-a:5")  # what is there can still be changed
+
+    play(scene)

@@ -1,0 +1,70 @@
+"""What clients and tools ask, over a simulated network. Source: docs/protocol.md, "Name server"."""
+
+import asyncio
+
+from impl.namesrv.config import NameServerConfig
+from impl.remoting import java_json
+from impl.remoting.bodies import TopicConfig, TopicList, TopicRoute
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.headers import ClusterRequest, PutKvRequest, RouteRequest
+from tests.impl.namesrv.world import World, play
+
+OTHER = ("b-b", "10.0.0.2:10911", "D")
+
+
+async def names(world: World, code: RequestCode, cluster: str | None = None) -> list[str]:
+    answer = await world.ask(code, ClusterRequest(cluster) if cluster else None)
+    return sorted(java_json.read(TopicList, answer.body).topic_list)
+
+
+def test_topics_are_listed_as_a_whole_and_by_cluster() -> None:
+    async def scene(world: World) -> None:
+        await world.register("T", "U")
+        await world.register("U", "V", broker=OTHER)
+        assert await names(world, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER) == ["T", "U", "V"]
+        assert await names(world, RequestCode.GET_TOPICS_BY_CLUSTER, "D") == ["U", "V"]
+        assert await names(world, RequestCode.GET_TOPICS_BY_CLUSTER, "nobody's") == []
+
+    play(scene)
+
+
+def test_system_topics_are_named_for_clusters_and_brokers() -> None:
+    async def scene(world: World) -> None:
+        assert await names(world, RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS) == []
+        await world.register()
+        answer = await world.ask(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)
+        told = java_json.read(TopicList, answer.body)
+        assert (told.topic_list, told.broker_addr) == (["C", "b-a"], "10.0.0.1:10911")
+
+    play(scene)
+
+
+def test_unit_topics_are_told_by_their_flag() -> None:
+    async def scene(world: World) -> None:
+        await world.register(*(TopicConfig(f"flag{flag}", topic_sys_flag=flag) for flag in range(4)))
+        assert await names(world, RequestCode.GET_UNIT_TOPIC_LIST) == ["flag1", "flag3"]
+        assert await names(world, RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST) == ["flag2", "flag3"]
+        assert await names(world, RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST) == ["flag2"]
+
+    play(scene)
+
+
+def test_a_route_has_the_order_of_its_topic_only_where_that_is_switched_on() -> None:
+    async def scene(world: World) -> str | None:
+        await world.register()
+        await world.ask(RequestCode.PUT_KV_CONFIG, PutKvRequest("ORDER_TOPIC_CONFIG", "T", "b-a:4"))
+        answer = await world.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest("T"))
+        return java_json.read(TopicRoute, answer.body).order_topic_conf
+
+    assert play(scene) is None
+    assert play(scene, NameServerConfig(port=0, order_messages=True)) == "b-a:4"
+
+
+def test_routes_are_refused_at_first_where_brokers_are_waited_for() -> None:
+    async def scene(world: World) -> list[int]:
+        await world.register()
+        early = await world.route_code()
+        await asyncio.sleep(46)
+        return [early, await world.route_code()]
+
+    assert play(scene, NameServerConfig(port=0, wait_for_service=True)) == [ResponseCode.SYSTEM_ERROR, 0]

@@ -1,0 +1,86 @@
+"""A name server and one client over a simulated network."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from impl.event_log import EventLog
+from impl.namesrv.config import NameServerConfig
+from impl.namesrv.server import NameServer
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigs
+from impl.remoting.client import RemotingClient
+from impl.remoting.codes import RequestCode
+from impl.remoting.command import Command, new_request
+from impl.remoting.headers import RegisterBrokerRequest, RouteRequest
+from impl.runtime.network import Address, SimulatedNetwork
+from impl.runtime.runtime import simulated
+from impl.runtime.simulated_disk import SimulatedDisk
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from spec.events import Event, Kind
+
+T = TypeVar("T")
+
+BROKER = ("b-a", "10.0.0.1:10911", "C")
+
+
+class World:
+    """A name server with one client. `disk` is what a name server before it left."""
+
+    def __init__(
+        self, loop: SimulatedLoop, config: NameServerConfig | None = None, disk: SimulatedDisk | None = None
+    ) -> None:
+        self.network = SimulatedNetwork()
+        self.disk = disk or SimulatedDisk()
+        runtime = simulated(loop, self.network, disk=self.disk)
+        self.events: list[Event] = []
+        events = EventLog(self.events.append, "namesrv", runtime.clock)
+        self.server = NameServer(config or NameServerConfig(port=0), runtime, events)
+        self.client = RemotingClient(self.network)
+        self.address = Address("", 0)
+
+    async def __aenter__(self) -> "World":
+        self.address = await self.server.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.client.close()
+        await self.server.stop()
+
+    async def ask(self, code: int, header: headers.Header | None = None, body: bytes = b"") -> Command:
+        fields = headers.write(header) if header else {}
+        return await self.client.invoke(self.address, new_request(code, fields, body), 3.0)
+
+    async def register(
+        self, *topics: str | TopicConfig, broker: tuple[str, str, str] = BROKER, **more: Any
+    ) -> Command:
+        """Register a broker with topics, T if none is named."""
+        name, address, cluster = broker
+        version = more.pop("version", 1)
+        filter_servers = more.pop("filter_servers", [])
+        id_ = more.pop("id", 0)
+        header = RegisterBrokerRequest(name, address, cluster, f"{address}9", id_, **more)
+        configs = [TopicConfig(topic) if isinstance(topic, str) else topic for topic in topics or ("T",)]
+        table = TopicConfigs(DataVersion(version), {config.topic_name: config for config in configs})
+        body = java_json.write(RegisterBrokerBody(table, filter_servers))
+        return await self.ask(RequestCode.REGISTER_BROKER, header, body)
+
+    async def route_code(self) -> int:
+        return (await self.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest("T"))).code
+
+    def kinds(self) -> list[Kind]:
+        return [event.kind for event in self.events]
+
+
+def play(
+    scene: Callable[[World], Awaitable[T]],
+    config: NameServerConfig | None = None,
+    disk: SimulatedDisk | None = None,
+) -> T:
+    """Run a scene in a world of its own."""
+    loop = SimulatedLoop()
+
+    async def main() -> T:
+        async with World(loop, config, disk) as world:
+            return await scene(world)
+
+    return run_simulated(main(), loop)
