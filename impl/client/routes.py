@@ -90,6 +90,14 @@ class Routes:
                         return _address(broker.broker_addrs[least])
         return None
 
+    def replicas(self, topic: str, broker_name: str) -> dict[int, Address]:
+        """The addresses of a broker name by broker id, as the topic's route has them; the master's is 0."""
+        route = self._routes.get(topic)
+        for broker in route.broker_datas if route else ():
+            if broker.broker_name == broker_name:
+                return {broker_id: _address(text) for broker_id, text in broker.broker_addrs.items()}
+        return {}
+
     async def _ask(self, topic: str) -> TopicRoute | None:
         request_fields = headers.write(RouteRequest(topic))
         answer = await self._ask_any(request_fields)
