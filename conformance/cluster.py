@@ -114,7 +114,7 @@ class Cluster:
 def cluster(folder: Path, flush: str) -> Iterator[Cluster]:
     """A cluster whose processes are all gone afterwards, whatever happened."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = Cluster(folder, flush, _free_port())
+    made = Cluster(folder, flush, free_port())
     try:
         yield made
     finally:
@@ -124,20 +124,25 @@ def cluster(folder: Path, flush: str) -> Iterator[Cluster]:
             process.wait(STOP_SECONDS_MAX)
 
 
-def _free_port() -> int:
-    """A port for a broker that must come back at the same address.
+def free_port(below: int = 0) -> int:
+    """A port for a broker that must come back at the same address; so many ports below it are free too.
 
     It lies below the range from which clients' own ports are taken: a client that calls in vain could
     otherwise get the very port that it calls, and keep the broker from it.
     """
     for port in random.sample(_PORTS, 64):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+        if all(map(_is_free, range(port - below, port + 1))):
             return port
     raise ClusterError(f"64 ports between {_PORTS.start} and {_PORTS.stop} are all taken")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 @dataclass(slots=True)
