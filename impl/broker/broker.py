@@ -6,13 +6,16 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
-from impl.broker import groups, pull, queries, send
+from impl.broker import groups, pull, queries, retries, send
 from impl.broker.clients import ClientTable
 from impl.broker.config import BrokerConfig
+from impl.broker.flow_control import SendGate
 from impl.broker.holds import PullHolds
 from impl.broker.offsets import OffsetTable
+from impl.broker.queue_locks import QueueLockTable
 from impl.broker.registration import Registrar
 from impl.broker.services import Services
+from impl.broker.subscription_groups import SubscriptionGroupTable
 from impl.broker.topics import TopicTable, built_in
 from impl.event_log import EventLog
 from impl.remoting.channel import Channel, Handler, Reply
@@ -33,6 +36,8 @@ Processor = Callable[[Services, Command, Channel], Reply | Awaitable[Reply]]
 PROCESSORS: Final[dict[int, Processor]] = {
     RequestCode.SEND_MESSAGE: send.send_message,
     RequestCode.SEND_MESSAGE_V2: send.send_message,
+    RequestCode.SEND_BATCH_MESSAGE: send.send_message,
+    RequestCode.CONSUMER_SEND_MSG_BACK: retries.send_back,
     RequestCode.PULL_MESSAGE: pull.pull_message,
     RequestCode.LITE_PULL_MESSAGE: pull.pull_message,
     RequestCode.QUERY_CONSUMER_OFFSET: queries.query_offset,
@@ -90,7 +95,7 @@ class Broker:
         topics = TopicTable(
             f"{folder}/topics.json",
             runtime,
-            auto_create=config.auto_create_topics,
+            topics_max=config.topics_max,
             queues_max=config.topic_queues_max,
         )
         topics.load(
@@ -101,6 +106,10 @@ class Broker:
                 default_queues=config.default_topic_queues,
             )
         )
+        group_table = SubscriptionGroupTable(
+            f"{folder}/subscriptionGroup.json", runtime, groups_max=config.groups_max
+        )
+        group_table.load()
         offsets = OffsetTable(f"{folder}/consumerOffset.json", runtime)
         offsets.load()
         await self.store.start()
@@ -109,7 +118,18 @@ class Broker:
         bound = await self._server.start(config.host, config.port)
         address = Address(config.advertised_host or bound.host, bound.port)
         self._services = services = Services(
-            config, runtime, address, self.store, topics, offsets, self._clients, self._holds, self._events
+            config=config,
+            runtime=runtime,
+            address=address,
+            store=self.store,
+            topics=topics,
+            groups=group_table,
+            offsets=offsets,
+            clients=self._clients,
+            locks=QueueLockTable(config.queue_lock_ms),
+            holds=self._holds,
+            sends=SendGate(config.sends_max, config.sends_bytes_max, config.busy_ms),
+            events=self._events,
         )
         self._processors = handler({code: _bound(work, services) for code, work in PROCESSORS.items()})
         self._registrar = Registrar(services, self._client)
@@ -157,8 +177,9 @@ class Broker:
         assert self._services is not None
         try:
             await self._services.offsets.persist()
+            await self._services.groups.persist()
         except OSError as error:
-            _log.error("consumer offsets are not on disk: %s", error)
+            _log.error("consumer offsets or groups are not on disk: %s", error)
 
     def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         async def loop() -> None:

@@ -2,17 +2,24 @@
 
 from impl.broker.services import Services
 from impl.broker.topics import RETRY_PREFIX, name_problem
-from impl.remoting.bodies import PERM_READ
+from impl.message import Message
+from impl.remoting.bodies import PERM_READ, PERM_WRITE, SubscriptionGroup
 from impl.remoting.codes import ResponseCode
 from impl.remoting.dispatch import RefusedError
+from impl.store.delay import scheduled
 
 
-def require_group(services: Services, group: str) -> None:
-    """Refuse a group that does not exist, where groups do not come into being by being named."""
+def require_group(services: Services, group: str) -> SubscriptionGroup:
+    """The group, made where groups come into being by being named; refuse one that does not exist."""
+    known = services.groups.get(group)
+    if known is not None:
+        return known
     if name_problem(RETRY_PREFIX + group):
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{group!r} cannot be a consumer group's name")
-    if not services.config.auto_create_groups and services.clients.consumer_group(group) is None:
+    made = services.groups.find_or_make(group, auto_create=services.config.auto_create_groups)
+    if made is None:
         raise RefusedError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {group} does not exist")
+    return made
 
 
 def require_readable_queue(services: Services, topic_name: str, queue_id: int) -> None:
@@ -25,3 +32,18 @@ def require_readable_queue(services: Services, topic_name: str, queue_id: int) -
     if not 0 <= queue_id < topic.read_queue_nums:
         remark = f"queue {queue_id} of topic {topic_name}, which has {topic.read_queue_nums} queues"
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
+
+
+def require_writable_broker(services: Services) -> None:
+    """Refuse when the broker as a whole may not be written."""
+    if not services.config.permission & PERM_WRITE:
+        raise RefusedError(ResponseCode.NO_PERMISSION, "the broker may not be written")
+
+
+def scheduled_or_refused(services: Services, message: Message) -> Message:
+    """The message as it is put, in the queue of its delay level if it has one; refuse a level that is no
+    number."""
+    try:
+        return scheduled(message, services.config.store.delay_levels_ms)
+    except ValueError as error:
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None

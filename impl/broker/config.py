@@ -5,6 +5,7 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 from impl.properties import ConfigError, Option, apply, boolean, number, one_of, parse, text
+from impl.remoting.bodies import PERM_READ_WRITE
 from impl.runtime.network import Address
 from impl.store.config import QUEUE_UNIT_BYTES, FlushMode, StoreConfig
 from impl.store.delay import parse_levels
@@ -30,7 +31,22 @@ class BrokerConfig:
     default_topic_queues: int = 8
     """Queues of the template topic; an auto-created topic has at most that many."""
     topic_queues_max: int = 1024
-    """What a peer can make us create at once."""
+    """Queues of a topic that a peer makes."""
+    topics_max: int = 50_000
+    """What peers can make us keep, and write down whenever one is added."""
+    groups_max: int = 50_000
+    permission: int = PERM_READ_WRITE
+    """What the broker as a whole allows."""
+    region: str = "DefaultRegion"
+    trace_on: bool = True
+    """Whether clients may trace what they send here."""
+    sends_max: int = 10_000
+    """Sends that wait at once; more are refused."""
+    sends_bytes_max: int = 256 << 20
+    busy_ms: int = 1000
+    """Sends are refused while one has waited for longer."""
+    queue_lock_ms: int = 60_000
+    """How long a client holds a queue without renewing its lock."""
     auto_create_groups: bool = True
     offsets_flush_interval_ms: int = 5000
     register_interval_ms: int = 30_000
@@ -80,6 +96,11 @@ OPTIONS: Final = {
     "flushConsumerOffsetInterval": Option("offsets_flush_interval_ms", _MS),
     # RocketMQ itself keeps the period within 10 to 60 seconds.
     "registerNameServerPeriod": Option("register_interval_ms", number(10_000, 60_000)),
+    "brokerPermission": Option("permission", number(0, 7)),
+    "regionId": Option("region", text),
+    "traceOn": Option("trace_on", boolean),
+    "sendThreadPoolQueueCapacity": Option("sends_max", number(1, _INT_MAX)),
+    "osPageCacheBusyTimeOutMills": Option("busy_ms", _MS),
     "longPollingEnable": Option("long_polling", boolean),
     "shortPollingTimeMills": Option("short_polling_ms", _MS),
 }

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from impl.broker.checks import require_group
 from impl.broker.services import Services
+from impl.broker.topics import RETRY_PREFIX
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import ConsumerIds, Heartbeat
 from impl.remoting.channel import Channel, Reply
@@ -21,8 +22,8 @@ async def heartbeat(services: Services, request: Command, channel: Channel) -> R
     """Note the client's groups and subscriptions; each consumer group gets its retry topic."""
     beat = java_json.read(Heartbeat, request.body)
     for data in beat.consumer_data_set:
-        require_group(services, data.group_name)
-        await services.topics.create_retry_topic(data.group_name)
+        group = require_group(services, data.group_name)
+        await services.topics.ensure(RETRY_PREFIX + data.group_name, max(1, group.retry_queue_nums))
     if channel.is_open:
         notify(services, services.clients.heartbeat(channel, beat, now_ms()))
     return request.answer(ResponseCode.SUCCESS)

@@ -1,21 +1,33 @@
-"""SEND_MESSAGE and SEND_MESSAGE_V2: from a request to a stored message to a status.
+"""SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE: from a request to stored messages to a status.
 
-See docs/protocol.md, "Sending" and "Put statuses".
+See docs/protocol.md, "Sending", "Batches" and "Put statuses".
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
+from impl.batch import decode_batch
+from impl.broker.checks import require_group, scheduled_or_refused
+from impl.broker.retries import dead_letter_topic, is_given_up
 from impl.broker.services import Services
-from impl.broker.topics import DEFAULT_TOPIC, NOT_FOR_CLIENTS, name_problem
-from impl.message import SYS_TRANSACTION_MASK, UNIQUE_KEY, WAIT, Message, decode_properties
+from impl.broker.topics import DEFAULT_TOPIC, NOT_FOR_CLIENTS, RETRY_PREFIX, name_problem
+from impl.message import (
+    DELAY,
+    SYS_MULTI_TAGS,
+    SYS_TRANSACTION_MASK,
+    UNIQUE_KEY,
+    WAIT,
+    Message,
+    decode_properties,
+)
 from impl.remoting import headers
-from impl.remoting.bodies import TopicConfig
+from impl.remoting.bodies import PERM_WRITE, TopicConfig
 from impl.remoting.channel import Channel, Reply
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import SendRequest, SendResponse
-from impl.store.delay import scheduled
+from impl.remoting.headers import HeaderError, SendRequest, SendResponse
 from impl.store.results import STORED, PutResult, PutStatus
 from spec.events import Kind
 
@@ -28,28 +40,48 @@ _CODES: Final = {
 }
 """Every put status has its response code; a status without one fails the test that says so."""
 
-_TRACING: Final = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
-"""Fields of every send response, errors included: Java clients take them for granted."""
+_BATCH_MESSAGES_MAX: Final = 16_384
+"""Messages in one batch: nobody else is served while they are stored."""
+
+_MULTI_TAG: Final = "MULTI_TAG"
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where a send goes, which for a retry of a message that came too often is not where it was sent."""
+
+    topic: TopicConfig
+    queue_id: int
+    is_dead_letter: bool = False
 
 
 async def send_message(services: Services, request: Command, channel: Channel) -> Reply:
-    """Store the message and answer with one of the four stored statuses, or refuse."""
+    """Store the message or the batch and answer with one of the four stored statuses, or refuse."""
+    tracing = services.tracing_fields()
     try:
         header = read_header(request)
-        topic = await _topic(services, header)
-        message, wait = _message(services, request, header, topic, channel)
-        placed = _scheduled(services, message)
-    except RefusedError as refusal:
-        return request.answer(refusal.code, _TRACING, remark=refusal.remark)
-    result = await services.store.put(placed, wait=wait)
-    code = _CODES[result.status]
-    if result.status not in STORED:
-        return request.answer(code, _TRACING, remark=result.reason)
-    unique_key = message.properties.get(UNIQUE_KEY)
+        with services.sends.admitted(len(request.body)):
+            target = await _target(services, header)
+            messages, wait = _messages(services, request, header, target, channel)
+            results = await _put(services, header, messages, wait)
+    except (RefusedError, HeaderError) as refusal:
+        code = refusal.code if isinstance(refusal, RefusedError) else ResponseCode.SYSTEM_ERROR
+        remark = refusal.remark if isinstance(refusal, RefusedError) else str(refusal)
+        return request.answer(code, tracing, remark=remark)
+    first = results[0]
+    code = _CODES[first.status]
+    if first.status not in STORED:
+        return request.answer(code, tracing, remark=first.reason)
     if services.events is not None and not request.is_oneway:
-        _report(services, placed, wait, result)
-    response = SendResponse(result.message_id, message.queue_id, result.queue_offset, unique_key)
-    return request.answer(code, {**headers.write(response), **_TRACING}, remark=result.reason or None)
+        for message, result in zip(messages, results, strict=True):
+            _report(services, message, wait, result)
+    response = SendResponse(
+        msg_id=",".join(result.message_id for result in results),
+        queue_id=target.queue_id,
+        queue_offset=first.queue_offset,
+        transaction_id=messages[0].properties.get(UNIQUE_KEY),
+    )
+    return request.answer(code, {**headers.write(response), **tracing}, remark=first.reason or None)
 
 
 def read_header(request: Command) -> SendRequest:
@@ -59,53 +91,43 @@ def read_header(request: Command) -> SendRequest:
     return headers.read_send_v2(request.fields)
 
 
+# Where to.
+
+
+async def _target(services: Services, header: SendRequest) -> _Target:
+    topic = await _topic(services, header)
+    queue_id = _queue_id(services, header.queue_id, topic)
+    if header.topic.startswith(RETRY_PREFIX):
+        name = header.topic.removeprefix(RETRY_PREFIX)
+        group = require_group(services, name)
+        if is_given_up(header.reconsume_times or 0, header.max_reconsume_times, group):
+            return _Target(await dead_letter_topic(services, name), 0, is_dead_letter=True)
+    return _Target(topic, queue_id)
+
+
 async def _topic(services: Services, header: SendRequest) -> TopicConfig:
     if problem := name_problem(header.topic):
         raise RefusedError(ResponseCode.SYSTEM_ERROR, problem)
     if header.topic in NOT_FOR_CLIENTS:
         raise RefusedError(ResponseCode.NO_PERMISSION, f"nobody may send to topic {header.topic}")
-    known = services.topics.get(header.topic)
-    if known is not None:
-        return known
-    created = await services.topics.create_for_send(
-        header.topic, header.default_topic or DEFAULT_TOPIC, header.default_topic_queue_nums
-    )
-    if created is None:
+    topic = services.topics.get(header.topic) or await _made(services, header)
+    if topic.order and not services.config.permission & PERM_WRITE:
+        raise RefusedError(ResponseCode.NO_PERMISSION, "the broker may not be written")
+    return topic
+
+
+async def _made(services: Services, header: SendRequest) -> TopicConfig:
+    template = header.default_topic or DEFAULT_TOPIC
+    made = None
+    if (
+        services.config.auto_create_topics
+        or template != DEFAULT_TOPIC
+        or header.topic.startswith(RETRY_PREFIX)
+    ):
+        made = await services.topics.create_for_send(header.topic, template, header.default_topic_queue_nums)
+    if made is None:
         raise RefusedError(ResponseCode.TOPIC_NOT_EXIST, f"topic {header.topic} does not exist")
-    return created
-
-
-def _message(
-    services: Services, request: Command, header: SendRequest, topic: TopicConfig, channel: Channel
-) -> tuple[Message, bool]:
-    """The message to be stored, and whether its producer waits for the flush."""
-    if header.batch:
-        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "batches are not supported")
-    properties = decode_properties(header.properties or "")
-    if properties.get("TRAN_MSG", "").lower() == "true" or header.sys_flag & SYS_TRANSACTION_MASK:
-        raise RefusedError(ResponseCode.NO_PERMISSION, "transactional messages are not supported")
-    wait = properties.pop(WAIT, "true").lower() != "false"
-    properties["CLUSTER"] = services.config.cluster
-    message = Message(
-        topic=header.topic,
-        body=request.body,
-        properties=properties,
-        queue_id=_queue_id(services, header.queue_id, topic),
-        flag=header.flag,
-        sys_flag=header.sys_flag,
-        born_timestamp_ms=header.born_timestamp,
-        born_host=channel.remote,
-        store_host=services.address,
-        reconsume_times=header.reconsume_times or 0,
-    )
-    return message, wait
-
-
-def _scheduled(services: Services, message: Message) -> Message:
-    try:
-        return scheduled(message, services.config.store.delay_levels_ms)
-    except ValueError as error:
-        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
+    return made
 
 
 def _queue_id(services: Services, asked: int, topic: TopicConfig) -> int:
@@ -114,7 +136,70 @@ def _queue_id(services: Services, asked: int, topic: TopicConfig) -> int:
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR, f"queue {asked} of topic {topic.topic_name}, which has {queues} queues"
         )
-    return asked if asked >= 0 else services.runtime.random.randrange(topic.write_queue_nums)
+    # A topic without write queues still has readable ones, and a send that leaves the choice to us finds one.
+    return asked if asked >= 0 else services.runtime.random.randrange(topic.write_queue_nums or queues)
+
+
+# What.
+
+
+def _messages(
+    services: Services, request: Command, header: SendRequest, target: _Target, channel: Channel
+) -> tuple[list[Message], bool]:
+    """The messages to be stored, one unless it is a batch, and whether the producer waits for the flush."""
+    properties = decode_properties(header.properties or "")
+    if properties.get("TRAN_MSG", "").lower() == "true" or header.sys_flag & SYS_TRANSACTION_MASK:
+        raise RefusedError(ResponseCode.NO_PERMISSION, "transactional messages are not supported")
+    wait = properties.pop(WAIT, "true").lower() != "false"
+    properties["CLUSTER"] = services.config.cluster
+    if target.is_dead_letter:
+        properties.pop(DELAY, None)
+    common = Message(
+        topic=target.topic.topic_name,
+        body=request.body,
+        properties=properties,
+        queue_id=target.queue_id,
+        flag=header.flag,
+        sys_flag=header.sys_flag | (SYS_MULTI_TAGS if target.topic.topic_filter_type == _MULTI_TAG else 0),
+        born_timestamp_ms=header.born_timestamp,
+        born_host=channel.remote,
+        store_host=services.address,
+        reconsume_times=header.reconsume_times or 0,
+    )
+    if header.batch:
+        return _unpacked(services, header, common), wait
+    return [scheduled_or_refused(services, common)], wait
+
+
+def _unpacked(services: Services, header: SendRequest, batch: Message) -> list[Message]:
+    """The messages of a batch; what a message says itself counts before what the batch says."""
+    if header.topic.startswith(RETRY_PREFIX):
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be sent to a retry topic")
+    bytes_max = services.config.store.message_bytes_max
+    if len(batch.body) > bytes_max:
+        raise RefusedError(
+            ResponseCode.MESSAGE_ILLEGAL, f"batch has {len(batch.body)} bytes, at most {bytes_max} expected"
+        )
+    try:
+        parts = decode_batch(batch.body, _BATCH_MESSAGES_MAX)
+    except ValueError as error:
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
+    messages = []
+    for part in parts:
+        own = {name: value for name, value in part.properties.items() if name != WAIT}
+        properties = {**batch.properties, **own}
+        if properties.get(DELAY, "0") != "0":
+            raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
+        messages.append(replace(batch, body=part.body, properties=properties, flag=part.flag))
+    return messages
+
+
+async def _put(
+    services: Services, header: SendRequest, messages: Sequence[Message], wait: bool
+) -> Sequence[PutResult]:
+    if header.batch:
+        return await services.store.put_batch(messages, wait=wait)
+    return [await services.store.put(messages[0], wait=wait)]
 
 
 def _report(services: Services, message: Message, wait: bool, result: PutResult) -> None:

@@ -4,8 +4,11 @@ from dataclasses import dataclass
 
 from impl.broker.clients import ClientTable
 from impl.broker.config import BrokerConfig
+from impl.broker.flow_control import SendGate
 from impl.broker.holds import PullHolds
 from impl.broker.offsets import OffsetTable
+from impl.broker.queue_locks import QueueLockTable
+from impl.broker.subscription_groups import SubscriptionGroupTable
 from impl.broker.topics import TopicTable
 from impl.event_log import EventLog
 from impl.runtime.network import Address
@@ -13,15 +16,24 @@ from impl.runtime.runtime import Runtime
 from impl.store.message_store import MessageStore
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Services:
+    """Only `config` is ever replaced, as a whole, by UPDATE_BROKER_CONFIG."""
+
     config: BrokerConfig
     runtime: Runtime
     address: Address
     """Where clients reach this broker; it becomes part of every stored message."""
     store: MessageStore
     topics: TopicTable
+    groups: SubscriptionGroupTable
     offsets: OffsetTable
     clients: ClientTable
+    locks: QueueLockTable
     holds: PullHolds
+    sends: SendGate
     events: EventLog | None
+
+    def tracing_fields(self) -> dict[str, str]:
+        """Fields of every send response, errors included: Java clients take them for granted."""
+        return {"MSG_REGION": self.config.region, "TRACE_ON": "true" if self.config.trace_on else "false"}

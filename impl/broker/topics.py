@@ -6,20 +6,20 @@ after a crash. See docs/protocol.md, "Topics".
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, DataVersion, TopicConfig, TopicConfigs
-from impl.remoting.java_json import BodyError, read, write
-from impl.runtime.clock import now_ms
-from impl.runtime.disk import read_whole, write_durably
+from impl.broker.durable_table import DurableTable, read_config
+from impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, TopicConfig, TopicConfigs
+from impl.remoting.codes import ResponseCode
+from impl.remoting.dispatch import RefusedError
 from impl.runtime.runtime import Runtime
-from impl.store.errors import StoreError
 
 DEFAULT_TOPIC: Final = "TBW102"
 """The template of topics that are created by a send."""
 
 RETRY_PREFIX: Final = "%RETRY%"
+DEAD_LETTER_PREFIX: Final = "%DLQ%"
 NAME_CHARACTERS_MAX: Final = 127
 
 NOT_FOR_CLIENTS: Final = frozenset(
@@ -66,14 +66,13 @@ def built_in(*, broker: str, cluster: str, auto_create: bool, default_queues: in
 class TopicTable:
     """All topics, in memory and in topics.json. `on_change` is called after the file was written."""
 
-    def __init__(self, path: str, runtime: Runtime, *, auto_create: bool, queues_max: int) -> None:
+    def __init__(self, path: str, runtime: Runtime, *, topics_max: int, queues_max: int) -> None:
         self._path = path
-        self._runtime = runtime
-        self._auto_create = auto_create
+        self._disk = runtime.disk
+        self._topics_max = topics_max
         self._queues_max = queues_max
-        self._topics: dict[str, TopicConfig] = {}
-        self._version = DataVersion(0, now_ms(runtime.clock))
-        self._changing = asyncio.Lock()
+        self._table: DurableTable[TopicConfig] = DurableTable(path, runtime, TopicConfigs)
+        self._creating = asyncio.Lock()
         self.on_change: Callable[[], None] = lambda: None
 
     def load(self, defaults: list[TopicConfig]) -> None:
@@ -82,68 +81,59 @@ class TopicTable:
         Raises:
             StoreError: the file is not a topic table. OSError: it cannot be read or written.
         """
-        disk = self._runtime.disk
-        if disk.exists(self._path):
-            try:
-                stored = read(TopicConfigs, read_whole(disk, self._path))
-            except BodyError as error:
-                raise StoreError(f"{self._path}: {error}") from None
-            self._topics = dict(stored.topic_config_table)
-            self._version = stored.data_version
-        missing = [topic for topic in defaults if topic.topic_name not in self._topics]
-        if missing:
-            self._topics.update((topic.topic_name, topic) for topic in missing)
-            self._bump()
-            write_durably(disk, self._path, write(self.snapshot(), standard=True))
+        stored = read_config(self._disk, self._path, TopicConfigs)
+        if stored is not None:
+            self._table.load(stored.data_version, stored.topic_config_table)
+        self._table.add_now({topic.topic_name: topic for topic in defaults if not self.get(topic.topic_name)})
+        self._table.persist_now()
 
     def get(self, topic: str) -> TopicConfig | None:
-        return self._topics.get(topic)
+        return self._table.get(topic)
 
     def snapshot(self) -> TopicConfigs:
         """Everything, as it is registered with the name servers and kept in topics.json."""
-        return TopicConfigs(self._version, dict(self._topics))
+        return TopicConfigs(self._table.version, self._table.values())
 
     async def create_for_send(self, topic: str, template_name: str, queues: int) -> TopicConfig | None:
         """The topic, made like its template if the template passes itself on; None when none can be made.
 
         Raises:
-            OSError: topics.json cannot be written; the topic does not exist then.
+            RefusedError: there are too many topics already. OSError: topics.json cannot be written. The topic
+                does not exist then.
         """
         if topic.startswith(RETRY_PREFIX):
-            return await self._add(_topic(topic, 1))
-        template = self._topics.get(template_name)
+            return await self.ensure(topic, 1)
+        template = self.get(template_name)
         if template is None or not template.perm & PERM_INHERIT:
             return None
-        if template_name == DEFAULT_TOPIC and not self._auto_create:
-            return None
         queues = max(1, min(queues, template.write_queue_nums, self._queues_max))
-        return await self._add(_topic(topic, queues, template.perm & ~PERM_INHERIT))
+        return await self.ensure(topic, queues, template.perm & ~PERM_INHERIT)
 
-    async def create_retry_topic(self, group: str) -> None:
-        """The topic of the group's redeliveries. OSError when topics.json cannot be written."""
-        if RETRY_PREFIX + group not in self._topics:
-            await self._add(_topic(RETRY_PREFIX + group, 1))
-
-    async def _add(self, topic: TopicConfig) -> TopicConfig:
-        async with self._changing:
-            existing = self._topics.get(topic.topic_name)
+    async def ensure(self, topic: str, queues: int, perm: int = PERM_READ_WRITE) -> TopicConfig:
+        """The topic as it is, or else made like this. Raises as create_for_send."""
+        async with self._creating:
+            existing = self.get(topic)
             if existing is not None:
                 return existing
-            version = self._version
-            future = {**self._topics, topic.topic_name: topic}
-            self._bump()
-            data = write(TopicConfigs(self._version, future), standard=True)
-            try:
-                await self._runtime.offload(lambda: write_durably(self._runtime.disk, self._path, data))
-            except OSError:
-                self._version = version
-                raise
-            self._topics = future
-        self.on_change()
-        return topic
+            made = _topic(topic, queues, perm)
+            await self.put(made)
+            return made
 
-    def _bump(self) -> None:
-        self._version = DataVersion(self._version.counter + 1, now_ms(self._runtime.clock))
+    async def put(self, topic: TopicConfig) -> None:
+        """Make or replace a topic. Raises as create_for_send."""
+        if self.get(topic.topic_name) is None and len(self._table) >= self._topics_max:
+            raise RefusedError(
+                ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} topics, no more are made"
+            )
+        await self._table.change({topic.topic_name: topic})
+        self.on_change()
+
+    async def delete(self, topics: Iterable[str]) -> None:
+        """Forget topics, those that exist. OSError when topics.json cannot be written; all are there then."""
+        known: dict[str, TopicConfig | None] = {name: None for name in topics if self.get(name) is not None}
+        if known:
+            await self._table.change(known)
+            self.on_change()
 
 
 def _topic(name: str, queues: int, perm: int = PERM_READ_WRITE) -> TopicConfig:

@@ -18,7 +18,7 @@ def runtime(loop: SimulatedLoop, disk: SimulatedDisk) -> Runtime:
 
 
 def loaded(loop: SimulatedLoop, disk: SimulatedDisk, *, auto_create: bool = True) -> TopicTable:
-    table = TopicTable(PATH, runtime(loop, disk), auto_create=auto_create, queues_max=64)
+    table = TopicTable(PATH, runtime(loop, disk), topics_max=12, queues_max=64)
     table.load(built_in(broker="b", cluster="C", auto_create=auto_create, default_queues=8))
     return table
 
@@ -78,8 +78,8 @@ def test_each_new_topic_is_announced_once_after_it_is_on_disk() -> None:
         table.on_change = lambda: seen.append(loaded(loop, disk).snapshot().data_version.counter)
         await table.create_for_send("T", DEFAULT_TOPIC, 4)
         await table.create_for_send("T", DEFAULT_TOPIC, 4)
-        await table.create_retry_topic("G")
-        await table.create_retry_topic("G")
+        await table.ensure("%RETRY%G", 1)
+        await table.ensure("%RETRY%G", 1)
         return seen
 
     assert run_simulated(main(), loop) == [2, 3]

@@ -1,0 +1,119 @@
+"""A table of named settings with a data version, in memory and in one JSON file of RocketMQ's.
+
+What `change` does is on disk before it counts; what `add_now` does counts at once and is on disk after the
+next `persist` or `change`. See docs/protocol.md, "Configuration files".
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
+
+from impl.remoting.bodies import DataVersion
+from impl.remoting.java_json import BodyError, read, write
+from impl.runtime.clock import now_ms
+from impl.runtime.disk import Disk, read_whole, write_durably
+from impl.runtime.runtime import Runtime
+from impl.store.errors import StoreError
+
+Value = TypeVar("Value")
+File = TypeVar("File")
+
+
+def read_config(disk: Disk, path: str, kind: type[File]) -> File | None:
+    """The content of a configuration file; of its `.bak` where it is missing, empty or broken; None when
+    there is neither.
+
+    Raises:
+        StoreError: there is a file, and none of the two can be used. OSError: they cannot be read.
+    """
+    problem = ""
+    for candidate in (path, f"{path}.bak"):
+        data = read_whole(disk, candidate) if disk.exists(candidate) else b""
+        if data.strip():
+            try:
+                return read(kind, data)
+            except BodyError as error:
+                problem = problem or f"{candidate}: {error}"
+    if problem:
+        raise StoreError(problem)
+    return None
+
+
+class DurableTable(Generic[Value]):
+    """`to_file` makes the file's content of a version and values."""
+
+    def __init__(
+        self, path: str, runtime: Runtime, to_file: Callable[[DataVersion, dict[str, Value]], object]
+    ) -> None:
+        self._path = path
+        self._runtime = runtime
+        self._to_file = to_file
+        self._values: dict[str, Value] = {}
+        self.version = DataVersion(0, now_ms(runtime.clock))
+        self._changing = asyncio.Lock()
+        self._is_dirty = False
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def load(self, version: DataVersion, values: Mapping[str, Value]) -> None:
+        """Take over what was in the file."""
+        self.version = version
+        self._values = dict(values)
+
+    def get(self, name: str) -> Value | None:
+        return self._values.get(name)
+
+    def values(self) -> dict[str, Value]:
+        """A copy."""
+        return dict(self._values)
+
+    def add_now(self, values: Mapping[str, Value]) -> None:
+        """Add or replace in memory."""
+        if values:
+            self._values.update(values)
+            self.version = self._next_version()
+            self._is_dirty = True
+
+    async def change(self, values: Mapping[str, Value | None]) -> None:
+        """Add, replace, and remove those whose value is None. OSError when the file cannot be written; then
+        nothing has changed."""
+        async with self._changing:
+            future = _changed(self._values, values)
+            await self._write(self._next_version(), future)
+            # Whatever `add_now` added meanwhile stays.
+            self._values = _changed(self._values, values)
+            self.version = self._next_version()
+
+    async def persist(self) -> None:
+        """Write the file if memory has more than it. OSError when that fails."""
+        if self._is_dirty:
+            async with self._changing:
+                await self._write(self.version, self._values)
+
+    def persist_now(self) -> None:
+        """The same, in the caller's thread."""
+        if self._is_dirty:
+            self._is_dirty = False
+            write_durably(self._runtime.disk, self._path, self._content(self.version, self._values))
+
+    async def _write(self, version: DataVersion, values: dict[str, Value]) -> None:
+        data = self._content(version, values)
+        was_dirty, self._is_dirty = self._is_dirty, False
+        try:
+            await self._runtime.offload(lambda: write_durably(self._runtime.disk, self._path, data))
+        except OSError:
+            self._is_dirty = was_dirty
+            raise
+
+    def _content(self, version: DataVersion, values: dict[str, Value]) -> bytes:
+        return write(self._to_file(version, values), standard=True)
+
+    def _next_version(self) -> DataVersion:
+        return DataVersion(self.version.counter + 1, now_ms(self._runtime.clock))
+
+
+def _changed(old: Mapping[str, Value], changes: Mapping[str, Value | None]) -> dict[str, Value]:
+    future = {name: value for name, value in old.items() if name not in changes}
+    future.update((name, value) for name, value in changes.items() if value is not None)
+    return future

@@ -1,0 +1,56 @@
+"""Which client may consume which queue in order. A pure table, time passed in, kept in memory only.
+
+See docs/protocol.md, "Queue locks".
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from impl.remoting.bodies import MessageQueue
+
+
+@dataclass(frozen=True, slots=True)
+class _Lease:
+    client_id: str
+    ends_ms: int
+
+
+class QueueLockTable:
+    """Leases by group and queue. A lease that has run out is anybody's."""
+
+    def __init__(self, lease_ms: int) -> None:
+        self._lease_ms = lease_ms
+        self._leases: dict[str, dict[MessageQueue, _Lease]] = {}
+
+    def lock(
+        self, group: str, client_id: str, queues: Iterable[MessageQueue], now_ms: int
+    ) -> list[MessageQueue]:
+        """Take or renew the queues that nobody else holds; returns those that the client holds now."""
+        leases = self._leases.setdefault(group, {})
+        held = []
+        for queue in queues:
+            lease = leases.get(queue)
+            if lease is None or lease.client_id == client_id or lease.ends_ms < now_ms:
+                leases[queue] = _Lease(client_id, now_ms + self._lease_ms)
+                held.append(queue)
+        if not leases:
+            del self._leases[group]
+        return held
+
+    def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
+        """Give back queues; those of other clients stay theirs."""
+        leases = self._leases.get(group, {})
+        for queue in queues:
+            lease = leases.get(queue)
+            if lease is not None and lease.client_id == client_id:
+                del leases[queue]
+        if not leases:
+            self._leases.pop(group, None)
+
+    def drop_expired(self, now_ms: int) -> None:
+        """Forget leases that have run out: nobody has to give a queue back."""
+        for group, leases in list(self._leases.items()):
+            for queue in [queue for queue, lease in leases.items() if lease.ends_ms < now_ms]:
+                del leases[queue]
+            if not leases:
+                del self._leases[group]

@@ -1,0 +1,106 @@
+"""Messages that were not consumed: they come again from the group's retry topic, and end as dead letters.
+
+See docs/protocol.md, "Retries".
+"""
+
+from typing import Final
+
+from impl.broker.checks import require_group, require_writable_broker, scheduled_or_refused
+from impl.broker.services import Services
+from impl.broker.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
+from impl.message import DELAY, WAIT, Message, StoredMessage
+from impl.remoting import headers
+from impl.remoting.bodies import PERM_WRITE, SubscriptionGroup, TopicConfig
+from impl.remoting.channel import Channel, Reply
+from impl.remoting.codes import ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.dispatch import RefusedError
+from impl.remoting.headers import SendBackRequest
+from impl.store import record
+from impl.store.results import PutStatus
+from spec.events import Kind
+
+RETRY_TOPIC: Final = "RETRY_TOPIC"
+"""Property: where the message was before it came to a retry topic."""
+ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
+"""Property: the offset message id of the first delivery."""
+
+_FIRST_RETRY_LEVEL: Final = 3
+
+
+async def send_back(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
+    """Store the message again: for later, or as a dead letter. Only PUT_OK is a success."""
+    header = headers.read(SendBackRequest, request.fields)
+    group = require_group(services, header.group)
+    require_writable_broker(services)
+    if group.retry_queue_nums <= 0:
+        return request.answer(ResponseCode.SUCCESS)  # the group wants no retries: the message is let go
+    retry_topic = await services.topics.ensure(RETRY_PREFIX + header.group, group.retry_queue_nums)
+    if not retry_topic.perm & PERM_WRITE:
+        raise RefusedError(ResponseCode.NO_PERMISSION, f"topic {retry_topic.topic_name} may not be written")
+    original = _find(services, header.offset)
+    if (
+        is_given_up(original.message.reconsume_times, header.max_reconsume_times, group)
+        or header.delay_level < 0
+    ):
+        topic, level = await dead_letter_topic(services, header.group), 0
+    else:
+        level = header.delay_level or _FIRST_RETRY_LEVEL + original.message.reconsume_times
+        topic = retry_topic
+    message = scheduled_or_refused(services, _again(services, original, topic, level))
+    result = await services.store.put(message, wait=False)
+    if result.status is not PutStatus.PUT_OK:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{result.status.value}: {result.reason}")
+    _tell(services, header.group, original, level)
+    return request.answer(ResponseCode.SUCCESS)
+
+
+def is_given_up(reconsume_times: int, asked_max: int | None, group: SubscriptionGroup) -> bool:
+    """Whether a message came often enough; the maximum that a request names counts before the group's."""
+    return reconsume_times >= (group.retry_max_times if asked_max is None else asked_max)
+
+
+async def dead_letter_topic(services: Services, group: str) -> TopicConfig:
+    """The group's topic for messages that nobody could consume. Raises RefusedError, OSError as `ensure`."""
+    return await services.topics.ensure(DEAD_LETTER_PREFIX + group, 1)
+
+
+def _find(services: Services, commit_offset: int) -> StoredMessage:
+    data = services.store.record_at(commit_offset)
+    if data is None:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"there is no message at commit offset {commit_offset}")
+    return record.decode(data, commit_offset)
+
+
+def _again(services: Services, original: StoredMessage, topic: TopicConfig, level: int) -> Message:
+    """The message as it is stored once more; level 0 is without delay."""
+    old = original.message
+    properties = {RETRY_TOPIC: old.topic, ORIGIN_MESSAGE_ID: original.offset_message_id, **old.properties}
+    properties.pop(DELAY, None)
+    if level:
+        properties[DELAY] = str(level)
+    properties[WAIT] = "false"
+    return Message(
+        topic=topic.topic_name,
+        body=old.body,
+        properties=properties,
+        queue_id=services.runtime.random.randrange(topic.write_queue_nums),
+        flag=old.flag,
+        sys_flag=old.sys_flag,
+        born_timestamp_ms=old.born_timestamp_ms,
+        born_host=old.born_host,
+        store_host=services.address,
+        reconsume_times=old.reconsume_times + 1,
+    )
+
+
+def _tell(services: Services, group: str, original: StoredMessage, level: int) -> None:
+    if services.events is not None:
+        services.events.emit(
+            Kind.RETRY if level else Kind.DEAD_LETTER,
+            msg_id=original.message_id,
+            topic=original.message.properties.get(RETRY_TOPIC) or original.message.topic,
+            queue_id=original.message.queue_id,
+            queue_offset=original.queue_offset,
+            group=group,
+        )

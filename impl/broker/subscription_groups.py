@@ -1,0 +1,95 @@
+"""The broker's consumer groups: what each may do, and subscriptionGroup.json.
+
+A group that comes into being by being named has the defaults, so nothing is lost when a crash takes it: it
+counts at once and is written with the consumer offsets. See docs/protocol.md, "Subscription groups".
+"""
+
+from typing import Final
+
+from impl.broker.durable_table import DurableTable, read_config
+from impl.remoting.bodies import SubscriptionGroup, SubscriptionGroups
+from impl.remoting.codes import ResponseCode
+from impl.remoting.dispatch import RefusedError
+from impl.runtime.runtime import Runtime
+
+SYSTEM_PREFIX: Final = "CID_RMQ_SYS_"
+SYSTEM_GROUPS: Final = frozenset(
+    {
+        "TOOLS_CONSUMER",
+        "FILTERSRV_CONSUMER",
+        "SELF_TEST_C_GROUP",
+        "CID_ONS-HTTP-PROXY",
+        "CID_ONSAPI_PULL",
+        "CID_ONSAPI_PERMISSION",
+        "CID_ONSAPI_OWNER",
+    }
+)
+"""They exist everywhere, whatever the configuration says of automatic creation."""
+
+
+class SubscriptionGroupTable:
+    """All groups, in memory and in subscriptionGroup.json."""
+
+    def __init__(self, path: str, runtime: Runtime, *, groups_max: int) -> None:
+        self._path = path
+        self._disk = runtime.disk
+        self._groups_max = groups_max
+        self._table: DurableTable[SubscriptionGroup] = DurableTable(path, runtime, SubscriptionGroups)
+
+    def load(self) -> None:
+        """Read subscriptionGroup.json, if there is one.
+
+        Raises:
+            StoreError: the file is not a group table. OSError: it cannot be read.
+        """
+        stored = read_config(self._disk, self._path, SubscriptionGroups)
+        if stored is not None:
+            self._table.load(stored.data_version, stored.subscription_group_table)
+
+    def get(self, group: str) -> SubscriptionGroup | None:
+        return self._table.get(group)
+
+    def find_or_make(self, group: str, *, auto_create: bool) -> SubscriptionGroup | None:
+        """The group; one with the defaults where it may come into being, else None.
+
+        Raises:
+            RefusedError: there are too many groups already.
+        """
+        known = self._table.get(group)
+        if known is not None:
+            return known
+        if not (auto_create or group in SYSTEM_GROUPS or group.startswith(SYSTEM_PREFIX)):
+            return None
+        self._require_room()
+        made = SubscriptionGroup(group_name=group)
+        self._table.add_now({group: made})
+        return made
+
+    async def put(self, group: SubscriptionGroup) -> None:
+        """Make or replace a group.
+
+        Raises:
+            RefusedError: there are too many groups already. OSError: the file cannot be written; nothing has
+                changed then.
+        """
+        if self.get(group.group_name) is None:
+            self._require_room()
+        await self._table.change({group.group_name: group})
+
+    async def delete(self, group: str) -> None:
+        """Forget a group, if there is one. OSError as for put."""
+        if self.get(group) is not None:
+            await self._table.change({group: None})
+
+    def snapshot(self) -> SubscriptionGroups:
+        return SubscriptionGroups(self._table.version, self._table.values())
+
+    async def persist(self) -> None:
+        """Write the file if a group was made since. OSError when that fails."""
+        await self._table.persist()
+
+    def _require_room(self) -> None:
+        if len(self._table) >= self._groups_max:
+            raise RefusedError(
+                ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} groups, no more are made"
+            )
