@@ -67,7 +67,8 @@ class Broker:
         self._holds = PullHolds()
         self._clients = ClientTable()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._services: Services | None = None
+        self.services: Services | None = None
+        """Of a started broker: what its processors share."""
         self._server: RemotingServer | None = None
         self._processors: Handler | None = None
         self._registrar: Registrar | None = None
@@ -117,7 +118,7 @@ class Broker:
         self._server = RemotingServer(runtime.network, self._handle, on_closed=self._channel_closed)
         bound = await self._server.start(config.host, config.port)
         address = Address(config.advertised_host or bound.host, bound.port)
-        self._services = services = Services(
+        self.services = services = Services(
             config=config,
             runtime=runtime,
             address=address,
@@ -153,7 +154,7 @@ class Broker:
             await self._registrar.unregister()
         if self._server is not None:
             await self._server.stop()
-        if self._services is not None:
+        if self.services is not None:
             await self._persist_offsets()
         await self._client.close()
         await self.store.stop()
@@ -165,8 +166,8 @@ class Broker:
 
     def _channel_closed(self, channel: Channel) -> None:
         changed = self._clients.channel_closed(channel)
-        if self._services is not None:
-            groups.notify(self._services, changed)
+        if self.services is not None:
+            groups.notify(self.services, changed)
 
     async def _drop_silent_clients(self) -> None:
         before_ms = groups.now_ms() - self._config.client_expiry_ms
@@ -174,10 +175,10 @@ class Broker:
             channel.close()
 
     async def _persist_offsets(self) -> None:
-        assert self._services is not None
+        assert self.services is not None
         try:
-            await self._services.offsets.persist()
-            await self._services.groups.persist()
+            await self.services.offsets.persist()
+            await self.services.groups.persist()
         except OSError as error:
             _log.error("consumer offsets or groups are not on disk: %s", error)
 
