@@ -1,29 +1,24 @@
 """Where topics live, as the name servers tell: asked when first needed, then every refresh interval.
 
-One name server is asked at a time, the same one while its connection holds, else the next; they are not
-assumed to agree. A topic that a name server does not know (any more) keeps the route it had.
+A topic that a name server does not know (any more) keeps the route it had.
 """
 
 import asyncio
 import logging
-import random
-from collections.abc import Sequence
 from functools import lru_cache
 
 from impl.client.model import MessageQueue, NoRouteError
+from impl.client.name_servers import NameServerChoice
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import PERM_READ, PERM_WRITE, QueueData, TopicRoute
 from impl.remoting.channel import RemotingError
-from impl.remoting.client import RemotingClient
 from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
 from impl.remoting.headers import RouteRequest
 from impl.runtime.network import Address
 
 _log = logging.getLogger(__name__)
 
 MASTER_ID = 0
-_TIMEOUT_S = 3.0
 _QUEUES_MAX = 65_536
 """Of one topic at one broker: what a wrong route can make us list."""
 
@@ -31,14 +26,8 @@ _QUEUES_MAX = 65_536
 class Routes:
     """Routes by topic, and the addresses of the brokers in them."""
 
-    def __init__(
-        self, client: RemotingClient, name_servers: Sequence[Address], chance: random.Random
-    ) -> None:
-        assert name_servers, "a client needs a name server"
-        self._client = client
-        self._name_servers = list(name_servers)
-        chance.shuffle(self._name_servers)
-        self._current = 0
+    def __init__(self, name_servers: NameServerChoice) -> None:
+        self._name_servers = name_servers
         self._routes: dict[str, TopicRoute] = {}
         self._asking: dict[str, asyncio.Task[TopicRoute | None]] = {}
 
@@ -98,24 +87,18 @@ class Routes:
                 return {broker_id: _address(text) for broker_id, text in broker.broker_addrs.items()}
         return {}
 
+    def brokers_of(self, topic: str) -> list[Address]:
+        """One address of each broker name in the topic's route: its master's, or of another replica."""
+        route = self._routes.get(topic)
+        replicas = [broker.broker_addrs for broker in route.broker_datas] if route else []
+        return [_address(addresses[min(addresses)]) for addresses in replicas if addresses]
+
     async def _ask(self, topic: str) -> TopicRoute | None:
-        request_fields = headers.write(RouteRequest(topic))
-        answer = await self._ask_any(request_fields)
+        fields = headers.write(RouteRequest(topic))
+        answer = await self._name_servers.invoke(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields)
         if answer.code == ResponseCode.SUCCESS:
             self._routes[topic] = _read_route(topic, answer.body)
         return self._routes.get(topic)
-
-    async def _ask_any(self, fields: dict[str, str]) -> Command:
-        failure: RemotingError | None = None
-        for _ in self._name_servers:
-            try:
-                request = new_request(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields)
-                return await self._client.invoke(self._name_servers[self._current], request, _TIMEOUT_S)
-            except RemotingError as error:
-                failure = error
-                self._current = (self._current + 1) % len(self._name_servers)
-        assert failure is not None
-        raise failure
 
 
 def _read_route(topic: str, body: bytes) -> TopicRoute:
@@ -130,7 +113,17 @@ def _read_route(topic: str, body: bytes) -> TopicRoute:
 
 
 def publish_queues(topic: str, route: TopicRoute) -> list[MessageQueue]:
-    """Queues to which the topic's messages may be sent: writable, and their broker has a master."""
+    """Queues to which the topic's messages may be sent: writable, and their broker has a master.
+
+    A topic with an order has just the queues that its order names: whoever hashes keys on queues must find
+    them unchanged, also while a broker is away.
+    """
+    if route.order_topic_conf:
+        return [
+            MessageQueue(topic, name, queue_id)
+            for name, count in sorted(_order(route.order_topic_conf).items())
+            for queue_id in range(min(count, _QUEUES_MAX))
+        ]
     masters = {broker.broker_name for broker in route.broker_datas if MASTER_ID in broker.broker_addrs}
     return [
         MessageQueue(topic, data.broker_name, queue_id)
@@ -156,6 +149,12 @@ def require(topic: str, route: TopicRoute | None) -> TopicRoute:
     if route is None:
         raise NoRouteError(f"no name server knows topic {topic}")
     return route
+
+
+def _order(text: str) -> dict[str, int]:
+    """`b-a:4;b-b:4`: how many queues each broker gives. What is not of this form gives none."""
+    parts = (part.rpartition(":") for part in text.split(";"))
+    return {name: int(count) for name, _, count in parts if name and count.isascii() and count.isdecimal()}
 
 
 @lru_cache(maxsize=1024)

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from impl.client.name_servers import NameServerChoice
 from impl.client.routes import Routes
 from impl.remoting import headers, java_json
+from impl.remoting.address_server import FETCH_INTERVAL_S, NameServers
 from impl.remoting.bodies import ConsumerData, Heartbeat, ProducerData
 from impl.remoting.channel import RemotingError
 from impl.remoting.client import RemotingClient
@@ -33,14 +35,15 @@ class Session:
 
     def __init__(
         self,
-        name_servers: Sequence[Address],
+        name_servers: NameServers,
         runtime: Runtime,
         client_id: str | None = None,
         config: SessionConfig | None = None,
     ) -> None:
         self.runtime = runtime
         self.remoting = RemotingClient(runtime.network)
-        self.routes = Routes(self.remoting, name_servers, runtime.random)
+        self.name_servers = NameServerChoice(self.remoting, runtime.network, name_servers, runtime.random)
+        self.routes = Routes(self.name_servers)
         self.client_id = client_id or f"127.0.0.1@{runtime.random.getrandbits(48):012x}"
         self._config = config or SessionConfig()
         self._producers: dict[str, ProducerData] = {}
@@ -51,6 +54,8 @@ class Session:
         """Begin to refresh routes and send heartbeats."""
         self._every(self._config.route_refresh_ms / 1000, self.routes.refresh_all)
         self._every(self._config.heartbeat_ms / 1000, self.heartbeat)
+        if self.name_servers.is_fetched:
+            self._every(FETCH_INTERVAL_S, self.name_servers.refresh)
 
     async def stop(self) -> None:
         """Leave the groups and close all connections. Requests that wait fail."""

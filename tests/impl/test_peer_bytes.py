@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.client import pull_consumer, routes
+from impl.client import calls, routes
 from impl.message import Message, decode_properties
-from impl.namesrv.registration import read_topics
-from impl.remoting import bodies, headers, java_json
+from impl.namesrv.registration import read_body
+from impl.remoting import address_server, bodies, headers, java_json
 from impl.remoting.channel import RemotingError
 from impl.remoting.command import Command, Serialization, decode, encode
 from impl.remoting.frame import LENGTH_BYTES, FrameError, read_frame
@@ -83,7 +83,7 @@ def _record() -> bytes:
 
 def _messages(body: bytes) -> None:
     """As a pull consumer reads an answer's body, and tells of it."""
-    for stored in pull_consumer._messages(body):
+    for stored in calls.read_records(body):
         assert stored.message_id
 
 
@@ -105,9 +105,9 @@ _REGISTRATION = RegisterBrokerRequest("b", "1.2.3.4:5", "C", "1.2.3.4:6", 0, com
 
 
 def _deflated() -> bytes:
-    pieces = (b'{"counter":1,"timestamp":2}', b"T 4 4 6 SINGLE_TAG")
-    version, topic = (len(piece).to_bytes(4, "big") + piece for piece in pieces)
-    return version + (1).to_bytes(4, "big") + topic
+    pieces = (b'{"counter":1,"timestamp":2}', b"T 4 4 6 SINGLE_TAG", b"[]")
+    version, topic, filter_servers = (len(piece).to_bytes(4, "big") + piece for piece in pieces)
+    return version + (1).to_bytes(4, "big") + topic + filter_servers
 
 
 DECODERS = {
@@ -131,15 +131,20 @@ DECODERS = {
         for kind, value in BODIES.items()
     },
     "registration": Decoder(
-        lambda data: read_topics(_REGISTRATION, zlib.compress(data)), (BodyError,), (_deflated(),)
+        lambda data: read_body(_REGISTRATION, zlib.compress(data)), (BodyError,), (_deflated(),)
     ),
     "deflated registration": Decoder(
-        lambda data: read_topics(_REGISTRATION, data), (BodyError,), (zlib.compress(_deflated()),)
+        lambda data: read_body(_REGISTRATION, data), (BodyError,), (zlib.compress(_deflated()),)
     ),
     "record": Decoder(record.decode, (RecordError,), (_record(),)),
     "pulled messages": Decoder(_messages, (ValueError,), (_record() * 2,)),
     "route": Decoder(
         lambda data: routes._read_route("T", data), (RemotingError,), (java_json.write(_ROUTE),)
+    ),
+    "name servers": Decoder(
+        lambda data: address_server.parse_addresses(address_server._body(data).decode()),
+        (ValueError,),
+        (b"HTTP/1.0 200 OK\r\n\r\n10.0.0.1:9876;10.0.0.2:9876\n",),
     ),
     "properties": Decoder(
         lambda data: decode_properties(data.decode(errors="replace")), (), (b"a\x01b\x02c\x01d\x02",)

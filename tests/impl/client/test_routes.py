@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from impl.client.model import MessageQueue
@@ -26,6 +27,15 @@ def test_writable_queues_need_permission_and_a_master() -> None:
     assert publish_queues("T", route(6)) == [MessageQueue("T", "b", 0)]
     assert publish_queues("T", route(4)) == []
     assert publish_queues("T", route(6, ids=(1,))) == []
+
+
+def test_a_topic_with_an_order_has_the_queues_of_its_order() -> None:
+    ordered = msgspec.structs.replace(route(4), order_topic_conf="b:2;a:1;nonsense;c:x;")
+    assert publish_queues("T", ordered) == [
+        MessageQueue("T", "a", 0),
+        MessageQueue("T", "b", 0),
+        MessageQueue("T", "b", 1),
+    ]
 
 
 def test_readable_queues_need_permission_and_any_replica() -> None:

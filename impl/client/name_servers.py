@@ -1,0 +1,100 @@
+"""Which name server a client asks: one at a time, for as long as its connection holds, then the next.
+
+They are not assumed to agree, and nobody compares them. See docs/protocol.md, "Client".
+"""
+
+import logging
+import random
+from collections.abc import Iterable
+from typing import Final
+
+from impl.remoting.address_server import AddressServer, AddressServerError, NameServers
+from impl.remoting.channel import ConnectError, RemotingError
+from impl.remoting.client import RemotingClient
+from impl.remoting.codes import RequestCode
+from impl.remoting.command import Command, new_request
+from impl.runtime.network import Address, Network
+
+_log = logging.getLogger(__name__)
+
+_TIMEOUT_S: Final = 3.0
+
+
+class NameServerChoice:
+    """The name servers that are known, and the one that is asked."""
+
+    def __init__(
+        self, client: RemotingClient, network: Network, name_servers: NameServers, chance: random.Random
+    ) -> None:
+        self._client = client
+        self._network = network
+        self._chance = chance
+        self._source = name_servers if isinstance(name_servers, AddressServer) else None
+        self._addresses: list[Address] = []
+        self._current = 0
+        self._has_answered = False
+        if not isinstance(name_servers, AddressServer):
+            assert name_servers, "a client needs a name server"
+            self.become(name_servers)
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether an address server tells the addresses, and is to be asked again from time to time."""
+        return self._source is not None
+
+    def known(self) -> list[Address]:
+        """Every name server, the one that is asked first."""
+        return self._addresses[self._current :] + self._addresses[: self._current]
+
+    def become(self, addresses: Iterable[Address]) -> None:
+        """These are the name servers now. The one that is asked stays if it is still among them."""
+        addresses = set(addresses)
+        if addresses == set(self._addresses):
+            return
+        asked = self._addresses[self._current] if self._addresses else None
+        self._addresses = sorted(addresses)
+        self._chance.shuffle(self._addresses)
+        if asked in addresses:
+            self._current = self._addresses.index(asked)
+        else:
+            self._current, self._has_answered = 0, False
+
+    async def refresh(self) -> None:
+        """Ask the address server, if there is one; while it does not answer, what is known stays."""
+        if self._source is None:
+            return
+        try:
+            self.become(await self._source.fetch(self._network))
+        except AddressServerError as error:
+            _log.warning("the name servers stay what they are: %s", error)
+
+    async def invoke(
+        self, code: RequestCode, fields: dict[str, str], body: bytes = b"", timeout_s: float = _TIMEOUT_S
+    ) -> Command:
+        """The answer of the first name server that gives one, each being asked once.
+
+        Raises:
+            RemotingError: none answers, or none is known.
+        """
+        if not self._addresses:
+            await self.refresh()
+        if self._has_answered and not self._client.is_connected(self._addresses[self._current]):
+            self._turn_from(self._addresses[self._current])
+        failure: RemotingError = ConnectError(f"no name server is known, {self._source} tells none")
+        for _ in range(len(self._addresses)):
+            address = self._addresses[self._current]
+            try:
+                answer = await self._client.invoke(address, new_request(code, fields, body), timeout_s)
+            except RemotingError as error:
+                failure = error
+                self._turn_from(address)
+            else:
+                self._has_answered = True
+                return answer
+        raise failure
+
+    def _turn_from(self, address: Address) -> None:
+        """The next one is asked from now on, unless another request has turned away already."""
+        if self._addresses[self._current] == address:
+            self._current = (self._current + 1) % len(self._addresses)
+            self._has_answered = False

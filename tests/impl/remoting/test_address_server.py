@@ -1,0 +1,107 @@
+"""The address server, asked over a simulated network. Source: docs/protocol.md, "Client"."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from impl.remoting.address_server import AddressServer, AddressServerError, parse
+from impl.runtime.network import Address, Connection, SimulatedNetwork
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+
+WHERE = Address("10.0.0.7", 8080)
+
+
+class WebServer:
+    """Answers whatever is asked with `answer`, and then closes; with None it stays silent."""
+
+    def __init__(
+        self, connection: Connection, answer: Callable[[], bytes | None], asked: list[bytes]
+    ) -> None:
+        self._connection = connection
+        self._answer = answer
+        self._asked = asked
+
+    def received(self, data: bytes) -> None:
+        self._asked.append(data)
+        answer = self._answer()
+        if answer is not None:
+            self._connection.write(answer)
+            self._connection.close()
+
+    def closed(self) -> None: ...
+    def write_paused(self) -> None: ...
+    def write_resumed(self) -> None: ...
+
+
+async def web_server(
+    network: SimulatedNetwork, answer: Callable[[], bytes | None], asked: list[bytes] | None = None
+) -> None:
+    """A web server at WHERE, which adds what it is asked to `asked`."""
+    requests = [] if asked is None else asked
+    await network.listen(*WHERE, lambda connection: WebServer(connection, answer, requests))
+
+
+def ok(text: str) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n" + text.encode()
+
+
+def fetch(answer: bytes | None) -> tuple[tuple[Address, ...], list[bytes]]:
+    loop = SimulatedLoop()
+    asked: list[bytes] = []
+
+    async def main() -> tuple[Address, ...]:
+        network = SimulatedNetwork()
+        await web_server(network, lambda: answer, asked)
+        return await AddressServer(WHERE, "/rocketmq/nsaddr").fetch(network)
+
+    return run_simulated(main(), loop), asked
+
+
+def test_the_answer_is_a_list_of_addresses() -> None:
+    found, asked = fetch(ok("10.0.0.1:9876;10.0.0.2:9876\n"))
+    assert found == (Address("10.0.0.1", 9876), Address("10.0.0.2", 9876))
+    assert asked == [b"GET /rocketmq/nsaddr HTTP/1.0\r\nHost: 10.0.0.7:8080\r\nConnection: close\r\n\r\n"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (None, "no answer within 3 s"),
+        (b"", "not the beginning of an HTTP answer"),
+        (b"SSH-2.0\r\n\r\n", "not the beginning of an HTTP answer"),
+        (b"HTTP/1.0 404 Not Found\r\n\r\nhost:1", "status 404"),
+        (ok(""), "0 addresses"),
+        (ok("<html>"), "is not an address"),
+        (ok(";".join(f"h:{port}" for port in range(200))), "200 addresses"),
+        (ok("x" * 100_000), "more than 65536 bytes"),
+        (b"HTTP/1.0 200 OK\r\n\r\n\xff", "utf-8"),
+    ],
+)
+def test_another_answer_is_one_error_that_names_the_server(answer: bytes | None, reason: str) -> None:
+    with pytest.raises(AddressServerError, match=rf"^http://10.0.0.7:8080/rocketmq/nsaddr: .*{reason}"):
+        fetch(answer)
+
+
+def test_nobody_listening_is_such_an_error_too() -> None:
+    async def main() -> None:
+        await AddressServer(WHERE, "/").fetch(SimulatedNetwork())
+
+    with pytest.raises(AddressServerError, match="nobody listens"):
+        asyncio.run(main())
+
+
+def test_name_servers_are_named_by_addresses_or_by_a_url() -> None:
+    assert parse("a:1; b:2") == (Address("a", 1), Address("b", 2))
+    assert parse("http://web:8080/rocketmq/nsaddr-unit?nofix=1") == AddressServer(
+        Address("web", 8080), "/rocketmq/nsaddr-unit?nofix=1"
+    )
+    assert str(parse("http://web")) == "http://web:80/"
+
+
+@pytest.mark.parametrize(
+    "text", ["ftp://web/x", "http:///x", "http://web:port/", "http://web/\r\nX: y", "web"]
+)
+def test_what_is_neither_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"expected|Port|port"):
+        parse(text)
