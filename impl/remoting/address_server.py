@@ -42,7 +42,7 @@ class AddressServer:
         """
         try:
             answer = await asyncio.wait_for(self._get(network), _TIMEOUT_S)
-            found = parse_addresses(_body(answer).decode())
+            found = parse_addresses(_text(answer))
         except TimeoutError:
             raise AddressServerError(f"{self}: no answer within {_TIMEOUT_S:.0f} s") from None
         except OSError as error:
@@ -110,11 +110,14 @@ class _Answer:
     def write_resumed(self) -> None: ...
 
 
-def _body(answer: bytes) -> bytes:
+def _text(answer: bytes) -> str:
+    """The body of a good answer. ValueError when it is none."""
     head, blank, body = answer.partition(b"\r\n\r\n")
     status = head.split(b"\r\n", 1)[0].split(b" ", 2)
     if not (blank and status[0].startswith(b"HTTP/1.") and len(status) > 1):
         raise ValueError(f"{answer[:40]!r} is not the beginning of an HTTP answer")
     if status[1] != b"200":
         raise ValueError(f"status {status[1].decode(errors='replace')}, 200 expected")
-    return body
+    if not body.isascii():
+        raise ValueError("a body that is not ASCII text")
+    return body.decode()

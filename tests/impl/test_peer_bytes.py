@@ -142,7 +142,7 @@ DECODERS = {
         lambda data: routes._read_route("T", data), (RemotingError,), (java_json.write(_ROUTE),)
     ),
     "name servers": Decoder(
-        lambda data: address_server.parse_addresses(address_server._body(data).decode()),
+        lambda data: address_server.parse_addresses(address_server._text(data)),
         (ValueError,),
         (b"HTTP/1.0 200 OK\r\n\r\n10.0.0.1:9876;10.0.0.2:9876\n",),
     ),

@@ -75,7 +75,7 @@ def test_the_answer_is_a_list_of_addresses() -> None:
         (ok("<html>"), "is not an address"),
         (ok(";".join(f"h:{port}" for port in range(200))), "200 addresses"),
         (ok("x" * 100_000), "more than 65536 bytes"),
-        (b"HTTP/1.0 200 OK\r\n\r\n\xff", "utf-8"),
+        (b"HTTP/1.0 200 OK\r\n\r\n\xff", "not ASCII"),
     ],
 )
 def test_another_answer_is_one_error_that_names_the_server(answer: bytes | None, reason: str) -> None:
