@@ -14,7 +14,9 @@ Events = Annotated[Path | None, typer.Option(help="Write the event log here (NDJ
 Config = Annotated[Path | None, typer.Option("--config", "-c", help="A RocketMQ properties file.")]
 Store = Annotated[Path | None, typer.Option(help="Directory of the store; made if missing.")]
 Flush = Annotated[str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH.")]
-NameServers = Annotated[str, typer.Option(help="HOST:PORT, several separated by ';'.")]
+NameServers = Annotated[
+    str, typer.Option(help="HOST:PORT, several separated by ';', or the URL of an address server.")
+]
 Topic = Annotated[str, typer.Option(help="Topic.")]
 
 
@@ -266,13 +268,12 @@ def _check_text(command: str, **options: str | None) -> None:
 
 
 def _addresses(command: str, text: str) -> Any:
-    from impl.runtime.network import Address
+    from impl.remoting.address_server import parse
 
     try:
-        found = tuple(Address.parse(part) for part in text.split(";") if part.strip())
+        return parse(text) or _fail(command, "--namesrv: HOST:PORT expected")
     except ValueError as error:
         _fail(command, f"--namesrv: {error}")
-    return found or _fail(command, "--namesrv: HOST:PORT expected")
 
 
 def _broker_config(

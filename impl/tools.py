@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
@@ -15,7 +15,7 @@ from impl.client.pull_consumer import PullConsumer
 from impl.client.session import Session
 from impl.event_log import EventLog
 from impl.message import UNIQUE_KEY, Message, StoredMessage, UniqueKeys
-from impl.runtime.network import Address
+from impl.remoting.address_server import NameServers
 from impl.runtime.runtime import Runtime
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ _PAUSE_S: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class SendJob:
-    name_servers: Sequence[Address]
+    name_servers: NameServers
     topic: str
     body: bytes
     properties: Mapping[str, str]
@@ -125,7 +125,7 @@ def _note(summary: SendSummary, job: SendJob, outcome: Outcome) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ConsumeJob:
-    name_servers: Sequence[Address]
+    name_servers: NameServers
     topic: str
     group: str
     count_max: int | None

@@ -7,6 +7,7 @@ from typing import Final
 
 from impl.broker.services import Services
 from impl.remoting import headers, java_json
+from impl.remoting.address_server import AddressServer, AddressServerError
 from impl.remoting.bodies import RegisterBrokerBody
 from impl.remoting.channel import RemotingError
 from impl.remoting.client import RemotingClient
@@ -27,7 +28,23 @@ class Registrar:
     def __init__(self, services: Services, client: RemotingClient) -> None:
         self._services = services
         self._client = client
+        given = services.config.name_servers
+        self._source = given if isinstance(given, AddressServer) else None
+        self._name_servers = () if isinstance(given, AddressServer) else tuple(given)
         self._silent: set[Address] = set()
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether an address server tells the name servers, and is to be asked again from time to time."""
+        return self._source is not None
+
+    async def fetch(self) -> None:
+        """Ask the address server who they are; while it does not answer, they stay who they were."""
+        assert self._source is not None
+        try:
+            self._name_servers = await self._source.fetch(self._services.runtime.network)
+        except AddressServerError as error:
+            _log.warning("the name servers stay what they are: %s", error)
 
     async def register(self) -> None:
         """One registration at every name server; failures are logged once until it answers again."""
@@ -38,6 +55,8 @@ class Registrar:
             cluster_name=config.cluster,
             ha_server_addr=f"{address.host}:{address.port + 1}",
             broker_id=config.broker_id,
+            # Being there, it lets a slave tell of the queues while its name has no master.
+            enable_acting_master=False,
         )
         body = java_json.write(RegisterBrokerBody(self._services.topics.snapshot()), standard=True)
         fields = headers.write(header)
@@ -58,7 +77,7 @@ class Registrar:
 
     async def _everywhere(self, make: Callable[[], Command], timeout_s: float) -> None:
         calls: list[Awaitable[None]] = [
-            self._tell(address, make(), timeout_s) for address in self._services.config.name_servers
+            self._tell(address, make(), timeout_s) for address in self._name_servers
         ]
         await asyncio.gather(*calls)
 

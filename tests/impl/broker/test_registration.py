@@ -1,0 +1,64 @@
+"""How a broker makes itself known. Source: docs/protocol.md, "Name server"."""
+
+import asyncio
+from dataclasses import replace
+
+from impl.broker.broker import Broker
+from impl.namesrv.config import NameServerConfig
+from impl.namesrv.server import NameServer
+from impl.remoting import java_json
+from impl.remoting.address_server import FETCH_INTERVAL_S, AddressServer
+from impl.remoting.bodies import ClusterInfo
+from impl.remoting.codes import RequestCode
+from impl.remoting.command import new_request
+from impl.runtime.network import Address
+from tests.impl.remoting.test_address_server import WHERE, ok, web_server
+from tests.impl.world import World, play
+
+
+async def knows(world: World, name_server: Address) -> list[str]:
+    """The names of the brokers that the name server knows."""
+    request = new_request(RequestCode.GET_BROKER_CLUSTER_INFO)
+    answer = await world.session.remoting.invoke(name_server, request, 3.0)
+    return sorted(java_json.read(ClusterInfo, answer.body).broker_addr_table)
+
+
+def test_a_broker_registers_at_every_name_server_and_one_that_is_away_keeps_it_from_none() -> None:
+    async def scene(world: World) -> None:
+        other = NameServer(NameServerConfig(port=0), world.runtime)
+        servers = (Address("10.9.9.9", 1), world.namesrv_address, await other.start())
+        config = replace(world.config, name="b-x", store_directory="/x", name_servers=servers)
+        broker = Broker(config, world.runtime)
+        await broker.start()
+        assert await knows(world, servers[1]) == ["b-x", "broker-a"]
+        assert await knows(world, servers[2]) == ["b-x"]
+        await broker.stop()
+        assert await knows(world, servers[2]) == []
+        await other.stop()
+
+    play(scene)
+
+
+def test_a_name_server_is_added_without_a_restart_by_the_address_server() -> None:
+    async def scene(world: World) -> None:
+        told = [str(world.namesrv_address)]
+        await web_server(world.network, lambda: ok(";".join(told)))
+        config = replace(
+            world.config, name="b-x", store_directory="/x", name_servers=AddressServer(WHERE, "/nsaddr")
+        )
+        broker = Broker(config, world.runtime)
+        await broker.start()
+        assert "b-x" in await knows(world, world.namesrv_address)
+        added = NameServer(NameServerConfig(port=0), world.runtime)
+        address = await added.start()
+        told.append(str(address))
+        a_while_s = FETCH_INTERVAL_S + config.register_interval_ms / 1000 + 1
+        await asyncio.sleep(a_while_s)
+        assert await knows(world, address) == ["b-x"]
+        told.clear()  # an address server that tells nothing changes nothing
+        await asyncio.sleep(a_while_s)
+        assert await knows(world, address) == ["b-x"]
+        await broker.stop()
+        await added.stop()
+
+    play(scene)
