@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
-from impl.broker import groups, pull, queries, retries, send
+from impl.broker import connections, groups, pull, queries, retries, send
 from impl.broker.clients import ClientTable
 from impl.broker.config import BrokerConfig
 from impl.broker.flow_control import SendGate
@@ -18,6 +18,7 @@ from impl.broker.services import Services
 from impl.broker.subscription_groups import SubscriptionGroupTable
 from impl.broker.topics import TopicTable, built_in
 from impl.event_log import EventLog
+from impl.remoting.address_server import FETCH_INTERVAL_S
 from impl.remoting.channel import Channel, Handler, Reply
 from impl.remoting.client import RemotingClient
 from impl.remoting.codes import RequestCode, ResponseCode
@@ -49,6 +50,12 @@ PROCESSORS: Final[dict[int, Processor]] = {
     RequestCode.HEART_BEAT: groups.heartbeat,
     RequestCode.UNREGISTER_CLIENT: groups.unregister,
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: groups.consumer_ids,
+    RequestCode.LOCK_BATCH_MQ: groups.lock_queues,
+    RequestCode.UNLOCK_BATCH_MQ: groups.unlock_queues,
+    RequestCode.CHECK_CLIENT_CONFIG: groups.check_client,
+    RequestCode.GET_CONSUMER_CONNECTION_LIST: connections.consumer_connections,
+    RequestCode.GET_PRODUCER_CONNECTION_LIST: connections.producer_connections,
+    RequestCode.GET_ALL_PRODUCER_INFO: connections.all_producers,
 }
 """Request code to what answers it."""
 
@@ -137,6 +144,9 @@ class Broker:
         register = self._registrar.register
         # In the background: a send that creates its topic does not wait for a silent name server.
         topics.on_change = lambda: self._in_background(register())
+        if self._registrar.is_fetched:
+            await self._registrar.fetch()
+            self._every(FETCH_INTERVAL_S, self._registrar.fetch)
         await register()
         self._every(config.register_interval_ms / 1000, register)
         self._every(config.offsets_flush_interval_ms / 1000, self._persist_offsets)
@@ -170,6 +180,8 @@ class Broker:
             groups.notify(self.services, changed)
 
     async def _drop_silent_clients(self) -> None:
+        assert self.services is not None
+        self.services.locks.drop_expired(groups.now_ms())
         before_ms = groups.now_ms() - self._config.client_expiry_ms
         for channel in self._clients.silent_since(before_ms):
             channel.close()

@@ -14,7 +14,7 @@ def require_group(services: Services, group: str) -> SubscriptionGroup:
     known = services.groups.get(group)
     if known is not None:
         return known
-    if name_problem(RETRY_PREFIX + group):
+    if not group or name_problem(RETRY_PREFIX + group):
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{group!r} cannot be a consumer group's name")
     made = services.groups.find_or_make(group, auto_create=services.config.auto_create_groups)
     if made is None:

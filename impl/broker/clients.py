@@ -5,14 +5,21 @@ See docs/protocol.md, "Client registration".
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from impl.remoting.bodies import ConsumerData, Heartbeat, Subscription
 from impl.remoting.channel import Channel
 
+BROADCASTING: Final = "BROADCASTING"
 
-@dataclass(slots=True)
-class _Member:
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One client in one group, as its last heartbeat told."""
+
     client_id: str
+    language: str | None
+    version: int
     last_update_ms: int
 
 
@@ -20,15 +27,20 @@ class ConsumerGroup:
     """The members of one group and what they subscribe to; the latest heartbeat speaks for all."""
 
     def __init__(self) -> None:
-        self.members: dict[Channel, _Member] = {}
+        self.members: dict[Channel, Member] = {}
         self.subscriptions: dict[str, Subscription] = {}
         """By topic."""
-        self.message_model = "CLUSTERING"
+        self.data = ConsumerData("")
+        """The latest heartbeat's."""
+
+    @property
+    def is_broadcasting(self) -> bool:
+        return self.data.message_model == BROADCASTING
 
     def update(self, data: ConsumerData) -> bool:
         """Take over the subscriptions; True when the set of topics changed."""
         before = set(self.subscriptions)
-        self.message_model = data.message_model
+        self.data = data
         given = {subscription.topic: subscription for subscription in data.subscription_data_set}
         for topic, subscription in given.items():
             known = self.subscriptions.get(topic)
@@ -38,44 +50,54 @@ class ConsumerGroup:
             del self.subscriptions[topic]
         return set(self.subscriptions) != before
 
+    def channel_of(self, client_id: str) -> Channel | None:
+        """Where the client is connected."""
+        return next((channel for channel, one in self.members.items() if one.client_id == client_id), None)
+
 
 class ClientTable:
     """Groups whose last member leaves are forgotten."""
 
     def __init__(self) -> None:
         self._consumers: dict[str, ConsumerGroup] = {}
-        self._producers: dict[str, dict[Channel, _Member]] = {}
+        self._producers: dict[str, dict[Channel, Member]] = {}
+        self._memberships: dict[Channel, set[str]] = {}
+        """Producer groups as `p` and the name, consumer groups as `c` and the name."""
 
-    def heartbeat(self, channel: Channel, heartbeat: Heartbeat, now_ms: int) -> set[str]:
+    def heartbeat(self, channel: Channel, heartbeat: Heartbeat, member: Member) -> set[str]:
         """Note a heartbeat. Returns the consumer groups whose members or topics changed."""
+        memberships = self._memberships.setdefault(channel, set())
         for producer in heartbeat.producer_data_set:
-            members = self._producers.setdefault(producer.group_name, {})
-            members[channel] = _Member(heartbeat.client_id, now_ms)
+            self._producers.setdefault(producer.group_name, {})[channel] = member
+            memberships.add("p" + producer.group_name)
         changed = set()
         for data in heartbeat.consumer_data_set:
             group = self._consumers.setdefault(data.group_name, ConsumerGroup())
             is_new = channel not in group.members
-            group.members[channel] = _Member(heartbeat.client_id, now_ms)
+            group.members[channel] = member
+            memberships.add("c" + data.group_name)
             if group.update(data) or is_new:
                 changed.add(data.group_name)
         return changed
+
+    def membership_count(self, channel: Channel) -> int:
+        """In how many groups the client is."""
+        return len(self._memberships.get(channel, ()))
 
     def unregister(
         self, channel: Channel, producer_group: str | None, consumer_group: str | None
     ) -> set[str]:
         """Note that a client leaves its groups. Returns the consumer groups that changed."""
-        if producer_group:
-            self._drop_producers(channel, [producer_group])
-        return self._drop_consumers(channel, [consumer_group] if consumer_group else [])
+        leaving = {"p" + (producer_group or ""), "c" + (consumer_group or "")}
+        return self._leave(channel, leaving & self._memberships.get(channel, set()))
 
     def channel_closed(self, channel: Channel) -> set[str]:
         """Drop the channel from every group. Returns the consumer groups that changed."""
-        self._drop_producers(channel, list(self._producers))
-        return self._drop_consumers(channel, list(self._consumers))
+        return self._leave(channel, set(self._memberships.get(channel, ())))
 
     def silent_since(self, before_ms: int) -> list[Channel]:
         """Channels with a group membership that was not confirmed since then."""
-        tables: list[dict[Channel, _Member]] = list(self._producers.values())
+        tables: list[dict[Channel, Member]] = list(self._producers.values())
         tables += [group.members for group in self._consumers.values()]
         silent = (
             channel
@@ -88,6 +110,14 @@ class ClientTable:
     def consumer_group(self, group: str) -> ConsumerGroup | None:
         return self._consumers.get(group)
 
+    def groups_of_topic(self, topic: str) -> list[str]:
+        """The groups with members that subscribe to the topic."""
+        return [name for name, group in self._consumers.items() if topic in group.subscriptions]
+
+    def producers(self) -> dict[str, dict[Channel, Member]]:
+        """The members of the producer groups, by group."""
+        return self._producers
+
     def consumer_ids(self, group: str) -> list[str]:
         """The client ids in the group; a client with two connections is there twice."""
         known = self._consumers.get(group)
@@ -97,19 +127,24 @@ class ClientTable:
         known = self._consumers.get(group)
         return list(known.members) if known else []
 
-    def _drop_producers(self, channel: Channel, groups: Iterable[str]) -> None:
-        for name in groups:
-            members = self._producers.get(name, {})
-            members.pop(channel, None)
-            if not members:
-                self._producers.pop(name, None)
-
-    def _drop_consumers(self, channel: Channel, groups: Iterable[str]) -> set[str]:
+    def _leave(self, channel: Channel, leaving: Iterable[str]) -> set[str]:
         changed = set()
-        for name in groups:
-            group = self._consumers.get(name)
-            if group is not None and group.members.pop(channel, None) is not None:
+        for membership in sorted(leaving):
+            kind, name = membership[0], membership[1:]
+            if kind == "p":
+                _drop(self._producers, name, channel)
+            else:
+                self._consumers[name].members.pop(channel)
                 changed.add(name)
-                if not group.members:
+                if not self._consumers[name].members:
                     del self._consumers[name]
+            self._memberships[channel].discard(membership)
+        if not self._memberships.get(channel):
+            self._memberships.pop(channel, None)
         return changed
+
+
+def _drop(groups: dict[str, dict[Channel, Member]], name: str, channel: Channel) -> None:
+    groups[name].pop(channel)
+    if not groups[name]:
+        del groups[name]

@@ -1,31 +1,58 @@
-"""HEART_BEAT, UNREGISTER_CLIENT, GET_CONSUMER_LIST_BY_GROUP: who consumes in which group.
+"""What clients tell of themselves: heartbeats, good-byes, who is there, which queues they consume in order.
 
-See docs/protocol.md, "Client registration".
+See docs/protocol.md, "Client registration" and "Queue locks".
 """
 
 import asyncio
 from collections.abc import Iterable
+from typing import Final
 
 from impl.broker.checks import require_group
+from impl.broker.clients import Member
 from impl.broker.services import Services
 from impl.broker.topics import RETRY_PREFIX
 from impl.remoting import headers, java_json
-from impl.remoting.bodies import ConsumerIds, Heartbeat
+from impl.remoting.bodies import (
+    ClientCheck,
+    ConsumerIds,
+    Heartbeat,
+    LockedQueues,
+    MessageQueue,
+    QueueLocks,
+)
 from impl.remoting.channel import Channel, Reply
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command, new_request
 from impl.remoting.dispatch import RefusedError
 from impl.remoting.headers import ConsumerGroupRequest, UnregisterClientRequest
 
+_HEARTBEAT_BYTES_MAX: Final = 1 << 20
+_GROUPS_OF_CLIENT_MAX: Final = 1000
+"""With the bound before: what a connection can have us remember of its client."""
+
 
 async def heartbeat(services: Services, request: Command, channel: Channel) -> Reply:
     """Note the client's groups and subscriptions; each consumer group gets its retry topic."""
+    if len(request.body) > _HEARTBEAT_BYTES_MAX:
+        remark = f"heartbeat of {len(request.body)} bytes, at most {_HEARTBEAT_BYTES_MAX} expected"
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
     beat = java_json.read(Heartbeat, request.body)
-    for data in beat.consumer_data_set:
-        group = require_group(services, data.group_name)
-        await services.topics.ensure(RETRY_PREFIX + data.group_name, max(1, group.retry_queue_nums))
+    named = len(beat.consumer_data_set) + len(beat.producer_data_set)
+    if named > _GROUPS_OF_CLIENT_MAX or services.clients.membership_count(channel) > _GROUPS_OF_CLIENT_MAX:
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR, f"a client is in at most {_GROUPS_OF_CLIENT_MAX} groups"
+        )
+    groups = [require_group(services, data.group_name) for data in beat.consumer_data_set]
+    await services.topics.ensure_all(
+        {
+            RETRY_PREFIX + group.group_name: group.retry_queue_nums
+            for group in groups
+            if group.retry_queue_nums > 0
+        }
+    )
     if channel.is_open:
-        notify(services, services.clients.heartbeat(channel, beat, now_ms()))
+        member = Member(beat.client_id, request.language, request.version, now_ms())
+        notify(services, services.clients.heartbeat(channel, beat, member))
     return request.answer(ResponseCode.SUCCESS)
 
 
@@ -45,11 +72,39 @@ def consumer_ids(services: Services, request: Command, channel: Channel) -> Repl
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(ConsumerIds(ids), standard=True))
 
 
+def check_client(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
+    """Whether the broker can filter as the client's subscription asks."""
+    check = java_json.read(ClientCheck, request.body)
+    kind = check.subscription_data.expression_type if check.subscription_data else None
+    if (kind or "TAG") != "TAG":
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"filter type {kind} is not supported, TAG is")
+    return request.answer(ResponseCode.SUCCESS)
+
+
+def lock_queues(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
+    """Give the client the queues that nobody else holds, or renew them; answers with those it holds now."""
+    asked = java_json.read(QueueLocks, request.body)
+    require_group(services, asked.consumer_group)
+    queues = [queue for queue in asked.mq_set if _is_ours(services, queue)]
+    held = services.locks.lock(asked.consumer_group, asked.client_id, queues, now_ms())
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(LockedQueues(held), standard=True))
+
+
+def unlock_queues(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
+    """Take back queues that the client holds."""
+    asked = java_json.read(QueueLocks, request.body)
+    services.locks.unlock(asked.consumer_group, asked.client_id, asked.mq_set)
+    return request.answer(ResponseCode.SUCCESS)
+
+
 def notify(services: Services, groups: Iterable[str]) -> None:
     """Tell the members of changed groups to look again who is there."""
-    for group in sorted(groups):
-        fields = headers.write(ConsumerGroupRequest(group))
-        for channel in services.clients.consumer_channels(group):
+    for name in sorted(groups):
+        group = services.groups.get(name)
+        if group is not None and not group.notify_consumer_ids_changed_enable:
+            continue
+        fields = headers.write(ConsumerGroupRequest(name))
+        for channel in services.clients.consumer_channels(name):
             note = new_request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, fields, oneway=True)
             channel.send_oneway(note)
 
@@ -57,3 +112,13 @@ def notify(services: Services, groups: Iterable[str]) -> None:
 def now_ms() -> int:
     """The event loop's clock: for how long somebody was silent, not what time it is."""
     return int(asyncio.get_running_loop().time() * 1000)
+
+
+def _is_ours(services: Services, queue: MessageQueue) -> bool:
+    """Nobody holds what does not exist; so there are no more locks than queues, for each group."""
+    topic = services.topics.get(queue.topic)
+    return (
+        queue.broker_name == services.config.name
+        and topic is not None
+        and 0 <= queue.queue_id < max(topic.read_queue_nums, topic.write_queue_nums)
+    )

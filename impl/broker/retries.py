@@ -48,7 +48,8 @@ async def send_back(services: Services, request: Command, channel: Channel) -> R
         level = header.delay_level or _FIRST_RETRY_LEVEL + original.message.reconsume_times
         topic = retry_topic
     message = scheduled_or_refused(services, _again(services, original, topic, level))
-    result = await services.store.put(message, wait=False)
+    # The consumer commits the original on our word: the copy is as durable as any other message by then.
+    result = await services.store.put(message)
     if result.status is not PutStatus.PUT_OK:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{result.status.value}: {result.reason}")
     _tell(services, header.group, original, level)

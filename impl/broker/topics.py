@@ -6,7 +6,7 @@ after a crash. See docs/protocol.md, "Topics".
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from impl.broker.durable_table import DurableTable, read_config
@@ -119,12 +119,19 @@ class TopicTable:
             await self.put(made)
             return made
 
+    async def ensure_all(self, topics: Mapping[str, int]) -> None:
+        """Topics by name, those that do not exist with so many queues, in one write. As ensure."""
+        if any(self.get(name) is None for name in topics):
+            async with self._creating:
+                made = {name: _topic(name, queues) for name, queues in topics.items() if not self.get(name)}
+                self._require_room(len(made))
+                await self._table.change(made)
+            self.on_change()
+
     async def put(self, topic: TopicConfig) -> None:
         """Make or replace a topic. Raises as create_for_send."""
-        if self.get(topic.topic_name) is None and len(self._table) >= self._topics_max:
-            raise RefusedError(
-                ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} topics, no more are made"
-            )
+        if self.get(topic.topic_name) is None:
+            self._require_room(1)
         await self._table.change({topic.topic_name: topic})
         self.on_change()
 
@@ -134,6 +141,12 @@ class TopicTable:
         if known:
             await self._table.change(known)
             self.on_change()
+
+    def _require_room(self, count: int) -> None:
+        if len(self._table) + count > self._topics_max:
+            raise RefusedError(
+                ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} topics, no more are made"
+            )
 
 
 def _topic(name: str, queues: int, perm: int = PERM_READ_WRITE) -> TopicConfig:

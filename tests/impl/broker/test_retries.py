@@ -1,6 +1,5 @@
 """Messages that come back from consumers. Source: docs/protocol.md, "Retries"."""
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -13,16 +12,14 @@ from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.headers import SendBackRequest
 from impl.store.delay import SCHEDULE_TOPIC
 from spec.events import Kind
-from tests.impl.broker.test_broker import QUEUE, message, sent
+from tests.impl.broker.test_broker import QUEUE, fail_syncs, message, sent
 from tests.impl.broker.test_send import CONFIG, stored
 from tests.impl.world import World, play
 
 
 async def send_back(world: World, offset: int, level: int = 0, maximum: int | None = None) -> int:
     header = SendBackRequest(offset, "G", level, max_reconsume_times=maximum)
-    answer = await world.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)
-    await asyncio.sleep(0.1)  # the broker does not wait for the flush, after which it can be seen
-    return answer.code
+    return (await world.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)).code
 
 
 def test_a_message_that_was_sent_back_waits_for_its_level_and_keeps_what_it_was() -> None:
@@ -50,6 +47,17 @@ def test_a_message_that_was_sent_back_waits_for_its_level_and_keeps_what_it_was(
         ]
 
     play(scene)
+
+
+def test_a_success_is_as_durable_as_that_of_a_send() -> None:
+    async def scene(world: World) -> int:
+        await world.producer.send(message("x"), QUEUE)
+        world.disk.on_step = fail_syncs
+        code = await send_back(world, 0)
+        world.disk.on_step = None
+        return code
+
+    assert play(scene) == ResponseCode.SYSTEM_ERROR
 
 
 def test_the_level_rises_with_each_retry_and_origin_and_topic_stay_those_of_the_first() -> None:
