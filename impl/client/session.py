@@ -4,8 +4,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
+from impl.client.asked import Member, processors
 from impl.client.name_servers import NameServerChoice
 from impl.client.routes import Routes
 from impl.remoting import headers, java_json
@@ -15,6 +17,7 @@ from impl.remoting.channel import RemotingError
 from impl.remoting.client import RemotingClient
 from impl.remoting.codes import RequestCode
 from impl.remoting.command import new_request
+from impl.remoting.dispatch import handler
 from impl.remoting.headers import UnregisterClientRequest
 from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
@@ -31,7 +34,11 @@ class SessionConfig:
 
 
 class Session:
-    """One client instance. Groups join it; its heartbeats tell the brokers of them."""
+    """One client instance. Groups join it; its heartbeats tell the brokers of them.
+
+    `client_id` must be its own among all clients of a group; a broadcast consumer that is to go on where it
+    was needs the same one after a restart.
+    """
 
     def __init__(
         self,
@@ -41,7 +48,8 @@ class Session:
         config: SessionConfig | None = None,
     ) -> None:
         self.runtime = runtime
-        self.remoting = RemotingClient(runtime.network)
+        self._members: dict[str, Member] = {}
+        self.remoting = RemotingClient(runtime.network, handler(processors(self._members)))
         self.name_servers = NameServerChoice(self.remoting, runtime.network, name_servers, runtime.random)
         self.routes = Routes(self.name_servers)
         self.client_id = client_id or f"127.0.0.1@{runtime.random.getrandbits(48):012x}"
@@ -49,6 +57,15 @@ class Session:
         self._producers: dict[str, ProducerData] = {}
         self._consumers: dict[str, ConsumerData] = {}
         self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
 
     async def start(self) -> None:
         """Begin to refresh routes and send heartbeats."""
@@ -58,7 +75,7 @@ class Session:
             self._every(FETCH_INTERVAL_S, self.name_servers.refresh)
 
     async def stop(self) -> None:
-        """Leave the groups and close all connections. Requests that wait fail."""
+        """Leave the groups and close all connections. Requests that wait fail. Stop push consumers first."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -66,14 +83,23 @@ class Session:
         for group in list(self._producers):
             await self._leave(UnregisterClientRequest(self.client_id, producer_group=group))
         for group in list(self._consumers):
-            await self._leave(UnregisterClientRequest(self.client_id, consumer_group=group))
+            await self.leave_as_consumer(group)
         await self.remoting.close()
 
     def join_as_producer(self, group: str) -> None:
         self._producers[group] = ProducerData(group)
 
-    def join_as_consumer(self, data: ConsumerData) -> None:
+    def join_as_consumer(self, data: ConsumerData, member: Member | None = None) -> None:
+        """Tell brokers of the group from the next heartbeat on, and the member what brokers ask of it."""
         self._consumers[data.group_name] = data
+        if member is not None:
+            self._members[data.group_name] = member
+
+    async def leave_as_consumer(self, group: str) -> None:
+        """Tell every broker that we are no member any more."""
+        self._members.pop(group, None)
+        if self._consumers.pop(group, None):
+            await self._leave(UnregisterClientRequest(self.client_id, consumer_group=group))
 
     async def heartbeat(self) -> None:
         """One heartbeat to every broker in our routes; who does not answer is tried again next time."""

@@ -1,0 +1,80 @@
+"""Which queues a member of a consumer group reads. See docs/protocol.md, "Queue allocation".
+
+A strategy is a function of the sorted queues, the sorted client ids and the member's own id, and gives the
+member's share. All members of a group must use the same one. Whoever is not among the ids gets nothing.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from hashlib import md5
+from typing import Final
+
+from impl.client.model import MessageQueue
+
+Strategy = Callable[[Sequence[MessageQueue], Sequence[str], str], list[MessageQueue]]
+
+_VIRTUAL_NODES: Final = 10
+
+
+def averagely(queues: Sequence[MessageQueue], ids: Sequence[str], own: str) -> list[MessageQueue]:
+    """AVG, the default: a block of consecutive queues; the first members get one more where need be."""
+    if own not in ids:
+        return []
+    place, (each, extra) = ids.index(own), divmod(len(queues), len(ids))
+    start = place * each + min(place, extra)
+    return list(queues[start : start + each + (place < extra)])
+
+
+def by_circle(queues: Sequence[MessageQueue], ids: Sequence[str], own: str) -> list[MessageQueue]:
+    """AVG_BY_CIRCLE: the queues are dealt out one by one."""
+    return list(queues[ids.index(own) :: len(ids)]) if own in ids else []
+
+
+def by_config(configured: Sequence[MessageQueue]) -> Strategy:
+    """CONFIG: these queues, as far as they exist, whoever else is there."""
+
+    def allocate(queues: Sequence[MessageQueue], ids: Sequence[str], own: str) -> list[MessageQueue]:  # noqa: ARG001  # a Strategy's signature
+        return [queue for queue in configured if queue in queues]
+
+    return allocate
+
+
+def by_machine_room(rooms: Collection[str]) -> Strategy:
+    """MACHINE_ROOM: the queues of brokers named `<room>@<name>` with one of these rooms, in equal blocks;
+    what is left over goes one by one to the first members."""
+    return partial(_by_machine_room, frozenset(rooms))
+
+
+def consistent_hash(queues: Sequence[MessageQueue], ids: Sequence[str], own: str) -> list[MessageQueue]:
+    """CONSISTENT_HASH: when members come and go, few queues move; the shares are not equal."""
+    if own not in ids:
+        return []
+    ring = sorted((ring_position(f"{each}-{node}"), each) for each in ids for node in range(_VIRTUAL_NODES))
+    return [queue for queue in queues if _owner(queue, ring) == own]
+
+
+def ring_position(text: str) -> int:
+    """Where on the ring a text stands: 0 to 2**32 - 1."""
+    return int.from_bytes(md5(text.encode(), usedforsecurity=False).digest()[:4], "big")
+
+
+def _by_machine_room(
+    rooms: Collection[str], queues: Sequence[MessageQueue], ids: Sequence[str], own: str
+) -> list[MessageQueue]:
+    if own not in ids:
+        return []
+    near = [queue for queue in queues if _room(queue) in rooms]
+    place, (each, _) = ids.index(own), divmod(len(near), len(ids))
+    left_over = near[each * len(ids) :]
+    return near[place * each : (place + 1) * each] + left_over[place : place + 1]
+
+
+def _room(queue: MessageQueue) -> str | None:
+    room, at, _ = queue.broker_name.partition("@")
+    return room if at else None
+
+
+def _owner(queue: MessageQueue, ring: Sequence[tuple[int, str]]) -> str:
+    text = f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
+    return ring[bisect_left(ring, (ring_position(text), "")) % len(ring)][1]

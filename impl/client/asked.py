@@ -1,0 +1,72 @@
+"""What brokers ask of a client. See docs/protocol.md, "Asked of clients"."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from impl.client.model import MessageQueue
+from impl.remoting import bodies, headers, java_json
+from impl.remoting.bodies import ConsumerStatus, QueueOffsets
+from impl.remoting.channel import Channel, Handler, Reply
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.dispatch import RefusedError
+from impl.remoting.headers import ConsumerStatusRequest, ResetOffsetRequest
+from impl.remoting.java_json import ObjectKey
+
+
+class Member(Protocol):
+    """A consumer that shares the queues of its group with others."""
+
+    def members_changed(self) -> None:
+        """Somebody came, left, or subscribed to something else."""
+        ...
+
+    def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        """An operator wants the group to go on from there, forward or back."""
+        ...
+
+    def progress(self, topic: str) -> Mapping[MessageQueue, int]:
+        """How far the member is in the queues of a topic."""
+        ...
+
+
+def processors(members: Mapping[str, Member]) -> dict[int, Handler]:
+    """By request code. `members` has those of the moment, by group."""
+
+    def ids_changed(request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a Handler's signature
+        # Of all groups, whichever it names: what one of them missed is made good.
+        for member in list(members.values()):
+            member.members_changed()
+        return request.answer(ResponseCode.SUCCESS)
+
+    def reset(request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+        header = headers.read(ResetOffsetRequest, request.fields)
+        table = java_json.read(QueueOffsets, request.body).offset_table
+        named = {key.as_a(bodies.MessageQueue): offset for key, offset in table.items()}
+        offsets = {MessageQueue(q.topic, q.broker_name, q.queue_id): n for q, n in named.items()}
+        _member(members, header.group).reset_offsets(header.topic, offsets)
+        return request.answer(ResponseCode.SUCCESS)
+
+    def status(request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+        header = headers.read(ConsumerStatusRequest, request.fields)
+        progress = _member(members, header.group).progress(header.topic)
+        table = {
+            ObjectKey(bodies.MessageQueue(queue.broker_name, queue.queue_id, queue.topic)): offset
+            for queue, offset in progress.items()
+        }
+        return request.answer(
+            ResponseCode.SUCCESS, body=java_json.write(ConsumerStatus(message_queue_table=table))
+        )
+
+    return {
+        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: ids_changed,
+        RequestCode.RESET_CONSUMER_CLIENT_OFFSET: reset,
+        RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: status,
+    }
+
+
+def _member(members: Mapping[str, Member], group: str) -> Member:
+    member = members.get(group)
+    if member is None:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"no consumer of group {group} is here")
+    return member

@@ -1,0 +1,167 @@
+"""The queues that a consumer reads: each has a loop that pulls, as long as there is room for more.
+
+See docs/protocol.md, "Push consumers".
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from impl.client.calls import GroupCalls
+from impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
+from impl.client.offset_store import Offsets
+from impl.client.process_queue import ProcessQueue
+from impl.remoting.codes import ResponseCode
+
+_log = logging.getLogger(__name__)
+
+_FULL_PAUSE_S: Final = 0.05
+_FLOW_CONTROL_PAUSE_S: Final = 0.02
+_ERROR_PAUSE_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PullLimits:
+    """How much is pulled at once, and how much of one queue is held before pulling pauses."""
+
+    batch: int = 32
+    hold_ms: int = 15_000
+    """How long the broker may wait for a message before it answers that there is none."""
+    messages_max: int = 1000
+    bytes_max: int = 100 << 20
+    span_max: int | None = 2000
+    """From the first message not done with to the last one pulled; None is no limit."""
+
+
+class AssignedQueues:
+    """Queues that are read, each from its own offset on.
+
+    `receive` gets what was pulled, in order. `settled` returns when nothing of a dropped queue is being
+    consumed any more, as far as that matters to the consumer.
+    """
+
+    def __init__(
+        self,
+        calls: GroupCalls,
+        offsets: Offsets,
+        limits: PullLimits,
+        tags_of: Callable[[str], str],
+        receive: Callable[[ProcessQueue, list[ReceivedMessage]], None],
+        settled: Callable[[ProcessQueue], Awaitable[None]],
+    ) -> None:
+        self._calls = calls
+        self._offsets = offsets
+        self._limits = limits
+        self._tags_of = tags_of
+        self._receive = receive
+        self._settled = settled
+        self._assigned: dict[MessageQueue, tuple[ProcessQueue, asyncio.Task[None]]] = {}
+
+    def __contains__(self, queue: MessageQueue) -> bool:
+        return queue in self._assigned
+
+    def process_queues(self) -> list[ProcessQueue]:
+        return [process_queue for process_queue, _ in self._assigned.values()]
+
+    def reading(self) -> list[MessageQueue]:
+        """The queues whose loop runs. One that died of an error of ours is left out: it is to begin anew."""
+        return [queue for queue, (_, task) in self._assigned.items() if not task.done()]
+
+    def assign(self, queue: MessageQueue, offset: int) -> ProcessQueue:
+        """Begin to read at the offset."""
+        assert queue not in self._assigned, f"{queue} is being read already"
+        process_queue = ProcessQueue(queue)
+        task = asyncio.create_task(self._read(process_queue, offset))
+        task.add_done_callback(_look_at_outcome)
+        self._assigned[queue] = (process_queue, task)
+        return process_queue
+
+    def drop(self, queue: MessageQueue) -> ProcessQueue | None:
+        """Stop reading; what is being consumed counts no more. None when the queue is not read."""
+        process_queue, task = self._assigned.pop(queue, (None, None))
+        if process_queue is not None and task is not None:
+            process_queue.is_dropped = True
+            if task is not asyncio.current_task():
+                task.cancel()
+        return process_queue
+
+    def pause_all(self) -> None:
+        """Pull no more; what was pulled may be consumed to its end, and counts."""
+        for _, task in self._assigned.values():
+            task.cancel()
+
+    async def go_to(self, queue: MessageQueue, offset: int) -> None:
+        """Read the queue from another offset on, for another reason than having consumed."""
+        dropped = self.drop(queue)
+        if dropped is None:
+            return
+        await self._settled(dropped)
+        await self._offsets.reset(queue, offset)
+        if queue not in self._assigned:
+            self.assign(queue, offset)
+
+    async def _read(self, process_queue: ProcessQueue, offset: int) -> None:
+        queue = process_queue.queue
+        while True:
+            if self._is_full(process_queue):
+                await asyncio.sleep(_FULL_PAUSE_S)
+                continue
+            result = await self._pull(queue, offset)
+            if result is None:
+                continue
+            if result.status == "OFFSET_ILLEGAL":
+                _log.warning("%s has no offset %d, going on at %d", queue, offset, result.next_offset)
+                await self.go_to(queue, result.next_offset)
+                return
+            messages = [
+                ReceivedMessage(stored, queue, stored.message.reconsume_times) for stored in result.messages
+            ]
+            offset = result.next_offset
+            if messages:
+                process_queue.put(messages)
+                self._receive(process_queue, messages)
+            elif not len(process_queue):
+                # What was passed over is not wanted; the group need not look at it again.
+                self._offsets.advance(queue, offset)
+
+    async def _pull(self, queue: MessageQueue, offset: int) -> PullResult | None:
+        """None after an error that was waited out."""
+        try:
+            result = await self._calls.pull(
+                queue,
+                offset,
+                max_count=self._limits.batch,
+                tags=self._tags_of(queue.topic),
+                hold_ms=self._limits.hold_ms,
+            )
+            if result.status != "OFFSET_ILLEGAL":
+                _check_order(queue, offset, result)
+        except ClientError as error:
+            slow = isinstance(error, RefusalError) and error.code == ResponseCode.FLOW_CONTROL
+            _log.info("pull again: %s", error)
+            await asyncio.sleep(_FLOW_CONTROL_PAUSE_S if slow else _ERROR_PAUSE_S)
+            return None
+        return result
+
+    def _is_full(self, held: ProcessQueue) -> bool:
+        limits = self._limits
+        return (
+            len(held) > limits.messages_max
+            or held.bytes > limits.bytes_max
+            or (limits.span_max is not None and held.span > limits.span_max)
+        )
+
+
+def _check_order(queue: MessageQueue, offset: int, result: PullResult) -> None:
+    """Raises ClientError when an answer does not go forward from the offset that was asked for."""
+    reached = [offset - 1, *(stored.queue_offset for stored in result.messages), result.next_offset]
+    if any(later <= earlier for earlier, later in pairwise(reached)):
+        raise ClientError(f"{queue}: a pull from {offset} was answered with offsets {reached[1:]}")
+
+
+def _look_at_outcome(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        _log.error("a pull loop died, its queue will be read anew", exc_info=error)

@@ -1,0 +1,67 @@
+"""What a consumer tells the event log (docs/protocol.md, "Event log")."""
+
+from collections.abc import Iterable, Mapping
+
+from impl.client.model import MessageQueue
+from impl.event_log import EventLog
+from impl.message import KEYS, StoredMessage
+from spec.events import Kind
+
+
+class ConsumerEvents:
+    """One member of one group; tells nothing when there is no event log."""
+
+    def __init__(self, events: EventLog | None, group: str, client_id: str) -> None:
+        self._events = events
+        self._group = group
+        self._client_id = client_id
+
+    def rebalanced(self, topic: str, queues: int) -> None:
+        """The member learned which queues of the topic it reads."""
+        if self._events is not None:
+            self._events.emit(
+                Kind.REBALANCE,
+                topic=topic,
+                group=self._group,
+                client=self._client_id,
+                attrs={"queues": str(queues)},
+            )
+
+    def delivered(self, queue: MessageQueue, messages: Iterable[StoredMessage]) -> None:
+        """Messages were handed to the application."""
+        for stored in messages:
+            self.of_message(Kind.DELIVER, queue, stored)
+
+    def of_message(self, kind: Kind, queue: MessageQueue, stored: StoredMessage) -> None:
+        """Something became of a message that was read in this queue."""
+        if self._events is None:
+            return
+        message = stored.message
+        self._events.emit(
+            kind,
+            msg_id=stored.message_id,
+            topic=message.topic,
+            queue_id=message.queue_id,
+            queue_offset=stored.queue_offset,
+            commit_offset=stored.commit_offset,
+            group=self._group,
+            client=self._client_id,
+            keys=message.properties.get(KEYS),
+            born_ts=message.born_timestamp_us,
+            attrs={"broker": queue.broker_name},
+        )
+
+    def committed(self, queue: MessageQueue, offset: int, *, reset: bool) -> None:
+        """The broker confirmed an offset."""
+        if self._events is None:
+            return
+        attrs: Mapping[str, str] = {"reset": "true"} if reset else {}
+        self._events.emit(
+            Kind.OFFSET_COMMIT,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=offset,
+            group=self._group,
+            client=self._client_id,
+            attrs={"broker": queue.broker_name, **attrs},
+        )

@@ -1,0 +1,114 @@
+"""Shares the queues of a group's topics among its members: each member takes its own share, by itself.
+
+See docs/protocol.md, "Queue allocation".
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable
+from typing import Final, Protocol
+
+from impl.client.allocation import Strategy
+from impl.client.calls import GroupCalls
+from impl.client.consumer_events import ConsumerEvents
+from impl.client.model import ClientError, MessageQueue
+from impl.client.routes import require, subscribe_queues
+from impl.client.session import Session
+from impl.remoting.channel import RemotingError
+
+_log = logging.getLogger(__name__)
+
+_INTERVAL_S: Final = 20.0
+_UNBALANCED_S: Final = 1.0
+"""Until the next round, when one did not bring what it should."""
+
+
+class Owner(Protocol):
+    """Who reads the queues."""
+
+    def owned(self) -> Collection[MessageQueue]:
+        """The queues that are being read."""
+        ...
+
+    async def gain(self, queue: MessageQueue) -> bool:
+        """Begin to read the queue; False when that is not possible yet."""
+        ...
+
+    async def lose(self, queue: MessageQueue) -> None:
+        """Stop reading the queue, which is somebody else's."""
+        ...
+
+
+class Rebalancer:
+    """Keeps the owner's queues what they should be: every 20 s, and soon after something changed."""
+
+    def __init__(
+        self,
+        session: Session,
+        calls: GroupCalls,
+        owner: Owner,
+        events: ConsumerEvents,
+        topics: Callable[[], Iterable[str]],
+        strategy: Strategy | None,
+    ) -> None:
+        """Without a strategy the owner reads every queue itself (broadcast)."""
+        self._session = session
+        self._calls = calls
+        self._owner = owner
+        self._events = events
+        self._topics = topics
+        self._strategy = strategy
+        self._wake = asyncio.Event()
+
+    def soon(self) -> None:
+        """Look again at the next opportunity."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Go on until cancelled."""
+        while True:
+            self._wake.clear()
+            balanced = await self.once()
+            try:
+                async with asyncio.timeout(_INTERVAL_S if balanced else _UNBALANCED_S):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+
+    async def once(self) -> bool:
+        """One round. True when every topic's share is known and is being read."""
+        topics = set(self._topics())
+        gone = [queue for queue in self._owner.owned() if queue.topic not in topics]
+        await asyncio.gather(*map(self._owner.lose, gone))
+        return all([await self._balance(topic) for topic in sorted(topics)])
+
+    async def _balance(self, topic: str) -> bool:
+        try:
+            share = await self._share(topic)
+        except ClientError as error:
+            # Nothing changes on what is not known: others may or may not read our queues.
+            _log.info("no rebalance of %s: %s", topic, error)
+            return False
+        had = {queue for queue in self._owner.owned() if queue.topic == topic}
+        await asyncio.gather(*(self._owner.lose(queue) for queue in sorted(had - share)))
+        new = sorted(share - had)
+        gained = await asyncio.gather(*map(self._owner.gain, new))
+        if had - share or any(gained):
+            self._events.rebalanced(topic, sum(queue.topic == topic for queue in self._owner.owned()))
+        return all(gained)
+
+    async def _share(self, topic: str) -> set[MessageQueue]:
+        try:
+            route = require(topic, await self._session.routes.get(topic))
+        except RemotingError as error:
+            raise ClientError(f"the route of {topic}: {error}") from None
+        queues = sorted(subscribe_queues(topic, route))
+        if self._strategy is None:
+            return set(queues)
+        ids = sorted(set(await self._calls.members(topic)), key=_java_order)
+        return set(self._strategy(queues, ids, self._session.client_id))
+
+
+def _java_order(text: str) -> bytes:
+    """Sorts texts as Java does: by UTF-16 units."""
+    return text.encode("utf-16-be", "surrogatepass")
