@@ -13,6 +13,7 @@ class RequestCode(IntEnum):
 
     SEND_MESSAGE = 10  # C-B, long field names
     PULL_MESSAGE = 11  # C-B
+    QUERY_MESSAGE = 12  # C-B, by key
     QUERY_CONSUMER_OFFSET = 14  # C-B
     UPDATE_CONSUMER_OFFSET = 15  # C-B, mostly one-way
     UPDATE_AND_CREATE_TOPIC = 17  # C-B
@@ -24,6 +25,7 @@ class RequestCode(IntEnum):
     GET_MAX_OFFSET = 30  # C-B
     GET_MIN_OFFSET = 31  # C-B
     GET_EARLIEST_MSG_STORETIME = 32  # C-B
+    VIEW_MESSAGE_BY_ID = 33  # C-B
     HEART_BEAT = 34  # C-B
     UNREGISTER_CLIENT = 35  # C-B
     CONSUMER_SEND_MSG_BACK = 36  # C-B

@@ -194,6 +194,33 @@ class StoreTimeResponse(Header):
     timestamp: Long
 
 
+# Looking messages up.
+
+UNIQUE_KEY_QUERY: Final = "_UNIQUE_KEY_QUERY"
+"""Beside the header of QUERY_MESSAGE: `true` when the key is a producer's unique key."""
+
+
+class QueryMessageRequest(Header):
+    topic: str
+    key: str
+    max_num: Int
+    begin_timestamp: Long
+    """Milliseconds, as stored."""
+    end_timestamp: Long
+
+
+class QueryMessageResponse(Header):
+    index_last_update_timestamp: Long
+    index_last_update_phyoffset: Long
+
+
+class ViewMessageRequest(Header):
+    """VIEW_MESSAGE_BY_ID."""
+
+    offset: Long
+    """In the commit log, exactly where a record begins."""
+
+
 # Clients at a broker.
 
 
