@@ -64,7 +64,7 @@ cfg = "Asked.cfg"
 [[{q.model}.runs]]
 cfg = "Asked.cfg"
 profiles = ["smoke"]
-states = [{q.states.low}, {q.states.high}]
+states = [1, 1_000_000_000]
 depth = [1, 1000]
 seconds_max = {q.seconds_max}
 heap_mib = {q.heap_mib}

@@ -3,7 +3,17 @@
 from collections.abc import Collection
 from typing import Any, Final
 
-from reference import delivery, election, flush, group, guarantee, queue_choice, replication, routing
+from reference import (
+    delivery,
+    election,
+    flush,
+    group,
+    guarantee,
+    order_lock,
+    queue_choice,
+    replication,
+    routing,
+)
 from reference.model import Model
 from report.console import stop
 from report.model import Exit
@@ -14,6 +24,7 @@ MODELS: Final[dict[str, Model[Any, Any]]] = {
         flush.MODEL,
         delivery.MODEL,
         group.MODEL,
+        order_lock.MODEL,
         routing.MODEL,
         queue_choice.MODEL,
         guarantee.MODEL,

@@ -7,8 +7,10 @@ nothing that this abstraction can tell; something new is a reason to look.
 """
 
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from report.model import Table
@@ -18,17 +20,16 @@ from spec.tlc import output, values
 from spec.tlc.config import Config
 from spec.tlc.coverage_report import Place, sections
 from spec.tlc.errors import Reason, TlcError
+from spec.tlc.graph import read_dot
 from spec.tlc.parallel import run_each
-from spec.tlc.run import Job, Outcome
-from spec.tlc.simulate import simulate
+from spec.tlc.run import Job, Outcome, run
 from spec.tlc.toolbox import Toolbox
 from spec.tlc.values import Function, ModelValue, Value
 
 NOTES: Final = "KindNotes"
 _TOLD: Final = '<<"kind", '
 _TEXT: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_SAMPLES: Final = 20
-_SAMPLE_DEPTH: Final = 40
+_SAMPLE_STATES: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,8 @@ def compare(
         TlcError: a run as recorded gave no verdict. SyntaxProblemError: a module cannot be read.
     """
     base = _distinct(q for q in models.questions[model] if q.kind is Kind.CHECK and "ci" in q.profiles)
-    shapes = _sampled(models, base[-1], toolbox)
+    small = [each for each in base if each.states and each.states.high <= _SAMPLE_STATES]
+    shapes = _sampled(models, (small or base[:1])[-1], toolbox)
     growths = furthest(base)
     questions = [*base, *(growth.question for growth in growths)]
     jobs = [_job(models, question, shapes) for question in questions]
@@ -272,7 +274,7 @@ NotedKind(action, changes) ==
 
 
 # How a value changed, as a TLA+ expression that is a string. The shape of each variable's values is taken
-# from random behaviours, since TLA+ has no types.
+# from the states of a small run, since TLA+ has no types.
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,13 +287,15 @@ class _Names:
 
 def _sampled(models: Models, question: Question, toolbox: Toolbox | None) -> dict[str, str]:
     """Variable to the expression of how OLD became NEW."""
-    job = Job(question.module, question.config.without("INVARIANT", "PROPERTY").text(), models.libraries)
-    behaviours = simulate(job, _SAMPLES, _SAMPLE_DEPTH, 1, toolbox)
+    asked = question.config.without("INVARIANT", "PROPERTY").text()
+    with tempfile.TemporaryDirectory(prefix="mqproof-bounds-") as name:
+        dump = Path(name) / "graph.dot"
+        run(Job(question.module, asked, models.libraries, dump=dump), toolbox)
+        graph = read_dot(dump.read_text(encoding="utf-8"))
     held: dict[str, set[Value]] = {}
-    for behaviour in behaviours:
-        for step in behaviour.steps:
-            for name, value in step.state.items():
-                held.setdefault(str(name), set()).add(value)
+    for state in graph.states:
+        for variable, value in state.items():
+            held.setdefault(str(variable), set()).add(value)
     ids = frozenset(re.findall(r'"(\w+)"', " ".join(question.config.of("CONSTANT"))))
     names = _Names(ids, ids | {word for found in held.values() for value in found for word in _words(value)})
     return {name: _shape(found, names, 0) for name, found in held.items()}

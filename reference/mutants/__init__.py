@@ -9,7 +9,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from reference.explorer import Violation, explore, path_text
-from reference.mutants import delivery, election, flush, group, guarantee, queue_choice, replication, routing
+from reference.mutants import (
+    delivery,
+    election,
+    flush,
+    group,
+    guarantee,
+    order_lock,
+    queue_choice,
+    replication,
+    routing,
+)
 from reference.mutants.mutant import Mutant as Mutant
 from report.model import Result, Verdict, Witness
 from spec.catalogue import id_of
@@ -18,6 +28,7 @@ _ALL: Final = (
     *flush.MUTANTS,
     *delivery.MUTANTS,
     *group.MUTANTS,
+    *order_lock.MUTANTS,
     *guarantee.MUTANTS,
     *routing.MUTANTS,
     *queue_choice.MUTANTS,

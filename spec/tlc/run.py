@@ -33,19 +33,6 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Simulate:
-    """Random behaviours instead of all of them."""
-
-    traces: int
-    """Per worker."""
-    depth: int
-    """States in a behaviour, at most."""
-    seed: int = 1
-    files: Path | None = None
-    """Prefix of the files that get one behaviour each."""
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
     """What to ask TLC."""
 
@@ -67,7 +54,6 @@ class Job:
     """What the module prints goes here."""
     keep_going: bool = False
     """Past a violated invariant: every violation is told, and all states are visited."""
-    simulate: Simulate | None = None
     seconds_max: float = 600
     heap_mib: int = 2048
     stack_mib: int = 16
@@ -85,7 +71,6 @@ class Outcome:
     violated: str | None
     """The property's name, `Deadlock`, or None when everything held."""
     distinct: int
-    """Distinct states; 0 for a simulation."""
     generated: int
     depth: int
     """States on the longest shortest path from an initial state; 0 when TLC did not tell."""
@@ -149,17 +134,7 @@ def _command(tools: Toolbox, place: Path, job: Job) -> list[str]:
         command += ["-dump", "dot,actionlabels", str(job.dump.resolve())]
     if job.user_file is not None:
         command += ["-userFile", str(job.user_file.resolve())]
-    if job.simulate is not None:
-        command += _simulation(job.simulate)
     return [*command, job.module]
-
-
-def _simulation(simulate: Simulate) -> list[str]:
-    files = f",file={simulate.files.resolve()}" if simulate.files is not None else ""
-    return [
-        *("-simulate", f"num={simulate.traces}{files}"),
-        *("-depth", str(simulate.depth), "-seed", str(simulate.seed)),
-    ]
 
 
 def _execute(
@@ -213,7 +188,7 @@ def _judge(job: Job, text: str, exit_code: int, seconds: float) -> Outcome:
     violated = _violated(job, read)
     if violated is None and exit_code != 0:
         raise diagnose(read, exit_code, text)
-    if violated is None and not _finished(job, read):
+    if violated is None and not _finished(read):
         raise TlcError(Reason.CRASH, "TLC: crash: it ended without saying that it finished", text)
     distinct, generated = read.states
     return Outcome(
@@ -221,7 +196,7 @@ def _judge(job: Job, text: str, exit_code: int, seconds: float) -> Outcome:
         exit_code=exit_code,
         violated=violated,
         distinct=distinct,
-        generated=generated or read.simulated,
+        generated=generated,
         depth=read.depth,
         seconds=seconds,
         coverage=read.coverage,
@@ -230,9 +205,9 @@ def _judge(job: Job, text: str, exit_code: int, seconds: float) -> Outcome:
     )
 
 
-def _finished(job: Job, read: output.Output) -> bool:
+def _finished(read: output.Output) -> bool:
     """Did TLC look at something and say that it is done? An empty exit 0 is no verdict."""
-    return read.simulated > 0 if job.simulate else bool(read.of(output.SUCCESS)) and read.states[0] > 0
+    return bool(read.of(output.SUCCESS)) and read.states[0] > 0
 
 
 def _violated(job: Job, read: output.Output) -> str | None:

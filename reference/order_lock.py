@@ -1,0 +1,268 @@
+"""Orderly consumption under a lock, action for action as in spec/tla/OrderLock.tla.
+
+Same order as there: state, rebalancing, the lock, consuming, time and faults, safety. Members are named;
+what each of them counts stands in tuples, in the order of the configuration.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from reference.model import Action, Model, Parameters
+from reference.state import with_item
+from spec.tlc.values import show
+
+NOBODY: Final = "nobody"
+
+
+@dataclass(frozen=True)
+class Config:
+    members: tuple[str, ...] = ("c1", "c2")
+    lock_lease: int = 3
+    """So long the broker keeps a lock that is not renewed, in ticks."""
+    lock_trust: int = 2
+    """So long a member trusts a lock that it was granted, in ticks."""
+    renew_every: int = 1
+    faults: bool = True
+    """As MCOrderLock bounds them: whether locks are lost by restarts and stalls."""
+
+
+class State(NamedTuple):
+    """A named tuple, because the explorer copies and hashes nothing else as often."""
+
+    assigned: frozenset[str]  # the members to whom their last rebalance gave the queue
+    leaving: frozenset[str]  # the members who dropped it and have not unlocked it yet
+    holder: str  # the broker's lock table: whose the queue is
+    held: int  # and for how long, since it was last granted
+    asking: tuple[str, ...]  # by member: the lock request: "no", "asked", "granted", "refused"
+    asked: tuple[int, ...]  # by member: ticks since it last asked
+    trust: tuple[int, ...]  # by member: ticks since it last heard that the lock was granted
+    calls: frozenset[str]  # the members whose listener is at work on a message of the queue
+    robbed: frozenset[str]  # history: whose lock was lost by a fault, until granted again
+
+
+def initial(config: Config) -> tuple[State, ...]:
+    """Init"""
+    size = len(config.members)
+    asked, trust = (config.renew_every,) * size, (config.lock_trust,) * size
+    nobody: frozenset[str] = frozenset()
+    return (State(nobody, nobody, NOBODY, 0, ("no",) * size, asked, trust, nobody, nobody),)
+
+
+def trusts(config: Config, state: State, member: str) -> bool:
+    """Trusts"""
+    return state.trust[config.members.index(member)] < config.lock_trust
+
+
+# Rebalancing
+
+
+def gain(_config: Config, state: State, member: str) -> State | None:
+    """Gain: who still has to unlock the queue does not take it again before it has."""
+    if member in state.assigned or member in state.leaving:
+        return None
+    return state._replace(assigned=state.assigned | {member})
+
+
+def drop(_config: Config, state: State, member: str) -> State | None:
+    """Drop"""
+    if member not in state.assigned:
+        return None
+    return state._replace(assigned=state.assigned - {member}, leaving=state.leaving | {member})
+
+
+# The lock
+
+
+def ask(config: Config, state: State, member: str) -> State | None:
+    """Ask: at first, and to renew."""
+    m = config.members.index(member)
+    if member not in state.assigned or state.asking[m] != "no" or state.asked[m] != config.renew_every:
+        return None
+    return state._replace(asking=with_item(state.asking, m, "asked"), asked=with_item(state.asked, m, 0))
+
+
+def lock_queue(config: Config, state: State, member: str) -> State | None:
+    """LockQueue: the broker answers."""
+    m = config.members.index(member)
+    if state.asking[m] != "asked":
+        return None
+    if state.holder not in (member, NOBODY) and state.held < config.lock_lease:
+        return state._replace(asking=with_item(state.asking, m, "refused"))
+    return state._replace(
+        asking=with_item(state.asking, m, "granted"), holder=member, held=0, robbed=state.robbed - {member}
+    )
+
+
+def hear(config: Config, state: State, member: str) -> State | None:
+    """Hear"""
+    m = config.members.index(member)
+    if state.asking[m] not in ("granted", "refused"):
+        return None
+    trust = 0 if state.asking[m] == "granted" else config.lock_trust
+    return state._replace(trust=with_item(state.trust, m, trust), asking=with_item(state.asking, m, "no"))
+
+
+def lose(config: Config, state: State, member: str) -> State | None:
+    """Lose: the request or its answer is lost, and times out."""
+    m = config.members.index(member)
+    return None if state.asking[m] == "no" else state._replace(asking=with_item(state.asking, m, "no"))
+
+
+def lose_unlock(config: Config, state: State, member: str) -> State | None:
+    """LoseUnlock: only once its listener has returned, and nothing that it asked is under way."""
+    m = config.members.index(member)
+    if member not in state.leaving or member in state.calls or state.asking[m] != "no":
+        return None
+    return state._replace(
+        leaving=state.leaving - {member}, trust=with_item(state.trust, m, config.lock_trust)
+    )
+
+
+def unlock_queue(config: Config, state: State, member: str) -> State | None:
+    """UnlockQueue: as LoseUnlock, but the broker hears it."""
+    after = lose_unlock(config, state, member)
+    return after._replace(holder=NOBODY, held=0) if after and after.holder == member else after
+
+
+# Consuming
+
+
+def begin(config: Config, state: State, member: str) -> State | None:
+    """Begin"""
+    if member not in state.assigned or member in state.calls or not trusts(config, state, member):
+        return None
+    return state._replace(calls=state.calls | {member})
+
+
+def end(_config: Config, state: State, member: str) -> State | None:
+    """End"""
+    return state._replace(calls=state.calls - {member}) if member in state.calls else None
+
+
+# Time and faults
+
+
+def tick(config: Config, state: State) -> State | None:
+    """Tick: a listener returns before the lock's lease is over; one that does not is stalled."""
+    if any(asking != "no" for asking in state.asking):
+        return None
+    due = (m for m, asked in zip(config.members, state.asked, strict=True) if asked == config.renew_every)
+    if not state.assigned.isdisjoint(due):
+        return None
+    if state.holder in state.calls - state.robbed and state.held + 1 >= config.lock_lease:
+        return None
+    after = state._replace(
+        held=0 if state.holder == NOBODY else min(state.held + 1, config.lock_lease),
+        asked=tuple(min(ticks + 1, config.renew_every) for ticks in state.asked),
+        trust=tuple(min(ticks + 1, config.lock_trust) for ticks in state.trust),
+    )
+    return None if after == state else after
+
+
+def restart(config: Config, state: State) -> State | None:
+    """Restart: the lock table is in memory only."""
+    if not config.faults or state.holder == NOBODY:
+        return None
+    believers = {m for m in config.members if m in state.calls or trusts(config, state, m)}
+    asking = ("no",) * len(config.members)
+    return state._replace(holder=NOBODY, held=0, asking=asking, robbed=state.robbed | believers)
+
+
+def stall(config: Config, state: State, member: str) -> State | None:
+    """Stall: a listener, or the whole process, stands still while the time goes on."""
+    if not config.faults or member not in state.calls or member in state.robbed:
+        return None
+    return state._replace(robbed=state.robbed | {member})
+
+
+# The whole
+
+
+def _each(config: Config) -> tuple[Parameters, ...]:
+    return tuple((member,) for member in config.members)
+
+
+def _once(_config: Config) -> tuple[Parameters, ...]:
+    return ((),)
+
+
+ACTIONS: Final[dict[str, Action[Config, State]]] = {
+    action.name: action
+    for action in (
+        Action("Gain", gain, _each),
+        Action("Drop", drop, _each),
+        Action("Ask", ask, _each),
+        Action("LockQueue", lock_queue, _each),
+        Action("Hear", hear, _each),
+        Action("Lose", lose, _each),
+        Action("UnlockQueue", unlock_queue, _each),
+        Action("LoseUnlock", lose_unlock, _each),
+        Action("Begin", begin, _each),
+        Action("End", end, _each),
+        Action("Tick", tick, _once),
+        Action("Restart", restart, _once),
+        Action("Stall", stall, _each),
+    )
+}
+
+
+# Safety
+
+
+def never_overlaps(_config: Config, state: State) -> bool:
+    """DELIV-13 NeverOverlaps: but where a fault has taken a lock from one of the two."""
+    return len(state.calls - state.robbed) < 2
+
+
+INVARIANTS: Final[dict[str, Callable[[Config, State], bool]]] = {"NeverOverlaps": never_overlaps}
+
+
+# The same thing in TLC's words
+
+
+def from_constants(constants: Mapping[str, Any]) -> Config:
+    """The configuration that a cfg file's constants say; sets are put in order."""
+    return Config(
+        members=tuple(sorted(constants["Members"])),
+        lock_lease=constants["LockLease"],
+        lock_trust=constants["LockTrust"],
+        renew_every=constants["RenewEvery"],
+        faults=constants["Faults"],
+    )
+
+
+def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
+    """A state as TLC prints it."""
+
+    def by_member(name: str) -> tuple[Any, ...]:
+        return tuple(variables[name][member] for member in config.members)
+
+    return State(
+        assigned=frozenset(variables["assigned"]),
+        leaving=frozenset(variables["leaving"]),
+        holder=variables["holder"],
+        held=variables["held"],
+        asking=by_member("asking"),
+        asked=by_member("asked"),
+        trust=by_member("trust"),
+        calls=frozenset(variables["calls"]),
+        robbed=frozenset(variables["robbed"]),
+    )
+
+
+def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
+    """An action as MCOrderLock's operator and its arguments in TLA+ syntax."""
+    return f"MC{name}" if name in ("Restart", "Stall") else name, tuple(map(show, parameters))
+
+
+MODEL: Final = Model(
+    name="OrderLock",
+    initial=initial,
+    actions=ACTIONS,
+    invariants=INVARIANTS,
+    step_invariants={},
+    from_constants=from_constants,
+    from_tla=from_tla,
+    operator=operator,
+)

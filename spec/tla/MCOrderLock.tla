@@ -1,0 +1,44 @@
+----------------------------- MODULE MCOrderLock -----------------------------
+(* OrderLock, as it is: everything in it is bounded by its constants. *)
+EXTENDS OrderLock
+
+CONSTANT Faults \* whether locks are lost by restarts and stalls
+
+MCRestart == Faults /\ Restart
+MCStall(m) == Faults /\ Stall(m)
+
+MCNext ==
+    \/ \E m \in Members :
+        \/ Gain(m) \/ Drop(m) \/ Ask(m) \/ LockQueue(m) \/ Hear(m) \/ Lose(m) \/ UnlockQueue(m) \/ LoseUnlock(m)
+        \/ Begin(m) \/ End(m) \/ MCStall(m)
+    \/ Tick
+    \/ MCRestart
+
+MCInit == Init
+
+MCSpec == Init /\ [][MCNext]_vars
+
+MCFairSpec == MCSpec /\ Fairness
+
+(* Each fairness clause is needed, and strong where it is: without it the liveness property fails. *)
+WithoutTickFairness == MCSpec /\ Asks /\ Answers /\ Hears /\ Begins /\ Ends
+WithoutAskFairness == MCSpec /\ TicksOn /\ Answers /\ Hears /\ Begins /\ Ends
+WithWeakLockFairness ==
+    MCSpec /\ TicksOn /\ Asks /\ (\A m \in Members : WF_vars(LockQueue(m))) /\ Hears /\ Begins /\ Ends
+WithWeakHearFairness ==
+    MCSpec /\ TicksOn /\ Asks /\ Answers /\ (\A m \in Members : WF_vars(Hear(m))) /\ Begins /\ Ends
+WithWeakBeginFairness ==
+    MCSpec /\ TicksOn /\ Asks /\ Answers /\ Hears /\ (\A m \in Members : WF_vars(Begin(m))) /\ Ends
+WithoutEndFairness == MCSpec /\ TicksOn /\ Asks /\ Answers /\ Hears /\ Begins
+
+(* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
+NoTwoOwners == Cardinality(assigned) < 2
+NoRefusal == \A m \in Members : asking[m] # "refused"
+NoLapse == \A m \in assigned : holder = m => Trusts(m)
+NoExpiry == held < LockLease
+NoTakeOver == ~(held = LockLease /\ \E m \in Members : asking[m] = "asked" /\ m # holder)
+NoLateReturn == calls \cap leaving = {}
+NoRestart == ~(holder = Nobody /\ robbed # {})
+NoStall == ~(holder \in robbed)
+NoOverlapAfterFault == Cardinality(calls) < 2
+=============================================================================

@@ -1,0 +1,12 @@
+------------------------- MODULE OrderLockNotRenewed -------------------------
+(* A member asks until it is granted the lock, and never again. *)
+EXTENDS MCOrderLock
+
+MutantAsk(m) ==
+    /\ m \in assigned
+    /\ asking[m] = "no"
+    /\ asked[m] = RenewEvery
+    /\ asking' = [asking EXCEPT ![m] = IF holder = m THEN "no" ELSE "asked"]
+    /\ asked' = [asked EXCEPT ![m] = 0]
+    /\ UNCHANGED <<assigned, leaving, holder, held, trust, calls, robbed>>
+==============================================================================

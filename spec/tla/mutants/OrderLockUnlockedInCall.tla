@@ -1,0 +1,7 @@
+----------------------- MODULE OrderLockUnlockedInCall -----------------------
+(* A queue that moves on is unlocked without waiting for its listener. *)
+EXTENDS MCOrderLock
+
+MutantMayUnlock(m) ==
+    m \in leaving /\ asking[m] = "no"
+==============================================================================

@@ -1,0 +1,73 @@
+"""Goal: an orderly queue is consumed by one member at a time, and the model is TLC's state graph."""
+
+from pathlib import Path
+
+import spec
+from reference import order_lock
+from reference.equiv import compare, constants
+from reference.explorer import explore
+from reference.order_lock import NOBODY, Config, State
+
+TLA = Path(spec.__file__).parent / "tla"
+CONFIG = Config()
+
+
+def after(*actions: tuple[str, ...], config: Config = CONFIG) -> State:
+    (state,) = order_lock.initial(config)
+    for name, *parameters in actions:
+        changed = order_lock.ACTIONS[name].apply(config, state, *parameters)
+        assert changed is not None, f"{name}{parameters} is disabled in {state}"
+        state = changed
+    return state
+
+
+def lock(member: str) -> tuple[tuple[str, ...], ...]:
+    return (("Ask", member), ("LockQueue", member), ("Hear", member))
+
+
+def test_of_two_who_think_the_queue_is_theirs_one_is_refused() -> None:
+    state = after(("Gain", "c1"), ("Gain", "c2"), *lock("c1"), *lock("c2"))
+    assert state.holder == "c1"
+    assert order_lock.begin(CONFIG, state, "c1")
+    assert order_lock.begin(CONFIG, state, "c2") is None
+
+
+def test_a_member_stops_trusting_its_lock_before_the_broker_gives_it_away() -> None:
+    lost = (("Ask", "c1"), ("Lose", "c1"), ("Tick",))
+    state = after(("Gain", "c1"), *lock("c1"), ("Tick",), *lost)
+    assert state.holder == "c1"
+    assert not order_lock.trusts(CONFIG, state, "c1")
+    assert order_lock.lock_queue(CONFIG, state._replace(asking=("no", "asked")), "c2").asking[1] == "refused"  # type: ignore[union-attr]
+    over = after(("Gain", "c1"), *lock("c1"), ("Tick",), *lost, *lost)
+    assert order_lock.lock_queue(CONFIG, over._replace(asking=("no", "asked")), "c2").holder == "c2"  # type: ignore[union-attr]
+
+
+def test_time_waits_for_a_listener_at_the_end_of_the_lease_unless_it_stalls() -> None:
+    lost = (("Ask", "c1"), ("Lose", "c1"))
+    state = after(("Gain", "c1"), *lock("c1"), ("Begin", "c1"), ("Tick",), *lost, ("Tick",), *lost)
+    assert order_lock.tick(CONFIG, state) is None
+    stalled = order_lock.stall(CONFIG, state, "c1")
+    assert stalled is not None
+    assert order_lock.tick(CONFIG, stalled) is not None
+
+
+def test_a_queue_is_unlocked_after_its_listener_has_returned() -> None:
+    state = after(("Gain", "c1"), *lock("c1"), ("Begin", "c1"), ("Drop", "c1"))
+    assert order_lock.unlock_queue(CONFIG, state, "c1") is None
+    free = order_lock.unlock_queue(CONFIG, state._replace(calls=frozenset()), "c1")
+    assert free is not None
+    assert (free.holder, free.leaving) == (NOBODY, frozenset())
+
+
+def test_the_smoke_model_holds_and_has_the_states_that_tlc_counts() -> None:
+    exploration = explore(order_lock.MODEL, CONFIG)
+    assert exploration.violation is None
+    assert (len(exploration.parents), exploration.depth) == (12908, 31)
+
+
+def test_the_order_lock_is_tlcs_state_graph() -> None:
+    text = (TLA / "MCOrderLock_liveness_smoke.cfg").read_text(encoding="utf-8")
+    assert order_lock.from_constants(constants(text)) == Config(faults=False)
+    equivalence = compare(order_lock.MODEL, "MCOrderLock", text, (TLA,), next_name="MCNext")
+    assert equivalence.equal, equivalence.difference
+    assert equivalence.states == 1444
