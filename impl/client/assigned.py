@@ -63,30 +63,26 @@ class AssignedQueues:
     def __contains__(self, queue: MessageQueue) -> bool:
         return queue in self._assigned
 
-    def process_queues(self) -> list[ProcessQueue]:
-        return [process_queue for process_queue, _ in self._assigned.values()]
+    def queues(self) -> list[MessageQueue]:
+        return list(self._assigned)
 
-    def reading(self) -> list[MessageQueue]:
-        """The queues whose loop runs. One that died of an error of ours is left out: it is to begin anew."""
-        return [queue for queue, (_, task) in self._assigned.items() if not task.done()]
+    def process_queues(self) -> list[ProcessQueue]:
+        return [held for held, _ in self._assigned.values()]
 
     def assign(self, queue: MessageQueue, offset: int) -> ProcessQueue:
         """Begin to read at the offset."""
         assert queue not in self._assigned, f"{queue} is being read already"
-        process_queue = ProcessQueue(queue)
-        task = asyncio.create_task(self._read(process_queue, offset))
-        task.add_done_callback(_look_at_outcome)
-        self._assigned[queue] = (process_queue, task)
-        return process_queue
+        held = ProcessQueue(queue)
+        self._assigned[queue] = (held, asyncio.create_task(self._read(held, offset)))
+        return held
 
     def drop(self, queue: MessageQueue) -> ProcessQueue | None:
         """Stop reading; what is being consumed counts no more. None when the queue is not read."""
-        process_queue, task = self._assigned.pop(queue, (None, None))
-        if process_queue is not None and task is not None:
-            process_queue.is_dropped = True
-            if task is not asyncio.current_task():
-                task.cancel()
-        return process_queue
+        held, task = self._assigned.pop(queue, (None, None))
+        if held is not None and task is not None:
+            held.is_dropped = True
+            task.cancel()
+        return held
 
     def pause_all(self) -> None:
         """Pull no more; what was pulled may be consumed to its end, and counts."""
@@ -95,35 +91,41 @@ class AssignedQueues:
 
     async def go_to(self, queue: MessageQueue, offset: int) -> None:
         """Read the queue from another offset on, for another reason than having consumed."""
-        dropped = self.drop(queue)
-        if dropped is None:
+        entry = self._assigned.get(queue)
+        if entry is None or entry[0].is_dropped:
             return
-        await self._settled(dropped)
-        await self._offsets.reset(queue, offset)
-        if queue not in self._assigned:
+        held, task = entry
+        held.is_dropped = True
+        if task is not asyncio.current_task():
+            task.cancel()
+        await self._settled(held)
+        if self._assigned.get(queue) is entry:  # not lost meanwhile
+            await self._offsets.reset(queue, offset)
+        if self._assigned.get(queue) is entry:
+            del self._assigned[queue]
             self.assign(queue, offset)
 
-    async def _read(self, process_queue: ProcessQueue, offset: int) -> None:
-        queue = process_queue.queue
+    async def _read(self, held: ProcessQueue, offset: int) -> None:
+        queue = held.queue
         while True:
-            if self._is_full(process_queue):
+            if self._is_full(held):
                 await asyncio.sleep(_FULL_PAUSE_S)
                 continue
             result = await self._pull(queue, offset)
             if result is None:
                 continue
+            offset = result.next_offset
             if result.status == "OFFSET_ILLEGAL":
-                _log.warning("%s has no offset %d, going on at %d", queue, offset, result.next_offset)
-                await self.go_to(queue, result.next_offset)
+                _log.warning("%s has no such offset, going on at %d", queue, offset)
+                await self.go_to(queue, offset)
                 return
             messages = [
                 ReceivedMessage(stored, queue, stored.message.reconsume_times) for stored in result.messages
             ]
-            offset = result.next_offset
             if messages:
-                process_queue.put(messages)
-                self._receive(process_queue, messages)
-            elif not len(process_queue):
+                held.put(messages)
+                self._receive(held, messages)
+            elif not len(held):
                 # What was passed over is not wanted; the group need not look at it again.
                 self._offsets.advance(queue, offset)
 
@@ -160,8 +162,3 @@ def _check_order(queue: MessageQueue, offset: int, result: PullResult) -> None:
     reached = [offset - 1, *(stored.queue_offset for stored in result.messages), result.next_offset]
     if any(later <= earlier for earlier, later in pairwise(reached)):
         raise ClientError(f"{queue}: a pull from {offset} was answered with offsets {reached[1:]}")
-
-
-def _look_at_outcome(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()):
-        _log.error("a pull loop died, its queue will be read anew", exc_info=error)

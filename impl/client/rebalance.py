@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 _INTERVAL_S: Final = 20.0
 _UNBALANCED_S: Final = 1.0
-"""Until the next round, when one did not bring what it should."""
+"""Until the next round, when one did not bring what it should; then twice as long each time."""
 
 
 class Owner(Protocol):
@@ -66,12 +66,15 @@ class Rebalancer:
 
     async def run(self) -> None:
         """Go on until cancelled."""
+        retry_s = _UNBALANCED_S
         while True:
             self._wake.clear()
             balanced = await self.once()
+            pause_s, retry_s = (_INTERVAL_S, _UNBALANCED_S) if balanced else (retry_s, 2 * retry_s)
             try:
-                async with asyncio.timeout(_INTERVAL_S if balanced else _UNBALANCED_S):
+                async with asyncio.timeout(min(pause_s, _INTERVAL_S)):
                     await self._wake.wait()
+                retry_s = _UNBALANCED_S
             except TimeoutError:
                 pass
 

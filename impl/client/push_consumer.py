@@ -1,0 +1,353 @@
+"""Gives the messages of subscribed topics to a listener, and keeps track of what is consumed.
+
+See docs/protocol.md, "Push consumers".
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Final, Self
+
+from impl.client.allocation import Strategy, averagely
+from impl.client.assigned import AssignedQueues, PullLimits
+from impl.client.calls import GroupCalls
+from impl.client.concurrent import ConcurrentConsumption
+from impl.client.consumer_events import ConsumerEvents
+from impl.client.listening import Listening
+from impl.client.locks import RENEWAL_S, QueueLocks
+from impl.client.model import ClientError, Listener, MessageQueue
+from impl.client.offset_store import BrokerOffsets, FileOffsets, Offsets
+from impl.client.orderly import OrderlyConsumption
+from impl.client.producer import Producer, ProducerConfig
+from impl.client.rebalance import Rebalancer
+from impl.client.redelivery import Redelivery
+from impl.client.session import Session
+from impl.event_log import EventLog
+from impl.message import RETRY_PREFIX, tags_code
+from impl.remoting.bodies import ConsumerData, Subscription
+from impl.remoting.channel import RemotingError
+from impl.runtime.clock import now_ms
+
+_log = logging.getLogger(__name__)
+
+_RECONSUME_MAX: Final = 16
+_FIRST_TIMES_S: Final = 1.0
+"""Until locks are renewed for the first time."""
+_GROUP_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]{1,120}")
+
+
+class MessageModel(StrEnum):
+    CLUSTERING = "CLUSTERING"
+    """Each message goes to one member of the group."""
+    BROADCASTING = "BROADCASTING"
+    """Each message goes to every member; what fails is not repeated."""
+
+
+class ConsumeFrom(StrEnum):
+    """Where a group begins in a queue of which it has no offset. (A queue that still has its very first
+    message begins there, whatever is said here: brokers answer 0.)"""
+
+    LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
+    FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
+    TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+
+
+@dataclass(frozen=True, slots=True)
+class PushConsumerConfig:
+    """How a push consumer works. The defaults are RocketMQ's."""
+
+    message_model: MessageModel = MessageModel.CLUSTERING
+    orderly: bool = False
+    """Each queue in its order, by one member at a time; a message that fails holds up its queue."""
+    consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
+    consume_from_ms: int | None = None
+    """With TIMESTAMP: since the epoch. None is half an hour before the start."""
+    strategy: Strategy = averagely
+    """How the members share the queues; the same for all of them."""
+    concurrency: int = 20
+    """Calls of the listener at once."""
+    batch_max: int = 1
+    """Messages in one call of the listener."""
+    limits: PullLimits = field(default_factory=PullLimits)
+    reconsume_max: int | None = None
+    """How often a message comes again before it is a dead letter. None is 16, and for orderly consumers
+    without end."""
+    consume_timeout_ms: int = 15 * 60_000
+    """A message whose listener takes longer is given back while it runs. Not for orderly consumers."""
+    offsets_directory: str | None = None
+    """Where broadcast consumers keep their offsets; they need one."""
+    persist_interval_ms: int = 5000
+    stop_timeout_ms: int = 5000
+    """How long a stop waits for listeners to end."""
+
+
+class PushConsumer:
+    """A member of a consumer group whose messages come to it.
+
+        async with PushConsumer(session, "orders", listener) as consumer:
+            await consumer.subscribe("T", "TagA || TagB")
+
+    Delivery is at least once: a listener must be able to see a message again. Messages that were not
+    consumed come again through the group's retry topic; after too many times they go to `%DLQ%<group>`.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        group: str,
+        listener: Listener,
+        config: PushConsumerConfig | None = None,
+        events: EventLog | None = None,
+    ) -> None:
+        """Raises ValueError: the group has no possible name, or a broadcast has no directory for offsets."""
+        config = config or PushConsumerConfig()
+        if not _GROUP_NAME.fullmatch(group):
+            raise ValueError(f"group {group!r}: 1 to 120 letters, digits or %|_- expected")
+        self._session = session
+        self._group = group
+        self._config = config
+        self._is_cluster = config.message_model is MessageModel.CLUSTERING
+        self._subscriptions: dict[str, Subscription] = {}
+        self._events = ConsumerEvents(events, group, session.client_id)
+        self._calls = GroupCalls(session, group)
+        self._offsets = Offsets(self._offset_store())
+        self._locks = QueueLocks(self._calls) if config.orderly and self._is_cluster else None
+        self._listening = Listening(listener, session.runtime.offload)
+        self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._resets: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def subscribe(self, topic: str, tags: str = "*") -> None:
+        """Consume the topic's messages with one of these tags: `TagA || TagB`, or `*` for all.
+
+        All members of a group must subscribe to the same. A topic that does not exist yet is looked for
+        until it does.
+        """
+        self._subscribe(topic, tags)
+        if self._tasks:
+            await self._announce()
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Consume no more of the topic."""
+        self._subscriptions.pop(topic, None)
+        if self._tasks:
+            await self._announce()
+
+    async def start(self) -> None:
+        """Join the group and begin to consume, in the background; what does not work is tried again."""
+        assert not self._tasks, "a consumer is started once"
+        self._started_ms = now_ms(self._session.runtime.clock)
+        if self._is_cluster:
+            self._subscribe(RETRY_PREFIX + self._group, "*")
+        self._consumption = self._new_consumption()
+        self._queues = AssignedQueues(
+            self._calls,
+            self._offsets,
+            self._config.limits,
+            self._tags_of,
+            self._consumption.receive,
+            self._consumption.settled,
+        )
+        strategy = self._config.strategy if self._is_cluster else None
+        self._rebalancer = Rebalancer(
+            self._session, self._calls, self, self._events, lambda: list(self._subscriptions), strategy
+        )
+        await self._announce()
+        persist_s, overdue_s = self._config.persist_interval_ms / 1000, self._config.consume_timeout_ms / 1000
+        self._tasks.append(asyncio.create_task(self._rebalancer.run()))
+        self._every(persist_s, persist_s, self._offsets.save)
+        if isinstance(self._consumption, ConcurrentConsumption):
+            self._every(overdue_s, overdue_s, self._give_back_overdue)
+        if self._locks is not None:
+            self._every(_FIRST_TIMES_S, RENEWAL_S, self._renew_locks)
+
+    async def stop(self) -> None:
+        """Let the listeners end, store how far they came, and leave the group."""
+        for task in (*self._tasks, *self._resets):
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._resets, return_exceptions=True)
+        self._tasks.clear()
+        self._queues.pause_all()
+        await self._consumption.stop(self._config.stop_timeout_ms / 1000)
+        if self._leaving:
+            await asyncio.wait(self._leaving.values(), timeout=self._config.stop_timeout_ms / 1000)
+        await self._offsets.save()
+        if self._locks is not None:
+            await self._locks.unlock_all()
+        await self._session.leave_as_consumer(self._group)
+
+    # As the owner of queues, for the rebalancer.
+
+    def owned(self) -> Collection[MessageQueue]:
+        return self._queues.queues()
+
+    async def gain(self, queue: MessageQueue) -> bool:
+        if queue in self._leaving:
+            return False  # its listener has not ended
+        if self._locks is not None and not await self._locks.lock(queue):
+            return False
+        try:
+            offset = await self._start_offset(queue)
+        except ClientError as error:
+            # Never guessed: beginning anywhere else would skip messages or repeat them.
+            _log.warning("%s is not read yet: %s", queue, error)
+            return False
+        self._queues.assign(queue, offset)
+        return True
+
+    async def lose(self, queue: MessageQueue) -> None:
+        held = self._queues.drop(queue)
+        if held is None:
+            return
+        await self._offsets.release(queue)
+
+        async def leave() -> None:
+            # The next owner waits for the lock, and so for our listener.
+            await self._consumption.settled(held)
+            if self._locks is not None:
+                await self._locks.unlock([queue])
+
+        task = self._leaving[queue] = asyncio.create_task(leave())
+        task.add_done_callback(lambda _: self._leaving.pop(queue, None))
+
+    # As a member, for brokers.
+
+    def members_changed(self) -> None:
+        self._rebalancer.soon()
+
+    def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        for queue, offset in offsets.items():
+            if queue.topic == topic:
+                task = asyncio.create_task(self._queues.go_to(queue, offset))
+                self._resets.add(task)
+                task.add_done_callback(self._resets.discard)
+
+    def progress(self, topic: str) -> Mapping[MessageQueue, int]:
+        known = {queue: self._offsets.get(queue) for queue in self.owned() if queue.topic == topic}
+        return {queue: offset for queue, offset in known.items() if offset is not None}
+
+    # Inside.
+
+    def _offset_store(self) -> BrokerOffsets | FileOffsets:
+        if self._is_cluster:
+            return BrokerOffsets(self._calls, self._events)
+        if self._config.offsets_directory is None:
+            raise ValueError("a broadcast consumer needs an offsets_directory")
+        directory, client_id = self._config.offsets_directory, self._session.client_id
+        return FileOffsets(directory, client_id, self._group, self._session.runtime)
+
+    def _new_consumption(self) -> ConcurrentConsumption | OrderlyConsumption:
+        config = self._config
+        redelivery = None
+        if self._is_cluster:
+            producer = Producer(self._session, ProducerConfig(group="CLIENT_INNER_PRODUCER"))
+            most = _RECONSUME_MAX if config.reconsume_max is None else config.reconsume_max
+            redelivery = Redelivery(self._calls, producer, most, self._events)
+        if not config.orderly:
+            return ConcurrentConsumption(
+                self._listening,
+                self._offsets,
+                redelivery,
+                self._events,
+                concurrency=config.concurrency,
+                batch_max=config.batch_max,
+            )
+        return OrderlyConsumption(
+            self._listening,
+            self._offsets,
+            redelivery,
+            self._locks,
+            self._events,
+            concurrency=config.concurrency,
+            batch_max=config.batch_max,
+            reconsume_max=config.reconsume_max,
+        )
+
+    def _subscribe(self, topic: str, tags: str) -> None:
+        wanted = sorted({tag.strip() for tag in tags.split("||")} - {""})
+        is_all = not wanted or wanted == ["*"]
+        self._subscriptions[topic] = Subscription(
+            topic,
+            "*" if is_all else " || ".join(wanted),
+            [] if is_all else [tags_code(tag) for tag in wanted],
+            [] if is_all else wanted,
+            sub_version=now_ms(self._session.runtime.clock),
+        )
+
+    def _tags_of(self, topic: str) -> str:
+        subscription = self._subscriptions.get(topic)
+        return (subscription and subscription.sub_string) or "*"
+
+    async def _announce(self) -> None:
+        """Tell the brokers of our topics what we want of them; the rest hear it with the next heartbeat."""
+        data = ConsumerData(
+            self._group,
+            self._config.consume_from,
+            "CONSUME_PASSIVELY",
+            self._config.message_model,
+            list(self._subscriptions.values()),
+        )
+        self._session.join_as_consumer(data, self)
+        for topic in list(self._subscriptions):
+            try:
+                await self._session.routes.get(topic)
+            except RemotingError as error:
+                _log.warning("the route of %s: %s", topic, error)
+        await self._session.heartbeat()
+        self._rebalancer.soon()
+
+    async def _start_offset(self, queue: MessageQueue) -> int:
+        """Where to begin. Raises ClientError when that is not known."""
+        known = await self._offsets.load(queue)
+        if known is not None:
+            return known
+        offset = await self._first_offset(queue)
+        # Stored even if nothing comes: begun at the end once, a group has to see whatever comes after that.
+        self._offsets.set(queue, offset)
+        return offset
+
+    async def _first_offset(self, queue: MessageQueue) -> int:
+        if queue.topic.startswith(RETRY_PREFIX):
+            return 0  # it holds what this group failed to consume, and nothing of that may be passed over
+        if self._config.consume_from is ConsumeFrom.LAST_OFFSET:
+            return await self._calls.max_offset(queue)
+        if self._config.consume_from is ConsumeFrom.FIRST_OFFSET:
+            return await self._calls.min_offset(queue)
+        since_ms = self._config.consume_from_ms
+        return await self._calls.search_offset(
+            queue, self._started_ms - 30 * 60_000 if since_ms is None else since_ms
+        )
+
+    async def _renew_locks(self) -> None:
+        assert self._locks is not None
+        for queue in await self._locks.renew():
+            _log.warning("the lock of %s is somebody else's", queue)
+            await self.lose(queue)
+            self._rebalancer.soon()
+
+    async def _give_back_overdue(self) -> None:
+        assert isinstance(self._consumption, ConcurrentConsumption)
+        for held in self._queues.process_queues():
+            await self._consumption.give_back_overdue(held, self._config.consume_timeout_ms / 1000)
+
+    def _every(self, first_s: float, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        async def loop() -> None:
+            await asyncio.sleep(first_s)
+            while True:
+                await work()
+                await asyncio.sleep(seconds)
+
+        self._tasks.append(asyncio.create_task(loop()))

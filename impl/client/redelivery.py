@@ -1,0 +1,78 @@
+"""Messages that were not consumed and shall come again, or go to the dead letters; none is ever dropped.
+
+See docs/protocol.md, "Retries".
+"""
+
+import logging
+from dataclasses import replace
+from typing import Final
+
+from impl.client.calls import GroupCalls
+from impl.client.consumer_events import ConsumerEvents
+from impl.client.model import ClientError, ReceivedMessage, Sent
+from impl.client.producer import Producer
+from impl.message import (
+    DELAY,
+    MAX_RECONSUME_TIMES,
+    ORIGIN_MESSAGE_ID,
+    RECONSUME_TIME,
+    RETRY_PREFIX,
+    RETRY_TOPIC,
+)
+from spec.events import Kind
+
+_log = logging.getLogger(__name__)
+
+_DEAD: Final = -1
+_FIRST_LEVEL: Final = 3
+
+
+class Redelivery:
+    """Gives messages back to the broker; when it does not take them, sends copies to the retry topic."""
+
+    def __init__(
+        self, calls: GroupCalls, producer: Producer, reconsume_max: int, events: ConsumerEvents
+    ) -> None:
+        self._calls = calls
+        self._producer = producer
+        self._reconsume_max = reconsume_max
+        self._events = events
+
+    async def send_back(self, message: ReceivedMessage, delay_level: int = 0) -> bool:
+        """Have the message come again, or end among the dead letters when it came often enough.
+
+        False when nobody took it: then it is the caller's still.
+        """
+        dead = delay_level == _DEAD or message.reconsume_times >= self._reconsume_max
+        try:
+            await self._calls.send_back(message, delay_level, self._reconsume_max)
+        except ClientError as error:
+            _log.warning("not sent back, sending a copy: %s", error)
+            if not await self._send_copy(message, delay_level, dead=dead):
+                return False
+        kind = Kind.DEAD_LETTER if dead else Kind.RETRY
+        self._events.of_message(kind, message.queue, message.stored)
+        return True
+
+    async def bury(self, message: ReceivedMessage) -> bool:
+        """Put the message to the dead letters now. False when nobody took it."""
+        return await self.send_back(message, _DEAD)
+
+    async def _send_copy(self, message: ReceivedMessage, delay_level: int, *, dead: bool) -> bool:
+        """The broker makes a dead letter of a message that comes to the retry topic too often."""
+        original = message.stored.message
+        times = message.reconsume_times + 1
+        properties = dict(original.properties)
+        properties.setdefault(RETRY_TOPIC, message.topic)
+        properties.setdefault(ORIGIN_MESSAGE_ID, message.stored.offset_message_id)
+        properties[RECONSUME_TIME] = str(times)
+        properties[MAX_RECONSUME_TIMES] = str(0 if dead else self._reconsume_max)
+        properties[DELAY] = str(delay_level if delay_level > 0 else _FIRST_LEVEL + message.reconsume_times)
+        copy = replace(
+            original,
+            topic=RETRY_PREFIX + self._calls.group,
+            properties=properties,
+            sys_flag=0,  # the body was inflated, and all the other flags are the first copy's own
+            reconsume_times=times,
+        )
+        return isinstance(await self._producer.send(copy), Sent)
