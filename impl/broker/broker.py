@@ -60,6 +60,9 @@ PROCESSORS: Final[dict[int, Processor]] = {
 """Request code to what answers it."""
 
 _CLIENT_SCAN_S: Final = 10.0
+_HOLD_CHECK_S: Final = 5.0
+_SHORT_HOLD_CHECK_S: Final = 1.0
+"""When long polling is off."""
 
 
 class Broker:
@@ -151,6 +154,7 @@ class Broker:
         self._every(config.register_interval_ms / 1000, register)
         self._every(config.offsets_flush_interval_ms / 1000, self._persist_offsets)
         self._every(_CLIENT_SCAN_S, self._drop_silent_clients)
+        self._every(_HOLD_CHECK_S if config.long_polling else _SHORT_HOLD_CHECK_S, self._check_holds)
         return address
 
     async def stop(self) -> None:
@@ -175,6 +179,7 @@ class Broker:
         return self._processors(request, channel)
 
     def _channel_closed(self, channel: Channel) -> None:
+        self._holds.drop(channel)
         changed = self._clients.channel_closed(channel)
         if self.services is not None:
             groups.notify(self.services, changed)
@@ -185,6 +190,9 @@ class Broker:
         before_ms = groups.now_ms() - self._config.client_expiry_ms
         for channel in self._clients.silent_since(before_ms):
             channel.close()
+
+    async def _check_holds(self) -> None:
+        self._holds.check(self.store.max_offset)
 
     async def _persist_offsets(self) -> None:
         assert self.services is not None

@@ -22,6 +22,14 @@ def require_group(services: Services, group: str) -> SubscriptionGroup:
     return made
 
 
+def require_consuming_group(services: Services, group: str) -> SubscriptionGroup:
+    """The group; refuse one that may not consume, too."""
+    known = require_group(services, group)
+    if not known.consume_enable:
+        raise RefusedError(ResponseCode.NO_PERMISSION, f"group {group} may not consume")
+    return known
+
+
 def require_readable_queue(services: Services, topic_name: str, queue_id: int) -> None:
     """Refuse a queue that does not exist or may not be read."""
     topic = services.topics.get(topic_name)
@@ -32,6 +40,12 @@ def require_readable_queue(services: Services, topic_name: str, queue_id: int) -
     if not 0 <= queue_id < topic.read_queue_nums:
         remark = f"queue {queue_id} of topic {topic_name}, which has {topic.read_queue_nums} queues"
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
+
+
+def require_readable_broker(services: Services) -> None:
+    """Refuse when the broker as a whole may not be read."""
+    if not services.config.permission & PERM_READ:
+        raise RefusedError(ResponseCode.NO_PERMISSION, "the broker may not be read")
 
 
 def require_writable_broker(services: Services) -> None:

@@ -1,12 +1,14 @@
 """What can be set on a broker, and RocketMQ's own names for it in a properties file."""
 
+import os
 from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address
 from typing import Any, Final
 
 from impl.properties import ConfigError, Option, apply, boolean, number, one_of, parse, text
+from impl.remoting import address_server
+from impl.remoting.address_server import NameServers
 from impl.remoting.bodies import PERM_READ_WRITE
-from impl.runtime.network import Address
 from impl.store.config import QUEUE_UNIT_BYTES, FlushMode, StoreConfig
 from impl.store.delay import parse_levels
 
@@ -25,7 +27,7 @@ class BrokerConfig:
     """0 is any free port."""
     advertised_host: str = ""
     """The numeric address under which clients reach the broker; empty is `host`."""
-    name_servers: tuple[Address, ...] = ()
+    name_servers: NameServers = ()
     store_directory: str = "store"
     auto_create_topics: bool = True
     default_topic_queues: int = 8
@@ -53,6 +55,16 @@ class BrokerConfig:
     long_polling: bool = True
     short_polling_ms: int = 1000
     """How long a pull is held when long polling is off."""
+    pull_count_max: int = 32
+    """Messages in one answer, whatever the client asks for."""
+    pull_bytes_max: int = 256 << 10
+    far_pull_count_max: int = 8
+    """The same for messages that are not in memory any more."""
+    far_pull_bytes_max: int = 64 << 10
+    near_bytes: int = field(default_factory=lambda: _memory_bytes(40))
+    """How much of the end of the log is taken to be in memory."""
+    slave_readable: bool = False
+    """Whether consumers are told to read old messages from a slave."""
     client_expiry_ms: int = 120_000
     """A client silent for longer is forgotten."""
     store: StoreConfig = field(default_factory=StoreConfig)
@@ -65,11 +77,11 @@ class BrokerConfig:
             ip_address(self.advertised_host)
 
 
-def _name_servers(value: str) -> tuple[Address, ...]:
+def _name_servers(value: str) -> NameServers:
     try:
-        return tuple(Address.parse(part) for part in value.split(";") if part.strip())
+        return address_server.parse(value)
     except ValueError:
-        raise ValueError("HOST:PORT, several separated by ';',") from None
+        raise ValueError("HOST:PORT, several separated by ';', or the URL of an address server") from None
 
 
 def _ip(value: str) -> str:
@@ -77,6 +89,15 @@ def _ip(value: str) -> str:
         return str(ip_address(value))
     except ValueError:
         raise ValueError("a numeric IP address") from None
+
+
+def _memory_bytes(percent: int) -> int:
+    """So much of the machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * percent // 100
+
+
+def _share_of_memory(value: str) -> int:
+    return _memory_bytes(number(1, 100)(value))
 
 
 _FLUSH_MODE = one_of({mode.value: mode for mode in FlushMode})
@@ -96,6 +117,12 @@ OPTIONS: Final = {
     "flushConsumerOffsetInterval": Option("offsets_flush_interval_ms", _MS),
     # RocketMQ itself keeps the period within 10 to 60 seconds.
     "registerNameServerPeriod": Option("register_interval_ms", number(10_000, 60_000)),
+    "maxTransferCountOnMessageInMemory": Option("pull_count_max", number(1, 32_768)),
+    "maxTransferBytesOnMessageInMemory": Option("pull_bytes_max", number(1, 8 << 20)),
+    "maxTransferCountOnMessageInDisk": Option("far_pull_count_max", number(1, 32_768)),
+    "maxTransferBytesOnMessageInDisk": Option("far_pull_bytes_max", number(1, 8 << 20)),
+    "accessMessageInMemoryMaxRatio": Option("near_bytes", _share_of_memory),
+    "slaveReadEnable": Option("slave_readable", boolean),
     "brokerPermission": Option("permission", number(0, 7)),
     "regionId": Option("region", text),
     "traceOn": Option("trace_on", boolean),

@@ -3,20 +3,23 @@
 See docs/protocol.md, "Pulling" and "Get statuses".
 """
 
+import asyncio
 from collections.abc import Awaitable, Collection
+from functools import lru_cache
 from typing import Final
 
-from impl.broker.checks import require_group, require_readable_queue
+from impl.broker.checks import require_consuming_group, require_readable_broker, require_readable_queue
 from impl.broker.queries import commit_offset
 from impl.broker.services import Services
 from impl.message import tags_code
 from impl.remoting import headers
-from impl.remoting.bodies import Subscription
+from impl.remoting.bodies import Subscription, SubscriptionGroup
 from impl.remoting.channel import Channel, Reply
 from impl.remoting.codes import ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.dispatch import RefusedError
 from impl.remoting.headers import (
+    PULL_CLASS_FILTER,
     PULL_COMMITS_OFFSET,
     PULL_HAS_SUBSCRIPTION,
     PULL_MAY_SUSPEND,
@@ -25,11 +28,12 @@ from impl.remoting.headers import (
 )
 from impl.store.results import GetResult, GetStatus
 
-_COUNT_MAX: Final = 32
-"""Messages in one answer, whatever the client asks for."""
-
 _HOLD_MS_MAX: Final = 60_000
 """No pull is held for longer, whatever the client asks for."""
+
+_EXPRESSION_CHARACTERS_MAX: Final = 4096
+
+_EVERYTHING: Final[frozenset[int]] = frozenset()
 
 _CODES: Final = {
     GetStatus.FOUND: ResponseCode.SUCCESS,
@@ -41,36 +45,61 @@ _CODES: Final = {
     GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
     GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
 }
+"""Every get status has its response code; a status without one fails the test that says so."""
 _EMPTY_QUEUE: Final = frozenset({GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE})
 
 
-def pull_message(services: Services, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:  # noqa: ARG001  # a processor's signature
+def pull_message(services: Services, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
     """Answer with what is there; hold the request where it may be held and nothing is."""
     header = headers.read(PullRequest, request.fields)
-    tag_codes = _checked(services, header)
-    if header.sys_flag & PULL_COMMITS_OFFSET:
+    require_readable_broker(services)
+    group = require_consuming_group(services, header.consumer_group)
+    require_readable_queue(services, header.topic, header.queue_id)
+    tags = _wanted_tags(services, header, group)
+    if header.sys_flag & PULL_COMMITS_OFFSET and header.commit_offset >= 0:
         commit_offset(services, header)
-    result, code = _get(services, header, tag_codes)
+    result, code = _get(services, header, tags)
     if code is ResponseCode.PULL_NOT_FOUND and header.sys_flag & PULL_MAY_SUSPEND:
         if services.holds.is_full:
             raise RefusedError(ResponseCode.SYSTEM_BUSY, "too many pulls are held")
-        return _hold(services, request, header, tag_codes)
-    return _answer(request, result, code)
+        config = services.config
+        asked_ms = header.suspend_timeout_millis if config.long_polling else config.short_polling_ms
+        timeout_s = min(max(asked_ms, 0), _HOLD_MS_MAX) / 1000
+        woken = services.holds.hold(
+            header.topic, header.queue_id, header.queue_offset, tags, timeout_s, channel
+        )
+        return _after(woken, services, request, header, tags, group)
+    return _answer(services, request, header, result, code, group)
 
 
-async def _hold(services: Services, request: Command, header: PullRequest, tags: Collection[int]) -> Reply:
-    config = services.config
-    asked_ms = header.suspend_timeout_millis if config.long_polling else config.short_polling_ms
-    timeout_s = min(max(asked_ms, 0), _HOLD_MS_MAX) / 1000
-    await services.holds.wait(header.topic, header.queue_id, header.queue_offset, tags, timeout_s)
+async def _after(
+    woken: asyncio.Future[None],
+    services: Services,
+    request: Command,
+    header: PullRequest,
+    tags: Collection[int],
+    group: SubscriptionGroup,
+) -> Reply:
+    await woken
     # Held once only: whatever is there now is the answer.
-    return _answer(request, *_get(services, header, tags))
+    result, code = _get(services, header, tags)
+    return _answer(services, request, header, result, code, group)
 
 
 def _get(services: Services, header: PullRequest, tags: Collection[int]) -> tuple[GetResult, ResponseCode]:
-    count = min(max(header.max_msg_nums, 1), _COUNT_MAX)
+    config = services.config
+    count_max, bytes_max = config.pull_count_max, config.pull_bytes_max
+    if _is_far_behind(services, header):
+        count_max, bytes_max = config.far_pull_count_max, config.far_pull_bytes_max
+    if header.max_msg_bytes is not None:
+        bytes_max = min(bytes_max, max(header.max_msg_bytes, 0))
     result = services.store.get(
-        header.topic, header.queue_id, header.queue_offset, max_count=count, tag_codes=tags
+        header.topic,
+        header.queue_id,
+        header.queue_offset,
+        max_count=min(max(header.max_msg_nums, 1), count_max),
+        max_bytes=bytes_max,
+        tag_codes=tags,
     )
     # A consumer that begins at 0 of a queue without messages is where it should be.
     if result.status in _EMPTY_QUEUE and header.queue_offset == 0:
@@ -78,26 +107,51 @@ def _get(services: Services, header: PullRequest, tags: Collection[int]) -> tupl
     return result, _CODES[result.status]
 
 
-def _answer(request: Command, result: GetResult, code: ResponseCode) -> Command:
-    response = PullResponse(0, result.next_offset, result.min_offset, result.max_offset)
+def _answer(
+    services: Services,
+    request: Command,
+    header: PullRequest,
+    result: GetResult,
+    code: ResponseCode,
+    group: SubscriptionGroup,
+) -> Command:
+    broker_id = 0
+    if services.config.slave_readable:
+        slowly = _is_far_behind(services, header)
+        broker_id = group.which_broker_when_consume_slowly if slowly else group.broker_id
+    response = PullResponse(broker_id, result.next_offset, result.min_offset, result.max_offset)
     body = b"".join(result.records)
     return request.answer(code, headers.write(response), body, remark=result.status.value)
 
 
-def _checked(services: Services, header: PullRequest) -> Collection[int]:
-    """The tag codes that are wanted, none meaning all; the checks are in the protocol's order."""
-    require_group(services, header.consumer_group)
-    require_readable_queue(services, header.topic, header.queue_id)
+def _is_far_behind(services: Services, header: PullRequest) -> bool:
+    """Whether what is asked for lies so far behind the end of the log that memory no longer has it."""
+    store, near = services.store, services.config.near_bytes
+    if store.log_end - store.log_begin <= near:
+        return False
+    at = store.commit_offset_at(header.topic, header.queue_id, header.queue_offset)
+    return at is not None and store.log_end - at > near
+
+
+# Which messages are wanted.
+
+
+def _wanted_tags(services: Services, header: PullRequest, group: SubscriptionGroup) -> Collection[int]:
+    """The tag codes that are wanted, none meaning all."""
     if header.sys_flag & PULL_HAS_SUBSCRIPTION:
-        return _tag_codes(header.expression_type, header.subscription)
-    subscription = _subscription(services, header)
-    return _tag_codes(subscription.expression_type, subscription.sub_string)
+        return _tags(header.expression_type, header.subscription, bool(header.sys_flag & PULL_CLASS_FILTER))
+    subscription = _subscription(services, header, group)
+    return _tags(subscription.expression_type, subscription.sub_string, subscription.class_filter_mode)
 
 
-def _subscription(services: Services, header: PullRequest) -> Subscription:
+def _subscription(services: Services, header: PullRequest, group: SubscriptionGroup) -> Subscription:
     """What the group's heartbeats said of the topic."""
-    group = services.clients.consumer_group(header.consumer_group)
-    subscription = group.subscriptions.get(header.topic) if group else None
+    connected = services.clients.consumer_group(header.consumer_group)
+    if connected is not None and connected.is_broadcasting and not group.consume_broadcast_enable:
+        raise RefusedError(
+            ResponseCode.NO_PERMISSION, f"group {header.consumer_group} may not consume in broadcast mode"
+        )
+    subscription = connected.subscriptions.get(header.topic) if connected else None
     if subscription is None:
         raise RefusedError(
             ResponseCode.SUBSCRIPTION_NOT_EXIST,
@@ -111,13 +165,25 @@ def _subscription(services: Services, header: PullRequest) -> Subscription:
     return subscription
 
 
-def _tag_codes(expression_type: str | None, expression: str | None) -> Collection[int]:
-    """`TagA || TagB` as hash codes. The client compares the tags themselves again."""
+def _tags(expression_type: str | None, expression: str | None, is_class_filter: bool) -> Collection[int]:
+    if is_class_filter:  # the client's own code decides
+        return _EVERYTHING
     if (expression_type or "TAG") != "TAG":
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR, f"filter type {expression_type} is not supported, TAG is"
         )
     if not expression or expression == "*":
-        return frozenset()
+        return _EVERYTHING
+    if len(expression) > _EXPRESSION_CHARACTERS_MAX:
+        raise RefusedError(
+            ResponseCode.SUBSCRIPTION_PARSE_FAILED,
+            f"expression of {len(expression)} characters, at most {_EXPRESSION_CHARACTERS_MAX} expected",
+        )
+    return _tag_codes(expression)
+
+
+@lru_cache(maxsize=4096)
+def _tag_codes(expression: str) -> frozenset[int]:
+    """`TagA || TagB` as hash codes. The client compares the tags themselves again."""
     tags = (tag.strip() for tag in expression.split("||"))
     return frozenset(tags_code(tag) for tag in tags if tag)

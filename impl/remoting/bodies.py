@@ -119,6 +119,8 @@ class Subscription(_Body, frozen=True):
     expression_type: str | None = "TAG"
     sub_version: int = 0
     """Milliseconds when the subscription was made; a greater one replaces a smaller one."""
+    class_filter_mode: bool = False
+    """The client's own code filters: the broker lets everything through."""
 
 
 class ConsumerData(_Body, frozen=True):

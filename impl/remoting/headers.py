@@ -131,6 +131,7 @@ class SendBackRequest(Header):
 PULL_COMMITS_OFFSET = 1
 PULL_MAY_SUSPEND = 2
 PULL_HAS_SUBSCRIPTION = 4
+PULL_CLASS_FILTER = 8
 
 
 class PullRequest(Header):
@@ -146,6 +147,8 @@ class PullRequest(Header):
     sub_version: Long
     subscription: str | None = None
     expression_type: str | None = None
+    max_msg_bytes: Int | None = None
+    """5.x"""
 
 
 class PullResponse(Header):

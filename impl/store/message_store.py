@@ -84,6 +84,11 @@ class MessageStore:
         return self._writable and not self.failure
 
     @property
+    def log_begin(self) -> int:
+        """Commit offset of the first record that the log still has."""
+        return self._log.begin
+
+    @property
     def log_end(self) -> int:
         """Commit offset where the next record goes."""
         return self._log.end
@@ -262,6 +267,12 @@ class MessageStore:
         """One more than the last readable queue offset; 0 for a queue that does not exist."""
         queue = self._queues.find(topic, queue_id)
         return queue.end if queue else 0
+
+    def commit_offset_at(self, topic: str, queue_id: int, offset: int) -> int | None:
+        """Where the message at a queue offset is in the log; None when the queue has none there."""
+        queue = self._queues.find(topic, queue_id)
+        units = queue.units(offset, 1) if queue is not None and queue.begin <= offset < queue.end else []
+        return units[0].commit_offset if units else None
 
     def record_at(self, commit_offset: int) -> bytes | None:
         """The whole record at a commit offset, ready for the wire; None when there is none."""

@@ -47,7 +47,7 @@ def test_keys_that_we_do_not_know_are_reported_and_change_nothing() -> None:
         ("listenPort=70000", "f:1: listenPort is '70000', a whole number from 0 to 65535 expected"),
         ("#\nflushDiskType=ASYNC", "f:2: flushDiskType is 'ASYNC', SYNC_FLUSH or ASYNC_FLUSH expected"),
         ("autoCreateTopicEnable=yes", "f:1: autoCreateTopicEnable is 'yes', true or false expected"),
-        ("namesrvAddr=host", "f:1: namesrvAddr is 'host', HOST:PORT, several separated by ';', expected"),
+        ("namesrvAddr=host", "f:1: namesrvAddr is 'host', HOST:PORT, several separated by ';', or"),
         ("brokerIP1=here", "f:1: brokerIP1 is 'here', a numeric IP address expected"),
         ("brokerName=", "f:1: brokerName is '', some text expected"),
         ("registerNameServerPeriod=1", "f:1: registerNameServerPeriod is '1', a whole number from 10000"),

@@ -6,10 +6,12 @@ from impl.broker.holds import PullHolds
 from impl.runtime.simulated_loop import run_simulated
 
 
-async def waited_s(holds: PullHolds, offset: int, tags: frozenset[int] = frozenset()) -> float:
+async def waited_s(
+    holds: PullHolds, offset: int, tags: frozenset[int] = frozenset(), owner: object = None
+) -> float:
     loop = asyncio.get_running_loop()
     began = loop.time()
-    await holds.wait("T", 0, offset, tags, 15.0)
+    await holds.hold("T", 0, offset, tags, 15.0, owner)
     return loop.time() - began
 
 
@@ -39,6 +41,54 @@ def test_only_a_wanted_tag_wakes() -> None:
         return await waiting
 
     assert run_simulated(main()) == 2
+
+
+def test_a_message_in_the_same_turn_of_the_loop_is_not_missed() -> None:
+    async def main() -> float:
+        holds = PullHolds()
+        began = asyncio.get_running_loop().time()
+        woken = holds.hold("T", 0, 0, (), 15.0)
+        holds.arrived("T", 0, 1, 0)
+        await woken
+        return asyncio.get_running_loop().time() - began
+
+    assert run_simulated(main()) == 0
+
+
+def test_a_check_wakes_whoever_has_a_message_at_its_offset_whatever_its_tag() -> None:
+    async def main() -> list[float]:
+        holds = PullHolds()
+        waiting = [asyncio.create_task(waited_s(holds, offset, frozenset({7}))) for offset in (4, 5)]
+        await asyncio.sleep(1)
+        holds.check(lambda topic, queue_id: 5 if (topic, queue_id) == ("T", 0) else 0)
+        return await asyncio.gather(*waiting)
+
+    assert run_simulated(main()) == [1, 15]
+
+
+def test_whoever_is_gone_is_held_no_longer() -> None:
+    async def main() -> tuple[list[float], int]:
+        holds = PullHolds()
+        waiting = [asyncio.create_task(waited_s(holds, 0, owner=owner)) for owner in ("a", "a", "b")]
+        await asyncio.sleep(1)
+        holds.drop("a")
+        holds.drop("nobody")
+        left = len(holds)
+        return await asyncio.gather(*waiting), left
+
+    assert run_simulated(main()) == ([1, 1, 15], 1)
+
+
+def test_a_cancelled_wait_is_released_when_its_time_is_over() -> None:
+    async def main() -> int:
+        holds = PullHolds()
+        waiting = asyncio.create_task(waited_s(holds, 0))
+        await asyncio.sleep(1)
+        waiting.cancel()
+        await asyncio.sleep(15)
+        return len(holds)
+
+    assert run_simulated(main()) == 0
 
 
 def test_when_time_runs_out_the_hold_ends() -> None:

@@ -1,0 +1,272 @@
+"""Pulls: who may, what is wanted, how much comes, and that no message is missed while one is held.
+
+Sources: docs/protocol.md, "Pulling", "Get statuses".
+"""
+
+import asyncio
+import inspect
+from dataclasses import replace
+
+import pytest
+
+from impl.broker.pull import _CODES as PULL_CODES
+from impl.broker.pull import pull_message
+from impl.message import TAGS
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import ConsumerData, Heartbeat, Subscription, SubscriptionGroup
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Command, new_request
+from impl.remoting.headers import PullResponse
+from impl.store import record
+from impl.store.results import GetStatus
+from tests.impl.broker.test_broker import PULL, QUEUE, altered
+from tests.impl.broker.test_groups import Client, group_put
+from tests.impl.broker.test_send import CONFIG, send
+from tests.impl.world import World, play
+
+
+async def pull(world: World, **changes: object) -> Command:
+    return await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, altered(PULL, **changes)))
+
+
+def bodies(answer: Command) -> list[bytes]:
+    data, found = answer.body, []
+    while data:
+        size, _ = record.peek(data[:8])
+        found.append(record.decode(data[:size]).message.body)
+        data = data[size:]
+    return found
+
+
+def test_every_get_status_has_its_response_code() -> None:
+    assert set(PULL_CODES) == set(GetStatus)
+
+
+# Who may.
+
+
+@pytest.mark.parametrize(
+    ("group", "code"),
+    [
+        (SubscriptionGroup(group_name="G"), ResponseCode.SUCCESS),
+        (SubscriptionGroup(group_name="G", consume_enable=False), ResponseCode.NO_PERMISSION),
+    ],
+)
+def test_a_group_may_be_stopped_from_consuming(group: SubscriptionGroup, code: ResponseCode) -> None:
+    async def scene(world: World) -> int:
+        await send(world)
+        await group_put(world, group)
+        return (await pull(world)).code
+
+    assert play(scene) == code
+
+
+def test_a_broker_without_read_permission_refuses_pulls() -> None:
+    async def scene(world: World) -> int:
+        await send(world)
+        return (await pull(world)).code
+
+    assert play(scene, config=replace(CONFIG, permission=2)) == ResponseCode.NO_PERMISSION
+
+
+@pytest.mark.parametrize(
+    ("allowed", "code"), [(True, ResponseCode.SUCCESS), (False, ResponseCode.NO_PERMISSION)]
+)
+def test_a_group_may_be_stopped_from_broadcasting(allowed: bool, code: ResponseCode) -> None:
+    async def scene(world: World) -> int:
+        await send(world)
+        await group_put(world, SubscriptionGroup(group_name="G", consume_broadcast_enable=allowed))
+        client = Client(world, "c1")
+        await client.beat("G", model="BROADCASTING")
+        answer = await pull(world, sysFlag=0)
+        await client.remoting.close()
+        return answer.code
+
+    assert play(scene) == code
+
+
+# What is wanted.
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"subscription": "a"}, [b"a"]),
+        ({"subscription": " a || c ||"}, [b"a", b"c"]),
+        ({"subscription": "*"}, [b"a", b"b", b"c"]),
+        ({"subscription": None}, [b"a", b"b", b"c"]),
+        ({"subscription": "code of the client's", "sysFlag": 4 | 8}, [b"a", b"b", b"c"]),
+        ({"subscription": "a", "expressionType": "TAG"}, [b"a"]),
+    ],
+)
+def test_the_subscription_of_a_pull_chooses(changes: dict[str, object], expected: list[bytes]) -> None:
+    async def scene(world: World) -> list[bytes]:
+        for tag in "abc":
+            await send(world, tag.encode(), properties=f"{TAGS}\x01{tag}")
+        return bodies(await pull(world, **changes))
+
+    assert play(scene) == expected
+
+
+def test_the_class_filter_of_a_heartbeat_lets_everything_through() -> None:
+    async def scene(world: World) -> list[bytes]:
+        await send(world, properties=f"{TAGS}\x01a")
+        subscription = Subscription("T", "code", expression_type="JAVA", class_filter_mode=True)
+        beat = Heartbeat("c", [ConsumerData("G", subscription_data_set=[subscription])])
+        await world.ask(RequestCode.HEART_BEAT, body=java_json.write(beat, standard=True))
+        return bodies(await pull(world, sysFlag=0))
+
+    assert play(scene) == [b"x"]
+
+
+def test_an_expression_without_end_does_not_parse() -> None:
+    async def scene(world: World) -> int:
+        await send(world)
+        return (await pull(world, subscription="a||" * 2000)).code
+
+    assert play(scene) == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+
+
+def test_nothing_wanted_among_many_moves_on_by_what_was_looked_at() -> None:
+    async def scene(world: World) -> tuple[int, int]:
+        for _ in range(3):
+            await send(world, properties=f"{TAGS}\x01a")
+        answer = await pull(world, subscription="b", sysFlag=4 | 2, suspendTimeoutMillis=15_000)
+        return answer.code, headers.read(PullResponse, answer.fields).next_begin_offset
+
+    assert play(scene) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 3)
+
+
+# How much.
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({}, 4),
+        ({"maxMsgNums": 2}, 2),
+        ({"maxMsgNums": 0}, 1),
+        ({"maxMsgNums": -5}, 1),
+        ({"maxMsgBytes": 1}, 1),
+        ({"maxMsgBytes": -1}, 1),
+        ({"maxMsgNums": 2**31 - 1, "maxMsgBytes": 2**31 - 1}, 4),
+    ],
+)
+def test_an_answer_has_as_much_as_the_client_and_the_broker_allow(
+    changes: dict[str, object], count: int
+) -> None:
+    async def scene(world: World) -> int:
+        for _ in range(6):
+            await send(world)
+        return len(bodies(await pull(world, **changes)))
+
+    assert play(scene, config=replace(CONFIG, pull_count_max=4)) == count
+
+
+def test_messages_far_behind_come_in_smaller_answers_and_may_be_read_from_a_slave() -> None:
+    async def scene(world: World) -> None:
+        await group_put(world, SubscriptionGroup(group_name="G", which_broker_when_consume_slowly=7))
+        for _ in range(6):
+            await send(world)
+        far, near = await pull(world), await pull(world, queueOffset=3)
+        assert [len(bodies(far)), len(bodies(near))] == [2, 3]
+        told = [headers.read(PullResponse, answer.fields).suggest_which_broker_id for answer in (far, near)]
+        assert told == [7, 0]
+
+    # Each record has about 115 bytes.
+    play(scene, config=replace(CONFIG, near_bytes=400, far_pull_count_max=2, slave_readable=True))
+
+
+# Offsets that come with a pull.
+
+
+@pytest.mark.parametrize(
+    ("changes", "committed"),
+    [
+        ({"sysFlag": 5, "commitOffset": 1}, 1),
+        ({"sysFlag": 4, "commitOffset": 1}, 0),
+        ({"sysFlag": 5, "commitOffset": -1}, 0),
+        ({"sysFlag": 7, "commitOffset": 1, "queueOffset": 1, "suspendTimeoutMillis": 1000}, 1),
+        ({"sysFlag": 5, "commitOffset": 1, "queueId": 9}, 0),
+    ],
+)
+def test_an_offset_is_committed_where_the_pull_says_so(changes: dict[str, object], committed: int) -> None:
+    async def scene(world: World) -> int | None:
+        await send(world)
+        await pull(world, **changes)
+        return await world.consumer.committed(QUEUE)
+
+    assert play(scene) == committed
+
+
+# Holding.
+
+
+def test_without_long_polling_a_pull_is_held_for_a_short_time() -> None:
+    async def scene(world: World) -> float:
+        await send(world)
+        began = asyncio.get_running_loop().time()
+        answer = await pull(world, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)
+        assert answer.code == ResponseCode.PULL_NOT_FOUND
+        return asyncio.get_running_loop().time() - began
+
+    assert play(scene, config=replace(CONFIG, long_polling=False)) == pytest.approx(1, abs=0.1)
+
+
+def test_a_held_pull_with_a_filter_moves_on_over_messages_it_does_not_want() -> None:
+    async def scene(world: World) -> tuple[int, int, float]:
+        await send(world)
+        waiting = asyncio.create_task(
+            pull(world, subscription="b", queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)
+        )
+        await asyncio.sleep(1)
+        began = asyncio.get_running_loop().time()
+        await send(world, properties=f"{TAGS}\x01a")
+        answer = await waiting
+        next_offset = headers.read(PullResponse, answer.fields).next_begin_offset
+        return answer.code, next_offset, asyncio.get_running_loop().time() - began
+
+    code, next_offset, seconds = play(scene)
+    assert (code, next_offset) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 2)
+    assert 0 < seconds <= 5
+
+
+def test_a_client_that_is_gone_is_held_no_longer() -> None:
+    async def scene(world: World) -> list[int]:
+        await send(world)
+        client = Client(world, "c1")
+        fields = altered(PULL, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)
+        request = new_request(RequestCode.PULL_MESSAGE, fields)
+        waiting = asyncio.create_task(client.remoting.invoke(world.broker_address, request, 30))
+        await asyncio.sleep(1)
+        assert world.broker is not None
+        assert world.broker.services is not None
+        holds = world.broker.services.holds
+        counts = [len(holds)]
+        await client.remoting.close()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await asyncio.sleep(0.1)
+        return [*counts, len(holds)]
+
+    assert play(scene) == [1, 0]
+
+
+def test_a_message_that_comes_right_after_a_pull_found_nothing_is_not_missed() -> None:
+    async def scene(world: World) -> float:
+        await send(world)
+        assert world.broker is not None
+        assert world.broker.services is not None
+        services = world.broker.services
+        request = new_request(
+            RequestCode.PULL_MESSAGE, altered(PULL, queueOffset=1, sysFlag=6, suspendTimeoutMillis=4000)
+        )
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        reply = pull_message(services, request, world.session)  # type: ignore[arg-type]  # a channel's stand-in
+        # Whatever happens before the loop's next turn comes after the pull was held.
+        services.holds.arrived("T", 0, 2, 0)
+        assert inspect.isawaitable(reply)
+        await reply
+        return loop.time() - began
+
+    assert play(scene) == 0
