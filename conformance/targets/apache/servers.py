@@ -202,26 +202,29 @@ def _server(
     address: Address,
     is_ready: Callable[[], bool],
 ) -> ApacheServer:
-    home = _home(folder)
+    installation = home(folder)
     configuration = folder / f"{name}.properties"
     configuration.write_text(
         "".join(f"{key}={value}\n" for key, value in properties.items()), encoding="utf-8"
     )
-    flags = (*jvm, *MODULE_FLAGS, f"-Duser.home={home}", f"-Drmq.logback.configurationFile={home}/conf/5.xml")
-    command = [java(), *flags, "-cp", class_path(release), main_class, "-c", str(configuration)]
-    return ApacheServer(name, command, {"ROCKETMQ_HOME": str(home)}, folder, address, is_ready)
-
-
-def _home(folder: Path) -> Path:
-    """What the servers take for their installation: nothing but how to log."""
-    home = folder / "home"
-    (home / "conf").mkdir(parents=True, exist_ok=True)
-    for name in ("logback_namesrv", "logback_broker", "logback_tools"):
-        (home / "conf" / f"{name}.xml").write_text(_LOGBACK.format(prefix=""), encoding="utf-8")
-    (home / "conf" / "5.xml").write_text(
-        _LOGBACK.format(prefix="org.apache.rocketmq.logging."), encoding="utf-8"
+    flags = (
+        *jvm,
+        *MODULE_FLAGS,
+        f"-Duser.home={installation}",
+        f"-Drmq.logback.configurationFile={installation}/conf/5.xml",
     )
-    return home
+    command = [java(), *flags, "-cp", class_path(release), main_class, "-c", str(configuration)]
+    return ApacheServer(name, command, {"ROCKETMQ_HOME": str(installation)}, folder, address, is_ready)
+
+
+def home(folder: Path) -> Path:
+    """What Apache takes for its installation: nothing but how to log."""
+    conf = folder / "home" / "conf"
+    conf.mkdir(parents=True, exist_ok=True)
+    for name in ("logback_namesrv", "logback_broker", "logback_tools"):
+        (conf / f"{name}.xml").write_text(_LOGBACK.format(prefix=""), encoding="utf-8")
+    (conf / "5.xml").write_text(_LOGBACK.format(prefix="org.apache.rocketmq.logging."), encoding="utf-8")
+    return conf.parent
 
 
 def _answers(address: Address) -> bool:
