@@ -94,8 +94,11 @@ def queue_points_into_log(after: Recovered) -> bool:
 
 
 def index_rebuildable(after: Recovered) -> bool:
-    """Every record in the log can be read through its queue."""
+    """Every record in the log can be read through its queue, and found by its key."""
     for each in after.kept:
+        found = after.store.find(each.queue[0], each.key, 2, 0, 1 << 62)
+        if found != [each.data]:
+            raise Finding("IndexRebuildable", f"the index has {len(found)} of {each.key}: {_words(each)}")
         got = after.store.get(*each.queue, each.queue_offset, 1)
         if got.records != (each.data,):
             text = f"{each.queue} goes from {got.min_offset} to {got.max_offset}, {got.status}"

@@ -35,6 +35,8 @@ class Appended:
     commit_offset: int
     data: bytes
     body: bytes
+    key: str
+    """In the index."""
 
     @property
     def end(self) -> int:
@@ -49,6 +51,8 @@ class Lab:
             flush_mode=flush_mode,
             commit_log_segment_bytes=LOG_SEGMENT_BYTES,
             consume_queue_segment_bytes=_QUEUE_SEGMENT_BYTES,
+            index_slots=3,
+            index_entries=8,
         )
         self.disk = SimulatedDisk()
         self.clock = ManualClock()
@@ -68,11 +72,12 @@ class Lab:
     def append(self, queue: tuple[str, int], body_bytes: int) -> None:
         self._number += 1
         body = f"m{self._number}".encode().ljust(body_bytes, b".")
-        message = Message(queue[0], body, {"UNIQ_KEY": f"k{self._number}"}, queue[1])
+        key = f"k{self._number}"
+        message = Message(queue[0], body, {"UNIQ_KEY": key}, queue[1])
         done = self.store.append(message)
         data = self.store.record_at(done.commit_offset) or b""
         assert len(data) == done.size, "a record can be read right after it was appended"
-        self.truth.append(Appended(queue, done.queue_offset, done.commit_offset, data, body))
+        self.truth.append(Appended(queue, done.queue_offset, done.commit_offset, data, body, key))
 
     def flush_log(self) -> None:
         now(self.store.flush_log())

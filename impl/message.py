@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import ip_address
+from operator import mul
 from typing import Final
 
 from impl.runtime.clock import Clock, month_of, now_ms
@@ -117,8 +118,14 @@ def decode_properties(text: str) -> dict[str, str]:
     return properties
 
 
+_POWERS_OF_31: Final = [pow(31, exponent, 1 << 32) for exponent in range(256)]
+
+
 def java_hash(text: str) -> int:
     """Java's String.hashCode: 31*h + c over UTF-16 units, as a signed 32-bit number."""
+    if text.isascii() and len(text) <= len(_POWERS_OF_31):
+        value = sum(map(mul, reversed(text.encode()), _POWERS_OF_31)) & 0xFFFFFFFF
+        return value - (1 << 32) if value >> 31 else value
     value = 0
     units = text.encode("utf-16-le", "surrogatepass")
     for low, high in zip(units[::2], units[1::2], strict=True):

@@ -73,6 +73,8 @@ class ImplTarget:
             flush_mode=FlushMode(setup.flush_mode),
             commit_log_segment_bytes=_SEGMENT_BYTES,
             consume_queue_segment_bytes=20 * 16,
+            index_slots=16,
+            index_entries=64,
             sync_flush_timeout_ms=_FLUSH_TIMEOUT_MS,
             checkpoint_interval_ms=_CHECKPOINT_MS,
             flush_queues_interval_ms=_FLUSH_QUEUES_MS,

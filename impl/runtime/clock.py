@@ -30,3 +30,14 @@ def month_of(time_ms: int) -> range:
     began = datetime.fromtimestamp(time_ms // 1000, UTC).replace(day=1, hour=0, minute=0, second=0)
     ends = (began + timedelta(days=31)).replace(day=1)
     return range(int(began.timestamp()) * 1000, int(ends.timestamp()) * 1000)
+
+
+def local_stamp(milliseconds: int) -> int:
+    """The time in this machine's time zone as the 17 digits yyyyMMddHHmmssSSS."""
+    seconds, rest = divmod(milliseconds, 1000)
+    return int(time.strftime("%Y%m%d%H%M%S", time.localtime(seconds))) * 1000 + rest
+
+
+def local_hour(milliseconds: int) -> int:
+    """The hour of the day, 0 to 23, in this machine's time zone."""
+    return time.localtime(milliseconds // 1000).tm_hour

@@ -1,7 +1,8 @@
-"""The checkpoint file: what is known to be durable, in two ways.
+"""The checkpoint file: what is known to be durable, in three ways.
 
-Store times, at the places where released brokers have them, say where recovery may begin. A count of queue
-entries, in bytes that they do not use, says whether queue files are gone (docs/protocol.md, "Checkpoint").
+Store times, at the places where released brokers have them, say where recovery may begin. In bytes that they
+do not use, a count of queue entries says whether queue files are gone, and a state of the index how much of
+it is whole (docs/protocol.md, "Checkpoint").
 The file is replaced as a whole: a torn one could claim more than is true.
 """
 
@@ -11,13 +12,17 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from impl.runtime.disk import Disk, read_whole, write_durably
+from impl.store.index import IndexState
+from impl.store.index_file import HEADER_BYTES, Header
 
 _FILE_BYTES: Final = 4096
 _TIMES: Final = struct.Struct(">qqq")
-_COUNT: Final = struct.Struct(">qq")
-_COUNT_AT: Final = 1024
+_OWN: Final = struct.Struct(f">qqqq{HEADER_BYTES}s")
+"""Position and number of queue entries; position, newest file and header of the index."""
+_OWN_AT: Final = 1024
+_NONE: Final = -1
 _CRC: Final = struct.Struct(">I")
-_CRC_AT: Final = _COUNT_AT + _COUNT.size
+_CRC_AT: Final = _OWN_AT + _OWN.size
 _MARGIN_MS: Final = 3000
 
 
@@ -40,8 +45,11 @@ class Checkpoint:
     queues_timestamp_ms: int = 0
     """Store time of the last record whose consume-queue entry is known to be durable."""
     index_timestamp_ms: int = 0
+    """Store time of the last entry in the last full index file known to be durable."""
     queue_count: QueueCount | None = None
     """Of entries known to be durable, for records known to be durable. None: the file does not say."""
+    index: IndexState | None = None
+    """How much of the index is known to be durable. None: the file does not say."""
 
     @property
     def safe_timestamp_ms(self) -> int:
@@ -50,10 +58,12 @@ class Checkpoint:
 
     def encode(self) -> bytes:
         times = _TIMES.pack(self.log_timestamp_ms, self.queues_timestamp_ms, self.index_timestamp_ms)
-        if self.queue_count is None:
+        if self.queue_count is None and self.index is None:
             return times.ljust(_FILE_BYTES, b"\0")
-        count = _COUNT.pack(self.queue_count.position, self.queue_count.entries)
-        data = times.ljust(_COUNT_AT, b"\0") + count
+        count = self.queue_count or QueueCount(_NONE, _NONE)
+        index = self.index or IndexState(_NONE, _NONE, Header())
+        own = _OWN.pack(count.position, count.entries, index.position, index.name, index.header.encode())
+        data = times.ljust(_OWN_AT, b"\0") + own
         return (data + _CRC.pack(zlib.crc32(data))).ljust(_FILE_BYTES, b"\0")
 
     @classmethod
@@ -62,14 +72,17 @@ class Checkpoint:
         if len(data) < _TIMES.size:
             return cls()
         log_ms, queues_ms, index_ms = _TIMES.unpack_from(data)
-        return cls(log_ms, queues_ms, index_ms, _decode_count(data))
+        count, index = _decode_own(data)
+        return cls(log_ms, queues_ms, index_ms, count, index)
 
 
-def _decode_count(data: bytes) -> QueueCount | None:
-    """The CRC covers the times too: a released broker that wrote them since knows nothing of the count."""
+def _decode_own(data: bytes) -> tuple[QueueCount | None, IndexState | None]:
+    """The CRC covers the times too: a released broker that wrote them since knows nothing of the rest."""
     if len(data) < _CRC_AT + _CRC.size or _CRC.unpack_from(data, _CRC_AT) != (zlib.crc32(data[:_CRC_AT]),):
-        return None
-    return QueueCount(*_COUNT.unpack_from(data, _COUNT_AT))
+        return None, None
+    counted, entries, indexed, name, header = _OWN.unpack_from(data, _OWN_AT)
+    count = QueueCount(counted, entries) if counted != _NONE else None
+    return count, IndexState(indexed, name, Header.decode(header)) if indexed != _NONE else None
 
 
 def read_checkpoint(disk: Disk, path: str) -> Checkpoint:

@@ -25,6 +25,12 @@ class StoreConfig:
     """mappedFileSizeCommitLog"""
     consume_queue_segment_bytes: int = 300_000 * QUEUE_UNIT_BYTES
     """mappedFileSizeConsumeQueue times the 20 bytes of a unit"""
+    index_enabled: bool = True
+    """messageIndexEnable"""
+    index_slots: int = 5_000_000
+    """maxHashSlotNum"""
+    index_entries: int = 20_000_000
+    """maxIndexNum: one more than fit an index file"""
     message_bytes_max: int = 4 << 20
     """maxMessageSize: of the body"""
     sync_flush_timeout_ms: int = 5000
@@ -48,5 +54,5 @@ class StoreConfig:
             )
         for name in self.__slots__:
             value = getattr(self, name)
-            if isinstance(value, int) and value <= 0:
+            if type(value) is int and value <= 0:
                 raise ValueError(f"{name} is {value}, more than 0 expected")

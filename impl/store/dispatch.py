@@ -1,4 +1,5 @@
-"""Dispatch: every record of the commit log gets its entry in its consume queue, and so becomes readable."""
+"""Dispatch: every record of the commit log gets its entry in its consume queue, and so becomes readable, and
+its keys go to the index."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -6,13 +7,17 @@ from dataclasses import dataclass
 
 from impl.event_log import EventLog
 from impl.message import (
+    KEYS,
     SYS_TRANSACTION_MASK,
     SYS_TRANSACTION_PREPARED,
     SYS_TRANSACTION_ROLLBACK,
+    UNIQUE_KEY,
+    Message,
     StoredMessage,
 )
 from impl.store.consume_queue import ConsumeQueues, Unit
 from impl.store.delay import unit_code
+from impl.store.index import Index
 from spec.events import Kind
 
 
@@ -31,6 +36,8 @@ class Appended:
     message_id: str
     queued: bool
     """Whether it takes a queue offset and gets an entry: not so for prepared and rolled-back transactions."""
+    keys: tuple[str, ...]
+    """What the index finds it by."""
 
     @property
     def end(self) -> int:
@@ -41,6 +48,14 @@ class Appended:
 def takes_queue_offset(sys_flag: int) -> bool:
     """Prepared and rolled-back transactions stand in the log only."""
     return sys_flag & SYS_TRANSACTION_MASK not in (SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK)
+
+
+def index_keys(message: Message) -> tuple[str, ...]:
+    """The unique key and the words of KEYS; a rolled-back transaction is found by none."""
+    if message.sys_flag & SYS_TRANSACTION_MASK == SYS_TRANSACTION_ROLLBACK:
+        return ()
+    words = message.properties.get(KEYS, "").split(" ")
+    return tuple(key for key in (message.properties.get(UNIQUE_KEY), *words) if key)
 
 
 def appended_record(stored: StoredMessage, delay_levels_ms: Sequence[int]) -> Appended:
@@ -56,6 +71,7 @@ def appended_record(stored: StoredMessage, delay_levels_ms: Sequence[int]) -> Ap
         store_timestamp_ms=stored.store_timestamp_ms,
         message_id=stored.message_id,
         queued=takes_queue_offset(message.sys_flag),
+        keys=index_keys(message),
     )
 
 
@@ -75,12 +91,13 @@ def tell_append(events: EventLog, appended: Appended) -> None:
 class Dispatcher:
     """Carries appended records to their queues, in the order of the log, never past the limit it is given."""
 
-    def __init__(self, queues: ConsumeQueues, events: EventLog | None) -> None:
+    def __init__(self, queues: ConsumeQueues, index: Index | None, events: EventLog | None) -> None:
         self.position = 0
         """Commit offset up to which everything is dispatched."""
         self.store_timestamp_ms = 0
         """Of the last record dispatched."""
         self._queues = queues
+        self._index = index
         self._events = events
         self._waiting: deque[Appended] = deque()
 
@@ -104,11 +121,23 @@ class Dispatcher:
         return count
 
     def dispatch(self, appended: Appended) -> bool:
-        """Write the queue entry of one record; returns whether that changed the queue."""
+        """Write the queue entry and the keys of one record; returns whether that changed the queue."""
         changed = appended.queued and self._write(appended)
+        self.index(appended)
         self.position = appended.end
         self.store_timestamp_ms = appended.store_timestamp_ms
         return changed
+
+    def index(self, appended: Appended) -> None:
+        """Write the keys of one record, where an index is kept."""
+        if self._index is not None:
+            self._index.add(
+                appended.topic,
+                appended.keys,
+                appended.commit_offset,
+                appended.end,
+                appended.store_timestamp_ms,
+            )
 
     def _write(self, appended: Appended) -> bool:
         queue = self._queues.find_or_make(appended.topic, appended.queue_id)

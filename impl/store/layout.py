@@ -18,6 +18,10 @@ class Layout:
         return f"{self.directory}/consumequeue"
 
     @property
+    def index(self) -> str:
+        return f"{self.directory}/index"
+
+    @property
     def checkpoint(self) -> str:
         return f"{self.directory}/checkpoint"
 

@@ -18,12 +18,14 @@ from impl.store.commit_log import CommitLog
 from impl.store.config import FlushMode, StoreConfig
 from impl.store.consume_queue import ConsumeQueues
 from impl.store.delay import unit_code
-from impl.store.dispatch import Appended, Dispatcher, takes_queue_offset, tell_append
+from impl.store.dispatch import Appended, Dispatcher, index_keys, takes_queue_offset, tell_append
 from impl.store.errors import StoreError
 from impl.store.flush import LogFlusher
+from impl.store.index import Index
+from impl.store.index_file import Header, IndexShape
 from impl.store.layout import Layout
-from impl.store.queue_flush import CheckpointWriter, QueueFlusher
-from impl.store.reader import read_messages
+from impl.store.queue_flush import CheckpointWriter, IndexFlusher, QueueFlusher
+from impl.store.reader import find_records, read_messages
 from impl.store.recovery import Parts, recover
 from impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery
 from impl.store.segments import SegmentedFile
@@ -57,19 +59,23 @@ class MessageStore:
         disk = runtime.disk
         self._log = CommitLog(SegmentedFile(disk, self._layout.commit_log, config.commit_log_segment_bytes))
         self._queues = ConsumeQueues(disk, self._layout.consume_queues, config.consume_queue_segment_bytes)
-        self._dispatcher = Dispatcher(self._queues, events)
+        shape = IndexShape(config.index_slots, config.index_entries)
+        self._index = Index(disk, self._layout.index, shape) if config.index_enabled else None
+        self._dispatcher = Dispatcher(self._queues, self._index, events)
         self._queue_offsets: dict[
             tuple[str, int], int
         ] = {}  # next offset, of queues appended to in this life
         offload = runtime.offload
         self._flusher = LogFlusher(self._log, offload, events, self._flushed, self._fail)
         self._queue_flusher = QueueFlusher(self._queues, self._dispatcher, offload, events, self._fail)
+        self._index_flusher = IndexFlusher(self._index, self._log, self._flusher.flush, offload, self._fail)
         self._checkpoint_writer = CheckpointWriter(
             disk,
             self._layout.checkpoint,
             self._log,
             self._queues,
             self._queue_flusher,
+            self._index_flusher,
             offload,
             events,
             self._fail,
@@ -221,6 +227,7 @@ class MessageStore:
                 message_id=message.properties.get(UNIQUE_KEY)
                 or offset_message_id(message.store_host, commit_offset),
                 queued=queued,
+                keys=index_keys(message),
             )
             self._dispatcher.add(one)
             if self._events is not None:
@@ -285,6 +292,20 @@ class MessageStore:
         stored = self._log.record_at(commit_offset, size)
         return self._log.read(commit_offset, size) if stored else None
 
+    def find(self, topic: str, key: str, count: int, begin_ms: int, end_ms: int) -> list[bytes]:
+        """The newest `count` records of the topic with that key, stored from `begin_ms` to `end_ms`, oldest
+        first; the key is the unique key or one of KEYS. None without an index. Raises OSError."""
+        if self._index is None:
+            return []
+        offsets = self._index.find(topic, key, begin_ms, end_ms)
+        return find_records(self._log, offsets, topic, key, count, begin_ms, end_ms)
+
+    @property
+    def index_end(self) -> tuple[int, int]:
+        """Store time and commit offset of the last record that was indexed; zeros without one."""
+        newest = self._index.newest if self._index else Header()
+        return newest.end_timestamp_ms, newest.end_offset
+
     # -- steps
 
     def dispatch(self) -> int:
@@ -309,7 +330,11 @@ class MessageStore:
             await self._queue_flusher.flush()
 
     async def write_checkpoint(self) -> None:
-        """Write down up to where all is durable, when that has moved; an error makes the store read-only."""
+        """Make the index durable, and write down up to where all is, when that has moved; an error makes the
+        store read-only."""
+        if not self.failure:
+            # The index is flushed here only, seldom: under load nearly all of its pages change all the time.
+            await self._index_flusher.flush()
         if not self.failure:
             await self._checkpoint_writer.write()
 
@@ -320,17 +345,21 @@ class MessageStore:
         self._log.segments.load()
         self._queues.load()
         checkpoint = read_checkpoint(disk, self._layout.checkpoint)
+        abnormal = disk.exists(self._layout.abort)
+        if self._index is not None:
+            self._index.load(checkpoint.index, checkpoint.index_timestamp_ms, abnormal=abnormal)
         self._checkpoint_writer.recovered(checkpoint)
         parts = Parts(
             self._log,
             self._queues,
+            self._index,
             self._dispatcher,
             checkpoint,
             self._checkpoint_writer.distrust_queues,
             self._events,
             self.config,
         )
-        return recover(parts, abnormal=disk.exists(self._layout.abort))
+        return recover(parts, abnormal)
 
     def _encode(self, message: Message) -> bytearray:
         if len(message.body) > self.config.message_bytes_max:
@@ -375,6 +404,8 @@ class MessageStore:
     def _release(self) -> None:
         self._log.segments.close()
         self._queues.close()
+        if self._index is not None:
+            self._index.close()
         if self._lock is not None:
             self._lock.release()
             self._lock = None

@@ -1,10 +1,10 @@
-"""Making the consume queues durable, and the checkpoint that tells the next recovery so.
+"""Making the consume queues and the index durable, and the checkpoint that tells the next recovery so.
 
 The order is what counts (docs/protocol.md, "Checkpoint"): first note how far dispatch has come, then sync,
 then write down what was noted.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from impl.event_log import EventLog
@@ -14,6 +14,7 @@ from impl.store.checkpoint import DISTRUST, Checkpoint, QueueCount, write_checkp
 from impl.store.commit_log import CommitLog
 from impl.store.consume_queue import ConsumeQueues
 from impl.store.dispatch import Dispatcher
+from impl.store.index import Index, IndexState
 from impl.store.segments import sync_all
 from spec.events import Kind
 
@@ -56,6 +57,47 @@ class QueueFlusher:
             self._events.emit(Kind.FLUSH, commit_offset=position, attrs={"file": "queues"})
 
 
+class IndexFlusher:
+    """Flushes the index. A disk error goes to `on_error`; do not flush again after one."""
+
+    def __init__(
+        self,
+        index: Index | None,
+        log: CommitLog,
+        flush_log: Callable[[], Awaitable[None]],
+        offload: Offload,
+        on_error: Callable[[OSError], None],
+    ) -> None:
+        self.state: IndexState | None = None
+        """What is durable; None as long as that is not known in this life."""
+        self.full_until_ms = 0
+        """Store time of the last entry in the last full file that is durable."""
+        self._index = index
+        self._log = log
+        self._flush_log = flush_log
+        self._offload = offload
+        self._on_error = on_error
+
+    async def flush(self) -> None:
+        """Make what is in the index now durable, and the log before it: of an index that knows more than the
+        log a whole file would have to be built again."""
+        if self._index is None:
+            return
+        state, full_until_ms = self._index.state(), self._index.full_until_ms
+        if state == self.state:
+            return
+        try:
+            unsynced = self._index.take_unsynced()
+            await self._flush_log()
+            if self._log.flushed < state.position:
+                return
+            await self._offload(unsynced.sync)
+        except OSError as error:
+            self._on_error(error)
+            return
+        self.state, self.full_until_ms = state, full_until_ms
+
+
 class CheckpointWriter:
     """Keeps the checkpoint file up to date with what is durable."""
 
@@ -66,6 +108,7 @@ class CheckpointWriter:
         log: CommitLog,
         queues: ConsumeQueues,
         queue_flusher: QueueFlusher,
+        index_flusher: IndexFlusher,
         offload: Offload,
         events: EventLog | None,
         on_error: Callable[[OSError], None],
@@ -75,6 +118,7 @@ class CheckpointWriter:
         self._log = log
         self._queues = queues
         self._queue_flusher = queue_flusher
+        self._index_flusher = index_flusher
         self._offload = offload
         self._events = events
         self._on_error = on_error
@@ -117,8 +161,9 @@ class CheckpointWriter:
         return Checkpoint(
             self._log.flushed_timestamp_ms,
             self._queue_flusher.store_timestamp_ms,
-            self._written.index_timestamp_ms,
+            self._index_flusher.full_until_ms,
             self._count_now(),
+            self._index_flusher.state,
         )
 
     def _count_now(self) -> QueueCount | None:

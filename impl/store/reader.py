@@ -1,10 +1,13 @@
-"""Reading a queue: from its entries to whole records (docs/protocol.md, "Get statuses")."""
+"""Reading: from the entries of a queue or the index to whole records (docs/protocol.md, "Get statuses" and
+"Index")."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
+from impl.store import record
 from impl.store.commit_log import CommitLog
 from impl.store.consume_queue import ConsumeQueue
+from impl.store.dispatch import index_keys
 from impl.store.results import GetResult, GetStatus
 
 _UNITS_LOOKED_AT: Final = 800
@@ -43,6 +46,27 @@ def read_messages(
     else:
         status = GetStatus.MESSAGE_WAS_REMOVING if gone else GetStatus.NO_MATCHED_MESSAGE
     return GetResult(status, next_offset, begin, end, tuple(records))
+
+
+def find_records(
+    log: CommitLog, offsets: Iterable[int], topic: str, key: str, count: int, begin_ms: int, end_ms: int
+) -> list[bytes]:
+    """Those of the records that the index suggests, newest first, which have the key and the time; at most
+    `count`, in the order of the log."""
+    found: list[bytes] = []
+    for offset in offsets:
+        if len(found) >= count:
+            break
+        size, _ = record.peek(log.read(offset, 8))
+        stored = log.record_at(offset, size) if offset >= log.begin else None
+        if (
+            stored is not None
+            and stored.message.topic == topic
+            and key in index_keys(stored.message)
+            and begin_ms <= stored.store_timestamp_ms <= end_ms
+        ):
+            found.append(log.read(offset, size))
+    return found[::-1]
 
 
 def _refusal(offset: int, begin: int, end: int) -> tuple[GetStatus, int] | None:

@@ -17,6 +17,7 @@ from impl.store.config import StoreConfig
 from impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
 from impl.store.dispatch import Appended, Dispatcher, appended_record, tell_append
 from impl.store.errors import StoreError
+from impl.store.index import Index
 from impl.store.results import Recovery
 from spec.events import Kind
 
@@ -27,6 +28,7 @@ class Parts:
 
     log: CommitLog
     queues: ConsumeQueues
+    index: Index | None
     dispatcher: Dispatcher
     checkpoint: Checkpoint
     distrust_queues: Callable[[], None]
@@ -54,6 +56,7 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     sync_recovered_log(log, start if abnormal else end)
     count_as_flushed(log)
     entries_cut = sum(cut_queue(queue, log) for queue in queues)
+    index_again(parts, start)
     redispatched = dispatch_again(parts, start)
     if parts.events:
         attrs = {"abnormal": str(abnormal).lower(), "flush_disk_type": parts.config.flush_mode.value}
@@ -103,7 +106,7 @@ def sync_recovered_log(log: CommitLog, doubtful_from: int) -> None:
     what the disk does not have, and would not be written out by itself.
     """
     log.segments.write_again(doubtful_from, log.end)
-    log.take_unsynced().sync()
+    log.segments.sync()
 
 
 def count_as_flushed(log: CommitLog) -> None:
@@ -138,6 +141,19 @@ def points_at_its_record(queue: ConsumeQueue, queue_offset: int, log: CommitLog)
         and (stored.message.topic, stored.message.queue_id) == queue.key
         and stored.queue_offset == queue_offset
     )
+
+
+def index_again(parts: Parts, start: int) -> None:
+    """Throw away what the index knows of records that are gone, and index those before `start` that it
+    lacks; the others are indexed as they are dispatched again."""
+    if parts.index is None:
+        return
+    parts.index.cut(parts.log.begin, parts.log.end)
+    for end, stored in parts.log.scan(parts.index.position):
+        if stored is not None and stored.commit_offset < start:
+            parts.dispatcher.index(appended_record(stored, parts.config.delay_levels_ms))
+        if end >= start:
+            return
 
 
 def queues_are_whole(queues: ConsumeQueues, checkpoint: Checkpoint) -> bool:

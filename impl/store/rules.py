@@ -26,6 +26,9 @@ RULES: Final = {
     "missing-entries-dispatched-again": "impl.store.recovery:dispatch_again",
     "lost-queue-files-noticed": "impl.store.recovery:queues_are_whole",
     "lost-queues-distrusted-until-flushed": "impl.store.queue_flush:CheckpointWriter.distrust_queues",
+    "index-cut-to-log": "impl.store.index:Index.cut",
+    "index-repaired": "impl.store.index_file:IndexFile.repair",
+    "missing-keys-indexed-again": "impl.store.recovery:index_again",
     "offsets-continue": "impl.store.message_store:MessageStore.next_queue_offset",
     # what the next recovery rests on
     "checkpoint-behind-the-durable": "impl.store.queue_flush:CheckpointWriter.checkpoint_now",

@@ -48,6 +48,8 @@ class SegmentedFile:
         self._segments: dict[int, File] = {}  # by the position of the first byte, ascending
         self._unsynced: set[int] = set()
         self._names_changed = False
+        self._size_in_doubt: File | None = None
+        """The last segment as it was loaded: whoever made it may have died before its size was durable."""
 
     @property
     def begin(self) -> int:
@@ -85,6 +87,7 @@ class SegmentedFile:
                 raise StoreError(f"{path}: {file.size()} bytes, segments of {self.segment_bytes} expected")
             if start != starts[0] + number * self.segment_bytes:
                 raise StoreError(f"{path}: the segment before it is missing")
+            self._size_in_doubt = file
         self._unsynced.update(self._segments)
         self._names_changed = bool(starts)
 
@@ -144,6 +147,11 @@ class SegmentedFile:
         self._names_changed = False
         return unsynced
 
+    def sync(self) -> None:
+        """Make all durable, here and now. Raises OSError as Unsynced.sync."""
+        self.take_unsynced().sync()
+        self._size_in_doubt = None
+
     def path_of(self, position: int) -> str:
         """The file that has, or would have, the byte at that position."""
         return self._path(position - position % self.segment_bytes)
@@ -155,6 +163,9 @@ class SegmentedFile:
 
     def _create(self, start: int) -> File:
         assert not self._segments or start == self.capacity_end, f"segment {start} after {self.capacity_end}"
+        if self._size_in_doubt is not None:
+            self._size_in_doubt.sync()  # else a crash could leave it empty, with this one behind it
+            self._size_in_doubt = None
         file = self._disk.create(self._path(start), self.segment_bytes)
         try:
             # The size before the name: a segment that a crash leaves behind is empty or whole, never short.
@@ -167,7 +178,10 @@ class SegmentedFile:
         return file
 
     def _remove(self, start: int) -> None:
-        self._segments.pop(start).close()
+        file = self._segments.pop(start)
+        file.close()
+        if file is self._size_in_doubt:
+            self._size_in_doubt = None
         self._unsynced.discard(start)
         self._disk.remove(self._path(start))
         self._names_changed = True

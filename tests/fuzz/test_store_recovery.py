@@ -7,6 +7,8 @@ from fuzz.engine import Engine
 from fuzz.execution import judge
 from fuzz.store_lab import DIRECTORY, Lab
 from fuzz.store_program import ASYNC, ENDING, HARMING, OPERATIONS, SYNC, program
+from impl.runtime.clock import local_stamp
+from impl.runtime.simulated_loop import EPOCH_US
 from impl.store.config import FlushMode
 from spec.catalogue import catalogue
 
@@ -116,6 +118,7 @@ def test_the_lab_sees_the_files_of_the_store() -> None:
         f"{DIRECTORY}/abort",
         f"{DIRECTORY}/commitlog/00000000000000000000",
         f"{DIRECTORY}/consumequeue/B/0/00000000000000000000",
+        f"{DIRECTORY}/index/{local_stamp(EPOCH_US // 1000)}",
     ]
     assert (lab.read("commitlog/00000000000000000000") or b"").startswith(lab.truth[0].data)
     assert lab.read("checkpoint") is None

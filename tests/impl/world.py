@@ -25,7 +25,11 @@ from spec.events import Event
 T = TypeVar("T")
 
 SMALL_STORE = StoreConfig(
-    flush_mode=FlushMode.SYNC_FLUSH, commit_log_segment_bytes=1 << 20, consume_queue_segment_bytes=20_000
+    flush_mode=FlushMode.SYNC_FLUSH,
+    commit_log_segment_bytes=1 << 20,
+    consume_queue_segment_bytes=20_000,
+    index_slots=100,
+    index_entries=1000,
 )
 
 

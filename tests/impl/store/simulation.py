@@ -23,12 +23,15 @@ from impl.store.errors import StoreError
 from impl.store.message_store import MessageStore
 from impl.store.results import GetStatus, PutStatus
 from spec.events import Event, Kind
+from tests.impl.store.site import check_index
 
 QUEUES = 3
 LIVES = 4
 CONFIG = StoreConfig(
     commit_log_segment_bytes=512,
     consume_queue_segment_bytes=60,
+    index_slots=3,
+    index_entries=8,
     sync_flush_timeout_ms=20,
     flush_log_interval_ms=30,
     flush_log_least_bytes=200,
@@ -111,6 +114,10 @@ def _check_recovered(world: World, store: MessageStore, end: int) -> None:
         )
     count = read_checkpoint(world.disk, "store/checkpoint").queue_count
     world.check(count != DISTRUST, "no queue file was lost, and yet all queues were made up again")
+    try:
+        check_index(store)
+    except AssertionError as error:
+        world.wrong.append(f"the index is not what the log says: {error}")
     world.log = kept
     world.durable_end = end  # a recovered log counts as flushed
     world.check(store.log_flushed == end, f"flushed is {store.log_flushed}, recovered was {end}")

@@ -14,7 +14,8 @@ from impl.runtime.simulated_disk import SimulatedDisk
 from impl.runtime.simulated_loop import ManualClock
 from impl.store import record
 from impl.store.config import FlushMode, StoreConfig
-from impl.store.dispatch import Appended
+from impl.store.dispatch import Appended, index_keys
+from impl.store.index import key_hash
 from impl.store.message_store import MessageStore
 from impl.store.results import Recovery
 from spec.events import Event, Kind
@@ -22,9 +23,13 @@ from spec.events import Event, Kind
 T = TypeVar("T")
 
 SMALL = StoreConfig(
-    flush_mode=FlushMode.ASYNC_FLUSH, commit_log_segment_bytes=512, consume_queue_segment_bytes=60
+    flush_mode=FlushMode.ASYNC_FLUSH,
+    commit_log_segment_bytes=512,
+    consume_queue_segment_bytes=60,
+    index_slots=3,
+    index_entries=5,
 )
-"""Four or five records to a log segment, three entries to a queue segment."""
+"""Four or five records to a log segment, three entries to a queue segment, four keys to an index file."""
 
 
 def now(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -128,6 +133,23 @@ def stored_messages(store: MessageStore, queue_id: int = 0, topic: str = "T") ->
             assert (stored.message.topic, stored.message.queue_id) == (topic, queue_id)
             found.append(stored)
     raise AssertionError("the queue does not end")
+
+
+def check_index(store: MessageStore) -> None:
+    """The index is a function of the log: each key of each record, in the log's order, and nothing else."""
+    index, log = store._index, store._log
+    assert index is not None
+    records = [stored for _, stored in log.scan(log.begin) if stored is not None]
+    keys = [(each, key) for each in records for key in index_keys(each.message)]
+    expected = [(key_hash(each.message.topic, key), each.commit_offset) for each, key in keys]
+    assert [(entry.key_hash, entry.commit_offset) for file in index for entry in file.entries()] == expected
+    for each, key in keys:
+        found = store.find(each.message.topic, key, 1000, each.store_timestamp_ms, each.store_timestamp_ms)
+        assert store.record_at(each.commit_offset) in found, f"{key} leads to its record"
+    for file in index:
+        hashes = [entry.key_hash for entry in file.entries()]
+        slots = {hashed % store.config.index_slots for hashed in hashes}
+        assert (file.header.slots_used, file.header.entry_next) == (len(slots), len(hashes) + 1)
 
 
 def bodies(store: MessageStore, queue_id: int = 0, topic: str = "T") -> list[str]:

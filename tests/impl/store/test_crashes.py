@@ -13,7 +13,7 @@ import pytest
 from impl.runtime.simulated_disk import SimulatedCrashError, SimulatedDisk, Step
 from impl.store.config import FlushMode
 from impl.store.dispatch import Appended
-from tests.impl.store.site import SMALL, Site, bodies, now, stored_messages
+from tests.impl.store.site import SMALL, Site, bodies, check_index, now, stored_messages
 
 STEPS_MAX = 500
 
@@ -38,6 +38,8 @@ def _check_recovered(site: Site, appended: list[Appended], durable_end: int) -> 
         assert stored.message_id == each.message_id
         assert (stored.message.queue_id, stored.queue_offset) == (each.queue_id, each.queue_offset)
     assert site.recovery.recovered_end >= durable_end, "what was durable is there"
+    if site.config.index_enabled:
+        check_index(site.store)
     return len(prefix)
 
 
@@ -48,7 +50,8 @@ def _crashed(site: Site, disk: SimulatedDisk) -> Site:
 
 
 def test_every_image_of_two_unsynced_records_and_their_entries() -> None:
-    site = _site()
+    site = Site(replace(SMALL, index_enabled=False))  # its images would be multiplied with these
+    site.open()
     appended = site.append("d")
     site.flush()
     durable_end = site.store.log_flushed
@@ -62,6 +65,23 @@ def test_every_image_of_two_unsynced_records_and_their_entries() -> None:
         crashed.open()
         lengths.add(_check_recovered(crashed, appended, durable_end))
     assert lengths == {1, 2}
+
+
+def test_every_image_of_an_unsynced_index() -> None:
+    """Two keys of records that are durable, the last of them in a new file."""
+    site = _site()
+    appended = site.append("a", "b", "c")
+    site.flush()
+    appended += site.append("d", "e")
+    now(site.store.flush_log())
+    now(site.store.flush_queues())
+    disk = site.simulated_disk
+    assert 1000 < disk.image_count() < 5000
+    for image in disk.images():
+        crashed = _crashed(site, disk.copy())
+        crashed.simulated_disk.crash_os(image)
+        crashed.open()
+        _check_recovered(crashed, appended, site.store.log_flushed)
 
 
 @pytest.mark.parametrize("mode", list(FlushMode))

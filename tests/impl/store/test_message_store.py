@@ -309,7 +309,14 @@ def test_files_of_others_in_the_directory_are_left_alone() -> None:
     site.open()
     site.append("a")
     site.close()
-    assert site.disk.names("store") == ["README", "checkpoint", "commitlog", "config", "consumequeue"]
+    assert site.disk.names("store") == [
+        "README",
+        "checkpoint",
+        "commitlog",
+        "config",
+        "consumequeue",
+        "index",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from impl.store.record import RecordError
 from impl.store.recovery import Parts
 from impl.store.results import PutStatus
 from impl.store.rules import RULES
-from tests.impl.store import test_lost_queue_files, test_recovery
+from tests.impl.store import test_index, test_lost_queue_files, test_recovery
 from tests.impl.store.simulation import simulate
 
 SEEDS = 400
@@ -133,6 +133,12 @@ BROKEN: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
     "lost-queues-distrusted-until-flushed": (
         lambda _: None,
         lambda: test_lost_queue_files.test_what_is_made_up_is_no_more_trusted_after_a_crash_than_before(True),
+    ),
+    "index-cut-to-log": (lambda *_: None, test_index.test_an_index_that_leads_the_log_is_cut),
+    "index-repaired": (lambda _: None, async_lives),
+    "missing-keys-indexed-again": (
+        lambda parts, _: parts.index.cut(parts.log.begin, parts.log.end),
+        lambda: test_index.test_after_a_clean_exit_lost_files_are_made_up_where_that_is_noticed("all"),
     ),
     "offsets-continue": (_starts_again_at_zero, sync_lives),
     "checkpoint-behind-the-durable": (

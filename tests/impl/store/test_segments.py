@@ -3,7 +3,7 @@
 import pytest
 
 from impl.runtime.disk import read_whole
-from impl.runtime.simulated_disk import Image, SimulatedDisk
+from impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
 from impl.store.errors import StoreError
 from impl.store.segments import SegmentedFile
 
@@ -128,3 +128,24 @@ def test_an_empty_segment_in_the_middle_is_refused_not_cut() -> None:
         disk.create(f"log/{start:020d}", size)
     with pytest.raises(StoreError, match="0 bytes, segments of 16 expected"):
         _loaded(disk)
+
+
+def test_a_segment_of_a_killed_process_has_its_size_for_good_before_the_next_one_is_made() -> None:
+    disk = SimulatedDisk()
+
+    def die(step: Step) -> None:
+        if step.kind == "sync":
+            raise SimulatedCrashError
+
+    disk.on_step = die
+    with pytest.raises(SimulatedCrashError):
+        SegmentedFile(disk, "d", 60).write(0, b"a")
+    disk.on_step = None
+    disk.crash_process()
+    segments = SegmentedFile(disk, "d", 60)
+    segments.load()
+    segments.write(60, b"b")
+    disk.crash_os(Image(names={"d": 2}))
+    again = SegmentedFile(disk, "d", 60)
+    again.load()
+    assert again.starts == (0, 60)

@@ -1,0 +1,250 @@
+"""The key index: which records have a key (docs/protocol.md, "Index").
+
+It holds nothing that the commit log does not. `position` says how much of the log it covers, and recovery
+adds what is behind; what a crash made doubtful is thrown away first.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from impl.message import java_hash
+from impl.runtime.clock import local_stamp
+from impl.runtime.disk import Disk, File
+from impl.store.errors import StoreError
+from impl.store.index_file import Header, IndexFile, IndexShape, read_header
+from impl.store.segments import Unsynced
+
+_NAME_DIGITS: Final = 17
+_CHAIN_MAX: Final = 100_000
+"""Entries of one chain that a search looks at: a key of millions of messages must not hold up a broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """How far the index was when it was made durable: that much of it may be trusted after a crash."""
+
+    position: int
+    """Every key of the records before this commit offset is there."""
+    name: int
+    """Of the newest file; 0 when there is none. Files before it are full."""
+    header: Header
+    """Of the newest file."""
+
+
+def key_hash(topic: str, key: str) -> int:
+    """What the index keeps of a key: never negative."""
+    # The hash of a text is that of its beginning, shifted by the length of the rest, plus that of the rest.
+    units = len(key) if key.isascii() else len(key.encode("utf-16-le", "surrogatepass")) // 2
+    value = (_topic_hash(topic) * _power(units) + java_hash(key)) & 0xFFFFFFFF
+    value = value - (1 << 32) if value >> 31 else value
+    return abs(value) if value != -(1 << 31) else 0
+
+
+class Index:
+    """The files of one store, oldest first. Raises OSError where the disk fails."""
+
+    def __init__(self, disk: Disk, directory: str, shape: IndexShape) -> None:
+        self.directory = directory
+        self.position = 0
+        """Commit offset before which every key is there."""
+        self._disk = disk
+        self._shape = shape
+        self._files: list[IndexFile] = []
+        self._unsynced: dict[int, File] = {}
+        self._names_changed = False
+
+    def __iter__(self) -> Iterator[IndexFile]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    @property
+    def newest(self) -> Header:
+        """Header of the newest file."""
+        return self._files[-1].header if self._files else Header()
+
+    @property
+    def full_until_ms(self) -> int:
+        """Store time of the last entry in the last full file: released brokers trust files up to it."""
+        return self._files[-2].header.end_timestamp_ms if len(self._files) > 1 else 0
+
+    # -- use
+
+    def add(
+        self, topic: str, keys: Sequence[str], commit_offset: int, end: int, store_timestamp_ms: int
+    ) -> None:
+        """Index the record at the commit offset, which ends at `end`, unless it is indexed already."""
+        if commit_offset < self.position:
+            return
+        # After a crash the last record may be there with some of its keys, in one file or two.
+        doubtful = bool(self._files) and commit_offset <= self.newest.end_offset
+        for key in keys:
+            hashed = key_hash(topic, key)
+            if not (doubtful and self._has(hashed, commit_offset)):
+                file = self._writable(store_timestamp_ms)
+                self._unsynced[file.name] = file.file
+                file.put(hashed, commit_offset, store_timestamp_ms)
+        self.position = end
+
+    def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
+        """Commit offsets of records that may have the key and were stored about then, newest first; each
+        once. The hash of another key may be the same, and times in the index are less precise by a second.
+        """
+        hashed, last = key_hash(topic, key), -1
+        for file in reversed(self._files):
+            if file.header.begin_timestamp_ms <= end_ms and begin_ms <= file.header.end_timestamp_ms:
+                for offset in self._matches(file, hashed, begin_ms, end_ms):
+                    if offset != last:
+                        yield offset
+                    last = offset
+            if file.header.begin_timestamp_ms < begin_ms:
+                return
+
+    def state(self) -> IndexState:
+        """How far it is now."""
+        return IndexState(self.position, self._files[-1].name if self._files else 0, self.newest)
+
+    def take_unsynced(self) -> Unsynced:
+        """Hand over what is not synced yet, headers included; from now on only new changes count."""
+        for file in self._files:
+            if file.name in self._unsynced:
+                file.write_header()
+        unsynced = Unsynced(
+            tuple(self._unsynced.values()), self._disk, self.directory if self._names_changed else None
+        )
+        self._unsynced = {}
+        self._names_changed = False
+        return unsynced
+
+    def drop_before(self, commit_offset: int) -> int:
+        """Remove the files of which all records are gone, but never the newest; returns how many."""
+        count = 0
+        while len(self._files) > 1 and self._files[0].header.end_offset < commit_offset:
+            self._remove(self._files.pop(0))
+            count += 1
+        return count
+
+    def close(self) -> None:
+        for file in self._files:
+            file.file.close()
+        self._files = []
+
+    # -- recovery
+
+    def load(self, state: IndexState | None, full_until_ms: int, *, abnormal: bool) -> None:
+        """Open the files that may be trusted and remove the others.
+
+        `state` is from the checkpoint, None when it says nothing of the index: then, after an unclean exit,
+        only files that end at or before `full_until_ms` are whole.
+
+        Raises:
+            StoreError: a file that does not belong there, or of another size.
+        """
+        names = self._disk.names(self.directory)
+        self._names_changed = bool(names)
+        self._files = [opened for name in names if (opened := self._open(name))]
+        self._unsynced = {file.name: file.file for file in self._files}
+        if state is not None and (state.name == 0 or state.name in self._unsynced):
+            self._trust(state, abnormal)
+        else:
+            self._trust_headers(full_until_ms if abnormal else None)
+
+    def cut(self, log_begin: int, log_end: int) -> None:
+        """Remove the files that know more than the log has; what is left covers the log up to `position`."""
+        while self._files and max(self.position, self.newest.end_offset + 1) > log_end:
+            self._remove(self._files.pop())
+            self.position = self.newest.end_offset
+        self.position = min(max(self.position, log_begin), log_end)
+
+    # -- inside
+
+    def _trust(self, state: IndexState, abnormal: bool) -> None:
+        while self._files and self._files[-1].name > state.name:
+            self._remove(self._files.pop())
+        self.position = state.position
+        if self._files and (abnormal or self.newest != state.header):
+            self._files[-1].header = state.header
+            self._files[-1].repair()
+
+    def _trust_headers(self, full_until_ms: int | None) -> None:
+        while self._files and not self._is_trusted(self._files[-1].header, full_until_ms):
+            self._remove(self._files.pop())
+        if self._files:
+            self._files[-1].repair()  # a header is written now and then only: slots may be ahead of it
+        self.position = self.newest.end_offset
+
+    def _is_trusted(self, header: Header, full_until_ms: int | None) -> bool:
+        return header.entry_next > 0 and (full_until_ms is None or header.end_timestamp_ms <= full_until_ms)
+
+    def _matches(self, file: IndexFile, hashed: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+        for _, entry in zip(range(_CHAIN_MAX), file.chain(hashed), strict=False):
+            # A file's first entry counts its seconds from the end of the file before.
+            seconds = entry.seconds if entry.commit_offset > file.header.begin_offset else 0
+            earliest_ms = file.header.begin_timestamp_ms + seconds * 1000
+            if earliest_ms + 999 < begin_ms:
+                return
+            if entry.key_hash == hashed and earliest_ms <= end_ms:
+                yield entry.commit_offset
+
+    def _has(self, hashed: int, commit_offset: int) -> bool:
+        return any(file.has(hashed, commit_offset) for file in self._files[-2:])
+
+    def _writable(self, store_timestamp_ms: int) -> IndexFile:
+        """The newest file, or a new one when it is full."""
+        if self._files and not self._files[-1].is_full:
+            return self._files[-1]
+        last = self._files[-1].name if self._files else 0
+        # Named by the record's time, not by the clock: whoever builds the index again gets the same files.
+        name = max(local_stamp(store_timestamp_ms), last + 1)
+        before = self.newest
+        header = Header(
+            before.end_timestamp_ms, before.end_timestamp_ms, before.end_offset, before.end_offset
+        )
+        file = self._disk.create(self._path(name), self._shape.file_bytes)
+        try:
+            file.sync()  # the size before the name, as with segments
+        except OSError:
+            file.close()
+            raise
+        self._files.append(IndexFile(name, file, self._shape, header))
+        self._names_changed = True
+        return self._files[-1]
+
+    def _open(self, name: str) -> IndexFile | None:
+        path = f"{self.directory}/{name}"
+        if len(name) != _NAME_DIGITS or not (name.isascii() and name.isdecimal()):
+            raise StoreError(f"{path}: not an index file, a name of {_NAME_DIGITS} digits expected")
+        file = self._disk.open(path)
+        size = file.size()
+        if size == 0:
+            # A crash came between the file's name and its size; nothing was ever written into it.
+            file.close()
+            self._disk.remove(path)
+            return None
+        if size != self._shape.file_bytes:
+            file.close()
+            raise StoreError(f"{path}: {size} bytes, index files of {self._shape.file_bytes} expected")
+        header = read_header(file, self._shape) or Header(entry_next=0)
+        return IndexFile(int(name), file, self._shape, header)
+
+    def _remove(self, file: IndexFile) -> None:
+        file.file.close()
+        self._unsynced.pop(file.name, None)
+        self._disk.remove(self._path(file.name))
+        self._names_changed = True
+
+    def _path(self, name: int) -> str:
+        return f"{self.directory}/{name:0{_NAME_DIGITS}d}"
+
+
+@lru_cache(maxsize=4096)
+def _topic_hash(topic: str) -> int:
+    return java_hash(topic + "#")
+
+
+@lru_cache(maxsize=1024)
+def _power(length: int) -> int:
+    return pow(31, length, 1 << 32)

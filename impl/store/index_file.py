@@ -1,0 +1,170 @@
+"""One file of the key index: a hash table whose chains are linked entries (docs/protocol.md, "Index").
+
+An entry says that some record has a key with this hash; two keys may have the same. Entries are only ever
+added, so a file is known to be whole by the number of its entries: the slots follow from them.
+"""
+
+import struct
+import sys
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, Self
+
+from impl.runtime.disk import File
+
+_HEADER: Final = struct.Struct(">qqqqii")
+_SLOT: Final = struct.Struct(">i")
+_ENTRY: Final = struct.Struct(">iqii")
+_INT_MAX: Final = (1 << 31) - 1
+_ENTRIES_READ: Final = 50_000
+
+HEADER_BYTES: Final = _HEADER.size
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    begin_timestamp_ms: int = 0
+    """Store time of the first record; until there is one, of the last record of the file before."""
+    end_timestamp_ms: int = 0
+    begin_offset: int = 0
+    """Commit offset of the first record, as with the time."""
+    end_offset: int = 0
+    slots_used: int = 0
+    entry_next: int = 1
+    """Number of the next entry: there is no entry 0."""
+
+    def encode(self) -> bytes:
+        return _HEADER.pack(
+            self.begin_timestamp_ms,
+            self.end_timestamp_ms,
+            self.begin_offset,
+            self.end_offset,
+            self.slots_used,
+            self.entry_next,
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        return cls(*_HEADER.unpack(data))
+
+
+class Entry(NamedTuple):
+    key_hash: int
+    commit_offset: int
+    seconds: int
+    """From the file's begin to the record's store time."""
+    previous: int
+    """Number of the entry before it in its chain; 0 for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexShape:
+    """What all files of one index have in common."""
+
+    slots: int = 5_000_000
+    entries: int = 20_000_000
+    """One more than there is room for."""
+
+    @property
+    def file_bytes(self) -> int:
+        return self.entry_at(self.entries)
+
+    def slot_at(self, slot: int) -> int:
+        return HEADER_BYTES + slot * _SLOT.size
+
+    def entry_at(self, number: int) -> int:
+        return HEADER_BYTES + self.slots * _SLOT.size + number * _ENTRY.size
+
+
+class IndexFile:
+    """`header` is in memory; `write_header` puts it into the file."""
+
+    def __init__(self, name: int, file: File, shape: IndexShape, header: Header) -> None:
+        self.name = name
+        """Its 17 digits."""
+        self.file = file
+        self.header = header
+        self._shape = shape
+
+    @property
+    def is_full(self) -> bool:
+        return self.header.entry_next >= self._shape.entries
+
+    def put(self, key_hash: int, commit_offset: int, store_timestamp_ms: int) -> None:
+        """Add an entry; the file must not be full. Raises OSError."""
+        header, number = self.header, self.header.entry_next
+        slot = key_hash % self._shape.slots
+        previous = self._newest(slot)
+        seconds = 0
+        if header.begin_timestamp_ms > 0:
+            seconds = min(max(store_timestamp_ms - header.begin_timestamp_ms, 0) // 1000, _INT_MAX)
+        self.file.write(self._shape.entry_at(number), _ENTRY.pack(key_hash, commit_offset, seconds, previous))
+        self.file.write(self._shape.slot_at(slot), _SLOT.pack(number))
+        first = number == 1
+        self.header = Header(
+            store_timestamp_ms if first else header.begin_timestamp_ms,
+            store_timestamp_ms,
+            commit_offset if first else header.begin_offset,
+            commit_offset,
+            header.slots_used + (previous == 0),
+            number + 1,
+        )
+
+    def chain(self, key_hash: int) -> Iterator[Entry]:
+        """The entries of the hash's slot, newest first; those of other hashes are among them."""
+        number = self._newest(key_hash % self._shape.slots)
+        while number:
+            entry = self._entry(number)
+            yield entry
+            # A chain leads to older entries only: a damaged one must not lead round in a circle.
+            number = entry.previous if 0 < entry.previous < number else 0
+
+    def entries(self) -> Iterator[Entry]:
+        """All entries, oldest first."""
+        number, end = 1, self.header.entry_next
+        while number < end:
+            count = min(_ENTRIES_READ, end - number)
+            data = self.file.read(self._shape.entry_at(number), count * _ENTRY.size)
+            yield from map(Entry._make, _ENTRY.iter_unpack(data))
+            number += count
+
+    def has(self, key_hash: int, commit_offset: int) -> bool:
+        """Whether the hash's chain, as far as it may, has an entry for that record."""
+        for entry in self.chain(key_hash):
+            if entry.commit_offset < commit_offset:
+                return False
+            if (entry.key_hash, entry.commit_offset) == (key_hash, commit_offset):
+                return True
+        return False
+
+    def repair(self) -> None:
+        """Make everything but the first `entry_next` entries follow from them: what a crash left of later
+        ones is zeroed, and each slot leads to its newest entry. Raises OSError."""
+        newest = array("i", bytes(4 * self._shape.slots))
+        slots = self._shape.slots
+        for number, entry in enumerate(self.entries(), 1):
+            newest[entry.key_hash % slots] = number
+        used = slots - newest.count(0)
+        if sys.byteorder == "little":
+            newest.byteswap()
+        self.file.zero_tail(self._shape.entry_at(self.header.entry_next))
+        self.file.write(self._shape.slot_at(0), newest.tobytes())
+        self.header = replace(self.header, slots_used=used)
+        self.write_header()
+
+    def write_header(self) -> None:
+        self.file.write(0, self.header.encode())
+
+    def _newest(self, slot: int) -> int:
+        (number,) = _SLOT.unpack(self.file.read(self._shape.slot_at(slot), _SLOT.size))
+        return number if 0 < number < self.header.entry_next else 0
+
+    def _entry(self, number: int) -> Entry:
+        return Entry._make(_ENTRY.unpack(self.file.read(self._shape.entry_at(number), _ENTRY.size)))
+
+
+def read_header(file: File, shape: IndexShape) -> Header | None:
+    """The header in the file; None when it cannot be one."""
+    header = Header.decode(file.read(0, HEADER_BYTES).ljust(HEADER_BYTES, b"\0"))
+    return header if 0 < header.entry_next <= shape.entries else None
