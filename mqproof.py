@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "serve": ("impl.cli", "run a name server and a broker in one process"),
     "send": ("impl.cli", "send messages"),
     "consume": ("impl.cli", "consume messages"),
+    "admin": ("impl.admin.cli", "administer a cluster, with mqadmin's names and letters"),
     "conform": ("conformance.cli", "hold an implementation to the specification"),
     "trace-check": ("conformance.cli", "validate event logs against the specification with TLC"),
     "fuzz": ("fuzz.cli", "run, replay and list fuzz targets"),

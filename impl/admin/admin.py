@@ -1,0 +1,154 @@
+"""How an administrator asks: some name server for what is known, all of them for changes, brokers by address.
+
+Every operation raises RefusalError when a server says no, UnreachableError when nobody answers, and
+ClientError when an answer makes no sense. See docs/protocol.md, "Administration".
+"""
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from impl.client.model import ClientError, NoRouteError, RefusalError
+from impl.client.session import Session
+from impl.remoting import headers, java_json
+from impl.remoting.address_server import NameServers
+from impl.remoting.bodies import ClusterInfo, TopicRoute
+from impl.remoting.channel import RemotingError
+from impl.remoting.codes import RequestCode, ResponseCode, response_name
+from impl.remoting.command import Command, new_request
+from impl.remoting.headers import RouteRequest
+from impl.runtime.network import Address
+from impl.runtime.runtime import Runtime
+
+MASTER_ID: Final = 0
+
+_TIMEOUT_S: Final = 5.0
+
+_T = TypeVar("_T")
+
+
+class UnreachableError(ClientError):
+    """Nobody answered. The message says who was asked for what."""
+
+
+class Admin:
+    """Connections to name servers and brokers; `async with` closes them at the end."""
+
+    def __init__(self, name_servers: NameServers, runtime: Runtime) -> None:
+        self.session = Session(name_servers, runtime)
+        self.runtime = runtime
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.session.stop()
+
+    async def ask(
+        self, broker: Address, code: RequestCode, header: headers.Header | None = None, body: bytes = b""
+    ) -> Command:
+        """A broker's (or any server's) good answer within 5 s."""
+        return await self.ask_raw(broker, code, headers.write(header) if header else {}, body)
+
+    async def ask_raw(
+        self, broker: Address, code: RequestCode, fields: dict[str, str], body: bytes = b""
+    ) -> Command:
+        """As `ask`, with the header's fields as they go over the wire."""
+        try:
+            answer = await self.session.remoting.invoke(broker, new_request(code, fields, body), _TIMEOUT_S)
+        except RemotingError as error:
+            raise UnreachableError(f"{code.name}: {error}") from None
+        return _good(code, broker, answer)
+
+    async def ask_name_server(
+        self, code: RequestCode, header: headers.Header | None = None, body: bytes = b""
+    ) -> Command:
+        """The good answer of the first name server that answers at all."""
+        fields = headers.write(header) if header else {}
+        try:
+            answer = await self.session.name_servers.invoke(code, fields, body, _TIMEOUT_S)
+        except RemotingError as error:
+            raise UnreachableError(f"{code.name}: {error}") from None
+        return _good(code, "the name server", answer)
+
+    async def tell_name_servers(
+        self, code: RequestCode, header: headers.Header | None = None, body: bytes = b""
+    ) -> dict[Address, Command]:
+        """Every name server's good answer, for they do not tell each other.
+
+        One that does not answer or refuses is an error after those before it were told.
+        """
+        servers = self.session.name_servers
+        if not servers.known():
+            await servers.refresh()
+        if not servers.known():
+            raise UnreachableError(f"{code.name}: no name server is known")
+        return {address: await self.ask(address, code, header, body) for address in sorted(servers.known())}
+
+    async def route(self, topic: str) -> TopicRoute:
+        """Where a topic has queues. NoRouteError when the name server does not know it."""
+        try:
+            answer = await self.ask_name_server(RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest(topic))
+        except RefusalError as error:
+            if error.code == ResponseCode.TOPIC_NOT_EXIST:
+                raise NoRouteError(f"the name server knows no topic {topic}") from None
+            raise
+        return read_body(TopicRoute, answer)
+
+    async def cluster_info(self) -> ClusterInfo:
+        """Every broker that the name server knows."""
+        answer = await self.ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)
+        return read_body(ClusterInfo, answer)
+
+    async def masters(self, cluster: str) -> list[Address]:
+        """The masters of a cluster, sorted by broker name. ClientError when it has none."""
+        info = await self.cluster_info()
+        brokers = [info.broker_addr_table[name] for name in sorted(info.cluster_addr_table.get(cluster, []))]
+        found = [broker.broker_addrs[MASTER_ID] for broker in brokers if MASTER_ID in broker.broker_addrs]
+        if not found:
+            known = ", ".join(sorted(info.cluster_addr_table)) or "none"
+            raise ClientError(f"no master in cluster {cluster}; the clusters are: {known}")
+        return [address_of(text) for text in found]
+
+    async def names_at(self, addresses: Iterable[Address]) -> list[str]:
+        """The names of the brokers at these addresses, sorted."""
+        wanted = set(map(str, addresses))
+        brokers = (await self.cluster_info()).broker_addr_table
+        return sorted(
+            name for name, data in brokers.items() if wanted.intersection(data.broker_addrs.values())
+        )
+
+    async def masters_of(self, topic: str) -> dict[str, Address]:
+        """The masters that have queues of a topic, by broker name; where one is away its least slave."""
+        route = await self.route(topic)
+        queued = {data.broker_name for data in route.queue_datas}
+        return {
+            broker.broker_name: address_of(broker.broker_addrs[min(broker.broker_addrs)])
+            for broker in sorted(route.broker_datas, key=lambda broker: broker.broker_name)
+            if broker.broker_addrs and broker.broker_name in queued
+        }
+
+
+def read_body(kind: type[_T], answer: Command) -> _T:
+    """The answer's body. ClientError when it is no `kind`."""
+    try:
+        return java_json.read(kind, answer.body)
+    except ValueError as error:
+        raise ClientError(f"the answer makes no sense: {error}") from None
+
+
+def address_of(text: str) -> Address:
+    """The address that a name server tells. ClientError when it is none."""
+    try:
+        return Address.parse(text)
+    except ValueError as error:
+        raise ClientError(f"the name server's answer makes no sense: {error}") from None
+
+
+def _good(code: RequestCode, who: Address | str, answer: Command) -> Command:
+    if answer.code == ResponseCode.SUCCESS:
+        return answer
+    remark = answer.remark or "no remark"
+    raise RefusalError(f"{who} refuses {code.name}: {response_name(answer.code)}: {remark}", answer.code)

@@ -1,0 +1,67 @@
+"""Brokers: which there are, how they are, and their configuration."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from impl.admin.admin import Admin, UnreachableError, address_of, read_body
+from impl.client.model import ClientError
+from impl.properties import ConfigError, parse
+from impl.remoting.bodies import Table
+from impl.remoting.codes import RequestCode
+from impl.runtime.network import Address
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """One broker of a cluster."""
+
+    cluster: str
+    name: str
+    id: int
+    address: Address
+    status: Mapping[str, str] | None
+    """Its runtime information; None when it does not answer."""
+
+
+async def cluster_states(admin: Admin) -> list[BrokerState]:
+    """Every broker that the name server knows, sorted by cluster, name and id."""
+    info = await admin.cluster_info()
+    brokers = [
+        (cluster, name, id_, address_of(text))
+        for cluster, names in info.cluster_addr_table.items()
+        for name in names
+        for id_, text in info.broker_addr_table[name].broker_addrs.items()
+    ]
+
+    async def state(cluster: str, name: str, id_: int, address: Address) -> BrokerState:
+        try:
+            return BrokerState(cluster, name, id_, address, await status(admin, address))
+        except UnreachableError:
+            return BrokerState(cluster, name, id_, address, None)
+
+    return list(await asyncio.gather(*(state(*broker) for broker in sorted(brokers))))
+
+
+async def status(admin: Admin, broker: Address) -> dict[str, str]:
+    """The broker's runtime information: RocketMQ's own names, texts."""
+    return read_body(Table, await admin.ask(broker, RequestCode.GET_BROKER_RUNTIME_INFO)).table
+
+
+async def config(admin: Admin, broker: Address) -> dict[str, str]:
+    """The broker's configuration."""
+    return _properties((await admin.ask(broker, RequestCode.GET_BROKER_CONFIG)).body)
+
+
+async def update_config(admin: Admin, brokers: Sequence[Address], key: str, value: str) -> None:
+    """Change one setting while the brokers run."""
+    body = f"{key}={value}\n".encode()
+    for broker in brokers:
+        await admin.ask(broker, RequestCode.UPDATE_BROKER_CONFIG, body=body)
+
+
+def _properties(body: bytes) -> dict[str, str]:
+    try:
+        return {key: given.value for key, given in parse(body.decode(), "the answer").items()}
+    except (ConfigError, UnicodeDecodeError) as error:
+        raise ClientError(f"the answer makes no sense: {error}") from None

@@ -1,0 +1,104 @@
+"""Commands about brokers."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from impl.admin import brokers, tables
+from impl.admin.admin import Admin, UnreachableError
+from impl.admin.options import Broker, Cluster, NameServers, count, text
+from impl.admin.run import perform, require_one, say, show, targets
+
+
+def cluster_list(
+    namesrv: NameServers,
+    more: Annotated[
+        bool, typer.Option("-m", "--moreStats", help="Messages in and out, yesterday and today.")
+    ] = False,
+    interval_s: Annotated[
+        int | None, count("i", "interval", "Again and again, so many seconds apart.")
+    ] = None,
+) -> None:
+    """Every broker, and how it is.
+
+    Exit code 4 when one of them does not answer.
+
+    Example: mqproof admin clusterList -n 127.0.0.1:9876
+    """
+
+    async def work(admin: Admin) -> None:
+        while True:
+            states = await brokers.cluster_states(admin)
+            show((tables.cluster_totals if more else tables.cluster_list)(states))
+            if interval_s is None:
+                break
+            await asyncio.sleep(interval_s)
+        if silent := [str(state.address) for state in states if state.status is None]:
+            raise UnreachableError(f"no answer from {', '.join(silent)}")
+
+    perform(namesrv, work)
+
+
+def broker_status(namesrv: NameServers, broker: Broker = None, cluster: Cluster = None) -> None:
+    """The runtime information of brokers.
+
+    Of one (-b) or of all masters of a cluster (-c).
+
+    Example: mqproof admin brokerStatus -n 127.0.0.1:9876 -b 127.0.0.1:10911
+    """
+    require_one(broker, cluster)
+
+    async def work(admin: Admin) -> None:
+        lines = [
+            (str(each), key, value)
+            for each in await targets(admin, broker, cluster)
+            for key, value in sorted((await brokers.status(admin, each)).items())
+        ]
+        show(tables.rows(("broker", "key", "value"), lines))
+
+    perform(namesrv, work)
+
+
+def get_broker_config(namesrv: NameServers, broker: Broker = None, cluster: Cluster = None) -> None:
+    """The configuration of brokers.
+
+    Of one (-b) or of all masters of a cluster (-c).
+
+    Example: mqproof admin getBrokerConfig -n 127.0.0.1:9876 -b 127.0.0.1:10911
+    """
+    require_one(broker, cluster)
+
+    async def work(admin: Admin) -> None:
+        lines = [
+            (str(each), key, value)
+            for each in await targets(admin, broker, cluster)
+            for key, value in sorted((await brokers.config(admin, each)).items())
+        ]
+        show(tables.rows(("broker", "key", "value"), lines))
+
+    perform(namesrv, work)
+
+
+def update_broker_config(
+    namesrv: NameServers,
+    key: Annotated[str, text("k", "key", "KEY", "What is changed.")],
+    value: Annotated[str, text("v", "value", "VALUE", "What it becomes.")],
+    broker: Broker = None,
+    cluster: Cluster = None,
+) -> None:
+    """Change a setting of running brokers.
+
+    Of one (-b) or of all masters of a cluster (-c).
+
+    Example: mqproof admin updateBrokerConfig -n 127.0.0.1:9876 -c DefaultCluster -k brokerPermission -v 4
+    """
+    require_one(broker, cluster)
+
+    async def work(admin: Admin) -> None:
+        found = await targets(admin, broker, cluster)
+        await brokers.update_config(admin, found, key, value)
+        for each in found:
+            say(f"{each}: {key}={value}")
+
+    perform(namesrv, work)

@@ -1,0 +1,117 @@
+"""Commands about consumer groups."""
+
+from typing import Annotated, Any
+
+from impl.admin import groups, tables
+from impl.admin.admin import Admin
+from impl.admin.options import Broker, Cluster, Group, NameServers, Topic, count, flag, text, when
+from impl.admin.run import WRONG_USE, fail, perform, require_one, say, show, targets
+from impl.remoting.bodies import SubscriptionGroup
+
+
+def update_sub_group(
+    namesrv: NameServers,
+    group: Group,
+    broker: Broker = None,
+    cluster: Cluster = None,
+    consume: Annotated[Any, flag("s", "consumeEnable", "The group may consume.")] = "true",
+    from_min: Annotated[Any, flag("m", "consumeFromMinEnable", "From the first message.")] = "true",
+    broadcast: Annotated[Any, flag("d", "consumeBroadcastEnable", "Also in broadcast mode.")] = "true",
+    retry_queues: Annotated[int, count("q", "retryQueueNums", "Of the retry topic.", 0)] = 1,
+    retry_max: Annotated[int, count("r", "retryMaxTimes", "Then to the dead letters.", -1)] = 16,
+    broker_id: Annotated[int, count("i", "brokerId", "Where it reads from.", 0)] = 0,
+    slow_id: Annotated[int, count("w", "whichBrokerWhenConsumeSlowly", "When far behind.", 0)] = 1,
+    notify: Annotated[Any, flag("a", "notifyConsumerIdsChanged", "Of who comes and goes.")] = "true",
+) -> None:
+    """Make a consumer group, or change it.
+
+    At one broker (-b) or at all masters of a cluster (-c). What is not given gets its default.
+
+    Example: mqproof admin updateSubGroup -n 127.0.0.1:9876 -c DefaultCluster -g G -r 3
+    """
+    require_one(broker, cluster)
+    config = SubscriptionGroup(
+        broker_id=broker_id,
+        consume_broadcast_enable=broadcast,
+        consume_enable=consume,
+        consume_from_min_enable=from_min,
+        group_name=group,
+        notify_consumer_ids_changed_enable=notify,
+        retry_max_times=retry_max,
+        retry_queue_nums=retry_queues,
+        which_broker_when_consume_slowly=slow_id,
+    )
+
+    async def work(admin: Admin) -> None:
+        brokers = await targets(admin, broker, cluster)
+        await groups.update_group(admin, brokers, config)
+        for each in brokers:
+            say(f"group {group} is at {each}: at most {retry_max} retries, {retry_queues} retry queues")
+
+    perform(namesrv, work)
+
+
+def delete_sub_group(
+    namesrv: NameServers,
+    group: Group,
+    broker: Broker = None,
+    cluster: Cluster = None,
+    offsets: Annotated[Any, flag("r", "removeOffset", "Also how far the group is.")] = "false",
+) -> None:
+    """Delete a consumer group.
+
+    At one broker (-b) or at all masters of a cluster (-c).
+
+    Example: mqproof admin deleteSubGroup -n 127.0.0.1:9876 -c DefaultCluster -g G -r true
+    """
+    require_one(broker, cluster)
+
+    async def work(admin: Admin) -> None:
+        brokers = await targets(admin, broker, cluster)
+        await groups.delete_group(admin, brokers, group, offsets=offsets)
+        say(f"group {group} is deleted at {', '.join(map(str, brokers))}")
+
+    perform(namesrv, work)
+
+
+def consumer_progress(
+    namesrv: NameServers,
+    group: Annotated[str | None, text("g", "groupName", "NAME", "Only this group, by queue.")] = None,
+    topic: Annotated[str | None, text("t", "topicName", "NAME", "Only in this topic.")] = None,
+) -> None:
+    """How far consumer groups are.
+
+    Example: mqproof admin consumerProgress -n 127.0.0.1:9876 -g G
+    """
+    if topic is not None and group is None:
+        fail("-t needs -g", WRONG_USE)
+
+    async def work(admin: Admin) -> None:
+        if group is None:
+            show(tables.groups(await groups.summaries(admin)))
+            return
+        found = await groups.progress(admin, group, topic)
+        show(tables.progress(found))
+        say(f"\n{found.tps:.1f} messages a second, {found.behind} behind")
+
+    perform(namesrv, work)
+
+
+def reset_offset_by_time(
+    namesrv: NameServers,
+    group: Annotated[str, text("g", "group", "NAME", "The consumer group.")],
+    topic: Topic,
+    timestamp: Annotated[Any, when("s", "timestamp", "now, milliseconds, yyyy-MM-dd#HH:mm:ss:SSS.")],
+    force: Annotated[Any, flag("f", "force", "Also forward, past what it has not consumed.")] = "true",
+) -> None:
+    """Set a group to a time.
+
+    To what was stored from that time on; -1 is the end of each queue.
+
+    Example: mqproof admin resetOffsetByTime -n 127.0.0.1:9876 -g G -t T -s 2026-05-01#08:00:00:000
+    """
+
+    async def work(admin: Admin) -> None:
+        show(tables.offsets(await groups.reset_offsets(admin, group, topic, timestamp, force=force)))
+
+    perform(namesrv, work)

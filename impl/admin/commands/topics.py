@@ -1,0 +1,148 @@
+"""Commands about topics."""
+
+from typing import Annotated, Any
+
+import typer
+
+from impl.admin import tables, topics
+from impl.admin.admin import Admin
+from impl.admin.options import Broker, Cluster, NameServers, Permission, Topic, count, flag, text
+from impl.admin.run import perform, require_one, say, show, targets
+from impl.remoting.bodies import TopicConfig
+
+_UNIT = 1
+_UNIT_SUBSCRIBED = 2
+
+
+def update_topic(
+    namesrv: NameServers,
+    topic: Topic,
+    broker: Broker = None,
+    cluster: Cluster = None,
+    read_queues: Annotated[int, count("r", "readQueueNums", "Queues to read from.")] = 8,
+    write_queues: Annotated[int, count("w", "writeQueueNums", "Queues to write to.")] = 8,
+    perm: Permission = 6,
+    order: Annotated[Any, flag("o", "order", "Name servers tell producers its queues.")] = "false",
+    unit: Annotated[Any, flag("u", "unit", "The topic belongs to a unit.")] = "false",
+    unit_sub: Annotated[Any, flag("s", "hasUnitSub", "Units subscribe to the topic.")] = "false",
+) -> None:
+    """Make a topic, or change it.
+
+    At one broker (-b) or at all masters of a cluster (-c).
+
+    Example: mqproof admin updateTopic -n 127.0.0.1:9876 -c DefaultCluster -t T -r 4 -w 4
+    """
+    require_one(broker, cluster)
+    config = TopicConfig(
+        topic,
+        order=order,
+        perm=perm,
+        read_queue_nums=read_queues,
+        write_queue_nums=write_queues,
+        topic_sys_flag=(_UNIT if unit else 0) | (_UNIT_SUBSCRIBED if unit_sub else 0),
+    )
+
+    async def work(admin: Admin) -> None:
+        brokers = await targets(admin, broker, cluster)
+        await topics.update_topic(admin, brokers, config)
+        queues = f"{read_queues} read queues, {write_queues} write queues, {tables.permission(perm)}"
+        for each in brokers:
+            say(f"topic {topic} is at {each}: {queues}")
+        if order:
+            names = await admin.names_at(brokers)
+            say(f"order: {await topics.set_order(admin, topic, dict.fromkeys(names, write_queues))}")
+
+    perform(namesrv, work)
+
+
+def delete_topic(
+    namesrv: NameServers,
+    topic: Topic,
+    cluster: Annotated[str, text("c", "clusterName", "NAME", "The cluster it is deleted from.")],
+) -> None:
+    """Delete a topic from a cluster.
+
+    At all its masters, and then at the name servers.
+
+    Example: mqproof admin deleteTopic -n 127.0.0.1:9876 -c DefaultCluster -t T
+    """
+
+    async def work(admin: Admin) -> None:
+        brokers = await admin.masters(cluster)
+        await topics.delete_topic(admin, brokers, topic, cluster)
+        say(f"topic {topic} is deleted from cluster {cluster}: {', '.join(map(str, brokers))}")
+
+    perform(namesrv, work)
+
+
+def update_topic_perm(
+    namesrv: NameServers, topic: Topic, perm: Permission, broker: Broker = None, cluster: Cluster = None
+) -> None:
+    """Change what may be done with a topic.
+
+    And nothing else about it; at one broker (-b) or at all masters of a cluster (-c).
+
+    Example: mqproof admin updateTopicPerm -n 127.0.0.1:9876 -c DefaultCluster -t T -p 4
+    """
+    require_one(broker, cluster)
+
+    async def work(admin: Admin) -> None:
+        brokers = await targets(admin, broker, cluster)
+        before = await topics.update_permission(admin, topic, perm, brokers)
+        for each, old in before.items():
+            say(f"topic {topic} at {each}: {tables.permission(old)} is now {tables.permission(perm)}")
+
+    perform(namesrv, work)
+
+
+def topic_route(namesrv: NameServers, topic: Topic) -> None:
+    """Where a topic lives.
+
+    Example: mqproof admin topicRoute -n 127.0.0.1:9876 -t T
+    """
+
+    async def work(admin: Admin) -> None:
+        route = await admin.route(topic)
+        show(tables.route_brokers(route), tables.route_queues(route))
+        if route.order_topic_conf:
+            say(f"order: {route.order_topic_conf}")
+
+    perform(namesrv, work)
+
+
+def topic_list(
+    namesrv: NameServers,
+    clusters: Annotated[
+        bool, typer.Option("-c", "--clusterModel", help="Each with its cluster and its consumer groups.")
+    ] = False,
+) -> None:
+    """Every topic, one a line.
+
+    Example: mqproof admin topicList -n 127.0.0.1:9876
+    """
+
+    async def work(admin: Admin) -> None:
+        if not clusters:
+            for name in await topics.topic_names(admin):
+                say(name)
+            return
+        lines = [
+            (cluster, name, ", ".join(await topics.groups_of(admin, name)) or "-")
+            for cluster in sorted((await admin.cluster_info()).cluster_addr_table)
+            for name in await topics.topic_names(admin, cluster)
+        ]
+        show(tables.rows(("cluster", "topic", "consumer groups"), lines))
+
+    perform(namesrv, work)
+
+
+def topic_status(namesrv: NameServers, topic: Topic) -> None:
+    """What each queue of a topic holds.
+
+    Example: mqproof admin topicStatus -n 127.0.0.1:9876 -t T
+    """
+
+    async def work(admin: Admin) -> None:
+        show(tables.topic_status(await topics.topic_stats(admin, topic)))
+
+    perform(namesrv, work)

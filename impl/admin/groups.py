@@ -1,0 +1,175 @@
+"""Consumer groups: made, changed, deleted, how far they are, and set back or forward."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from impl.admin.admin import Admin, read_body
+from impl.admin.topics import queue_of, topic_names
+from impl.client.calls import GroupCalls
+from impl.client.model import ClientError, MessageQueue, NoRouteError, RefusalError
+from impl.remoting import java_json
+from impl.remoting.bodies import (
+    ConsumerConnection,
+    ConsumeStats,
+    QueueOffsets,
+    QueueProgress,
+    SubscriptionGroup,
+)
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.headers import (
+    ConsumerGroupRequest,
+    ConsumeStatsRequest,
+    DeleteGroupRequest,
+    ResetOffsetRequest,
+)
+from impl.runtime.network import Address
+
+RETRY_PREFIX: Final = "%RETRY%"
+
+END: Final = -1
+"""As a time to reset to: the end of each queue."""
+
+
+class NoOffsetsError(ClientError):
+    """No broker knows how far the group is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a group is."""
+
+    queues: dict[MessageQueue, QueueProgress]
+    """Sorted by topic, broker and queue."""
+    tps: float
+    """Messages consumed a second, as the brokers measure it."""
+
+    @property
+    def behind(self) -> int:
+        """Messages that the group has not consumed."""
+        return sum(queue.broker_offset - queue.consumer_offset for queue in self.queues.values())
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSummary:
+    """A group, its members and its progress in one line."""
+
+    group: str
+    connection: ConsumerConnection | None
+    """None when no member is connected."""
+    progress: Progress | None
+    """None when the group has no offsets anywhere."""
+
+
+async def update_group(admin: Admin, brokers: Sequence[Address], group: SubscriptionGroup) -> None:
+    """Make the group at these brokers, or change it to be like this."""
+    body = java_json.write(group, standard=True)
+    for broker in brokers:
+        await admin.ask(broker, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
+
+
+async def delete_group(admin: Admin, brokers: Sequence[Address], group: str, *, offsets: bool) -> None:
+    """Delete the group at these brokers, and on demand what they know of how far it is."""
+    header = DeleteGroupRequest(group, remove_offset=offsets, clean_offset=offsets)
+    for broker in brokers:
+        await admin.ask(broker, RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
+
+
+async def connection(admin: Admin, group: str) -> ConsumerConnection | None:
+    """The group's members, as the first broker tells that has any; None when none has."""
+    for broker in (await _brokers(admin, group)).values():
+        try:
+            header = ConsumerGroupRequest(group)
+            answer = await admin.ask(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
+        except RefusalError as error:
+            if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                raise
+        else:
+            return read_body(ConsumerConnection, answer)
+    return None
+
+
+async def progress(admin: Admin, group: str, topic: str | None = None) -> Progress:
+    """How far the group is in every queue it consumes, or in those of one topic.
+
+    NoOffsetsError when no broker has offsets of it.
+    """
+    queues = {}
+    tps = 0.0
+    for broker in (await _brokers(admin, group, topic)).values():
+        header = ConsumeStatsRequest(group, topic)
+        stats = read_body(ConsumeStats, await admin.ask(broker, RequestCode.GET_CONSUME_STATS, header))
+        tps += stats.consume_tps
+        queues.update({queue_of(key): found for key, found in stats.offset_table.items()})
+    if not queues:
+        raise NoOffsetsError(f"group {group} has no offsets" + (f" in topic {topic}" if topic else ""))
+    return Progress(dict(sorted(queues.items())), tps)
+
+
+async def summaries(admin: Admin) -> list[GroupSummary]:
+    """Every group that has a retry topic, which is every group that ever had a member."""
+    found = []
+    for name in await topic_names(admin):
+        if not name.startswith(RETRY_PREFIX):
+            continue
+        group = name.removeprefix(RETRY_PREFIX)
+        try:
+            how_far = await progress(admin, group)
+        except (NoOffsetsError, NoRouteError, RefusalError):
+            how_far = None
+        found.append(GroupSummary(group, await connection(admin, group), how_far))
+    return found
+
+
+async def reset_offsets(
+    admin: Admin, group: str, topic: str, timestamp_ms: int, *, force: bool = True
+) -> dict[MessageQueue, int]:
+    """Set the group to what was stored from a time on, or to the end; returns where it is then.
+
+    Without `force` no queue goes forward. Members that are connected are told by their broker; of a group
+    without members the offsets are changed at the broker. ClientError when a broker does neither.
+    """
+    offsets = {}
+    header = ResetOffsetRequest(topic, group, timestamp_ms, force)
+    for name, broker in (await admin.masters_of(topic)).items():
+        try:
+            answer = await admin.ask(broker, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+        except RefusalError as error:
+            if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                raise
+            offsets.update(await _reset_at_broker(admin, group, topic, name, timestamp_ms, force=force))
+        else:
+            table = read_body(QueueOffsets, answer).offset_table
+            offsets.update({queue_of(key): offset for key, offset in table.items()})
+    return dict(sorted(offsets.items()))
+
+
+async def _reset_at_broker(
+    admin: Admin, group: str, topic: str, broker_name: str, timestamp_ms: int, *, force: bool
+) -> dict[MessageQueue, int]:
+    calls = GroupCalls(admin.session, group)
+    known = (await progress(admin, group, topic)).queues
+    offsets = {}
+    for queue, found in known.items():
+        if queue.broker_name != broker_name:
+            continue
+        at_end = timestamp_ms == END
+        target = found.broker_offset if at_end else await calls.search_offset(queue, timestamp_ms)
+        if not force:
+            target = min(target, found.consumer_offset)
+        await calls.commit(queue, target)
+        offsets[queue] = target
+    return offsets
+
+
+async def _brokers(admin: Admin, group: str, topic: str | None = None) -> dict[str, Address]:
+    """Who knows the group: its retry topic's brokers, and those of the topic that is asked about."""
+    brokers = {}
+    for name in (RETRY_PREFIX + group, topic):
+        if name is not None:
+            with suppress(NoRouteError):
+                brokers.update(await admin.masters_of(name))
+    if not brokers:
+        raise NoRouteError(f"the name server knows no group {group}")
+    return brokers

@@ -1,0 +1,100 @@
+"""Messages: looked up by their place, by a key, by their unique key; or read queue by queue."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from impl.admin.admin import Admin
+from impl.client.calls import GroupCalls, read_records
+from impl.client.model import ClientError, MessageQueue, RefusalError
+from impl.client.routes import subscribe_queues
+from impl.message import KEYS, UNIQUE_KEY, StoredMessage, parse_offset_message_id
+from impl.remoting import headers
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.headers import UNIQUE_KEY_QUERY, QueryMessageRequest, ViewMessageRequest
+from impl.runtime.network import Address
+
+READER_GROUP: Final = "TOOLS_CONSUMER"
+"""Brokers have this group from their first start."""
+
+_COUNT_MAX: Final = 32
+TIME_MAX: Final = 2**63 - 1
+
+
+async def by_offset_id(admin: Admin, message_id: str) -> StoredMessage:
+    """The message at the place that the broker's identifier names.
+
+    ClientError when it is no such identifier. RefusalError when there is no message.
+    """
+    try:
+        address, offset = parse_offset_message_id(message_id)
+    except ValueError:
+        raise ClientError(
+            f"{message_id!r} is not an offset message id, 32 or 56 hex digits expected"
+        ) from None
+    header = ViewMessageRequest(offset)
+    found = _records(await admin.ask(Address(*address), RequestCode.VIEW_MESSAGE_BY_ID, header))
+    if len(found) != 1:
+        raise ClientError(f"the answer has {len(found)} messages, the one at {message_id} expected")
+    return found[0]
+
+
+async def by_key(
+    admin: Admin,
+    topic: str,
+    key: str,
+    *,
+    count_max: int = 64,
+    begin_ms: int = 0,
+    end_ms: int = TIME_MAX,
+    unique: bool = False,
+) -> list[StoredMessage]:
+    """The topic's messages that have the key, oldest first; none is an empty list.
+
+    With `unique` the key is a producer's unique key. What an index finds by hash is compared here.
+    """
+    header = QueryMessageRequest(topic, key, count_max, begin_ms, end_ms)
+    fields = {**headers.write(header), UNIQUE_KEY_QUERY: str(unique).lower()}
+    found: list[StoredMessage] = []
+    for broker in (await admin.masters_of(topic)).values():
+        try:
+            found += _records(await admin.ask_raw(broker, RequestCode.QUERY_MESSAGE, fields))
+        except RefusalError as error:
+            if error.code != ResponseCode.QUERY_NOT_FOUND:
+                raise
+    matching = [stored for stored in found if key in _keys(stored, unique)]
+    return sorted(matching, key=lambda stored: stored.store_timestamp_ms)[:count_max]
+
+
+async def read(
+    admin: Admin, topic: str, *, tags: str = "*", begin_ms: int | None = None, end_ms: int | None = None
+) -> AsyncIterator[tuple[MessageQueue, StoredMessage]]:
+    """The topic's messages, queue by queue, up to what is there when the queue's turn comes.
+
+    With times, only what was stored from `begin_ms` and until `end_ms`, as far as brokers can tell.
+    """
+    calls = GroupCalls(admin.session, READER_GROUP)
+    for queue in subscribe_queues(topic, await admin.route(topic)):
+        least, end = await calls.min_offset(queue), await calls.max_offset(queue)
+        at = least if begin_ms is None else max(least, await calls.search_offset(queue, begin_ms))
+        while at < end:
+            result = await calls.pull(queue, at, max_count=_COUNT_MAX, tags=tags)
+            for stored in result.messages:
+                time_ms = stored.store_timestamp_ms
+                if (begin_ms or 0) <= time_ms <= (end_ms or TIME_MAX) and stored.queue_offset < end:
+                    yield queue, stored
+            if result.next_offset <= at:
+                break  # the queue has nothing more, whatever its end was said to be
+            at = result.next_offset
+
+
+def _records(answer: Command) -> list[StoredMessage]:
+    try:
+        return list(read_records(answer.body))
+    except ValueError as error:
+        raise ClientError(f"the answer makes no sense: {error}") from None
+
+
+def _keys(stored: StoredMessage, unique: bool) -> list[str]:
+    properties = stored.message.properties
+    return [properties.get(UNIQUE_KEY, "")] if unique else properties.get(KEYS, "").split()

@@ -1,0 +1,86 @@
+"""The options that commands share, with mqadmin's letters and names, and how their texts become values."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from impl.admin import times
+from impl.admin.run import WRONG_USE, fail
+from impl.remoting import address_server
+from impl.runtime.network import Address
+
+T = TypeVar("T")
+
+
+def parsed(letter: str, convert: Callable[[str], T]) -> Callable[[str], T]:
+    """A converter whose ValueError is wrong use, told in one line."""
+
+    def parser(text: str) -> T:
+        try:
+            return convert(text)
+        except ValueError as error:
+            fail(f"-{letter}: {error}", WRONG_USE)
+
+    return parser
+
+
+def flag(letter: str, name: str, words: str) -> Any:
+    """An option that is `true` or `false`; its default is such a text too."""
+    parser = parsed(letter, _boolean)
+    return typer.Option(f"-{letter}", f"--{name}", parser=parser, metavar="true|false", help=words)
+
+
+def when(letter: str, name: str, words: str) -> Any:
+    """An option that is a time."""
+    parser = parsed(letter, times.parse_ms)
+    return typer.Option(f"-{letter}", f"--{name}", parser=parser, metavar="TIME", help=words)
+
+
+def count(letter: str, name: str, words: str, least: int = 1) -> Any:
+    """An option that is a number."""
+    return typer.Option(f"-{letter}", f"--{name}", min=least, metavar="N", help=words)
+
+
+def text(letter: str, name: str, metavar: str, words: str) -> Any:
+    """An option that is a text."""
+    return typer.Option(f"-{letter}", f"--{name}", metavar=metavar, help=words)
+
+
+def _boolean(value: str) -> bool:
+    if value.lower() not in ("true", "false"):
+        raise ValueError(f"{value!r}, true or false expected")
+    return value.lower() == "true"
+
+
+def _name_servers(value: str) -> address_server.NameServers:
+    found = address_server.parse(value)
+    if not found:
+        raise ValueError("no address, HOST:PORT expected")
+    return found
+
+
+NameServers = Annotated[
+    Any,
+    typer.Option(
+        "-n",
+        "--namesrvAddr",
+        parser=parsed("n", _name_servers),
+        metavar="HOST:PORT",
+        envvar="NAMESRV_ADDR",
+        help="Name servers, separated by ';', or the URL of an address server.",
+    ),
+]
+
+_BROKER = typer.Option(
+    "-b", "--brokerAddr", parser=parsed("b", Address.parse), metavar="HOST:PORT", help="This one broker."
+)
+Broker = Annotated[Any, _BROKER]
+Cluster = Annotated[str | None, text("c", "clusterName", "NAME", "Every master of this cluster.")]
+Topic = Annotated[str, text("t", "topic", "NAME", "The topic.")]
+Group = Annotated[str, text("g", "groupName", "NAME", "The consumer group.")]
+Permission = Annotated[
+    int, typer.Option("-p", "--perm", min=0, max=7, metavar="N", help="2 write, 4 read, 6 both.")
+]
+Begin = Annotated[Any, when("b", "beginTimestamp", "Stored from this time on.")]
+End = Annotated[Any, when("e", "endTimestamp", "Stored until this time.")]

@@ -1,0 +1,75 @@
+"""How a command runs: its connections, its exit code, what it prints."""
+
+import os
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from impl.admin.admin import Admin, UnreachableError
+from impl.client.model import ClientError
+from impl.remoting.address_server import NameServers
+from impl.runtime.network import Address, AsyncioNetwork
+from impl.runtime.runtime import production
+from impl.serve import run
+
+REFUSED: Final = 1
+WRONG_USE: Final = 2
+NO_ANSWER: Final = 4
+"""Exit codes."""
+
+
+def perform(name_servers: NameServers, work: Callable[[Admin], Coroutine[Any, Any, None]]) -> None:
+    """Do the work of one command; what the user can mend becomes one line, and nothing else does."""
+
+    async def main() -> None:
+        async with Admin(name_servers, production(AsyncioNetwork())) as admin:
+            await work(admin)
+
+    try:
+        run(main())
+    except UnreachableError as error:
+        fail(str(error), NO_ANSWER)
+    except ClientError as error:
+        fail(str(error), REFUSED)
+    except UnicodeEncodeError:
+        fail("a name or value is not UTF-8 text", WRONG_USE)
+    except BrokenPipeError:
+        # Who read us has seen enough. What the interpreter flushes at its end must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def require_one(broker: Address | None, cluster: str | None) -> None:
+    """Where one broker or a cluster is meant, it must be exactly one of both."""
+    if (broker is None) == (cluster is None):
+        fail("give either -b HOST:PORT or -c CLUSTER", WRONG_USE)
+
+
+async def targets(admin: Admin, broker: Address | None, cluster: str | None) -> Sequence[Address]:
+    """The one broker, or the masters of the cluster."""
+    if broker is not None:
+        return [broker]
+    assert cluster is not None
+    return await admin.masters(cluster)
+
+
+def say(line: str) -> None:
+    typer.echo(line)
+
+
+def show(*tables: Table) -> None:
+    """Tables as wide as the terminal; where nobody looks, as wide as they are."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=10_000)
+    for number, table in enumerate(tables):
+        if number:
+            console.print()
+        console.print(table)
+
+
+def fail(message: str, code: int) -> NoReturn:
+    typer.echo(f"mqproof admin: {message}", err=True)
+    raise typer.Exit(code)

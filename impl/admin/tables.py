@@ -1,0 +1,265 @@
+"""What operations give back, as tables for people. Numbers stand right, names left; nothing is invented: what
+a broker does not tell is shown as a dash."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from rich import box
+from rich.table import Table
+
+from impl.admin import times
+from impl.admin.brokers import BrokerState
+from impl.admin.groups import GroupSummary, Progress
+from impl.client.model import MessageQueue
+from impl.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage
+from impl.remoting.bodies import (
+    PERM_READ,
+    PERM_WRITE,
+    ConsumerConnection,
+    QueueExtent,
+    QueueProgress,
+    TopicRoute,
+)
+
+_NOT_TOLD: Final = "-"
+
+
+def cluster_list(brokers: Sequence[BrokerState]) -> Table:
+    """A row a broker: where it is, how much goes in and out, how old and how full it is."""
+    table = _table(
+        "cluster",
+        "broker",
+        "#id",
+        "address",
+        "version",
+        "#in/s",
+        "#out/s",
+        "#page wait ms",
+        "#hours",
+        "#disk",
+    )
+    for broker in brokers:
+        where = (broker.cluster, broker.name, str(broker.id), str(broker.address))
+        if broker.status is None:
+            table.add_row(*where, "no answer", *[_NOT_TOLD] * 5)
+            continue
+        status = broker.status
+        table.add_row(
+            *where,
+            status.get("brokerVersionDesc", _NOT_TOLD),
+            _load(status, "putTps", "send"),
+            _load(
+                status, "getTransferedTps" if "getTransferedTps" in status else "getTransferredTps", "pull"
+            ),
+            status.get("pageCacheLockTimeMills", _NOT_TOLD),
+            _hours(status.get("earliestMessageTimeStamp")),
+            _ratio(status.get("commitLogDiskRatio")),
+        )
+    return table
+
+
+def cluster_totals(brokers: Sequence[BrokerState]) -> Table:
+    """A row a broker: messages that went in and out yesterday and today."""
+    table = _table("cluster", "broker", "#in yesterday", "#out yesterday", "#in today", "#out today")
+    for broker in brokers:
+        if broker.id == 0:
+            status = broker.status or {}
+            table.add_row(
+                broker.cluster,
+                broker.name,
+                *(
+                    _difference(status, f"msg{way}Total{late}", f"msg{way}Total{early}")
+                    for early, late in _DAYS
+                    for way in ("Put", "Get")
+                ),
+            )
+    return table
+
+
+_DAYS: Final = (("YesterdayMorning", "TodayMorning"), ("TodayMorning", "TodayNow"))
+
+
+def rows(header: Sequence[str], lines: Iterable[Sequence[str]]) -> Table:
+    """Texts as they are; a column whose name begins with # stands right."""
+    table = _table(*header)
+    for line in lines:
+        table.add_row(*line)
+    return table
+
+
+def route_brokers(route: TopicRoute) -> Table:
+    """A row a broker of the route."""
+    lines = [
+        (broker.cluster, broker.broker_name, str(id_), address)
+        for broker in sorted(route.broker_datas, key=lambda data: data.broker_name)
+        for id_, address in sorted(broker.broker_addrs.items())
+    ]
+    return rows(("cluster", "broker", "#id", "address"), lines)
+
+
+def route_queues(route: TopicRoute) -> Table:
+    """A row a broker name: how many queues the topic has there."""
+    lines = [
+        (data.broker_name, str(data.read_queue_nums), str(data.write_queue_nums), permission(data.perm))
+        for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
+    ]
+    return rows(("broker", "#read queues", "#write queues", "permission"), lines)
+
+
+def topic_status(queues: Mapping[MessageQueue, QueueExtent]) -> Table:
+    """A row a queue: its first offset, its end, and when something was last put in it."""
+    lines = [
+        (
+            queue.broker_name,
+            str(queue.queue_id),
+            str(extent.min_offset),
+            str(extent.max_offset),
+            times.show(extent.last_update_timestamp) or _NOT_TOLD,
+        )
+        for queue, extent in queues.items()
+    ]
+    return rows(("broker", "#queue", "#min offset", "#max offset", "last updated"), lines)
+
+
+def progress(found: Progress) -> Table:
+    """A row a queue: where it ends, where the group is."""
+    table = _table(
+        "topic", "broker", "#queue", "#broker offset", "#consumer offset", "#behind", "last consumed"
+    )
+    for queue, at in found.queues.items():
+        table.add_row(*_progress_row(queue, at))
+    return table
+
+
+def _progress_row(queue: MessageQueue, at: QueueProgress) -> tuple[str, ...]:
+    return (
+        queue.topic,
+        queue.broker_name,
+        str(queue.queue_id),
+        str(at.broker_offset),
+        str(at.consumer_offset),
+        str(at.broker_offset - at.consumer_offset),
+        times.show(at.last_timestamp) or _NOT_TOLD,
+    )
+
+
+def groups(found: Sequence[GroupSummary]) -> Table:
+    """A row a group: its members, what they are, and how far it is."""
+    table = _table("group", "#members", "version", "type", "model", "#tps", "#behind")
+    for each in found:
+        progress = each.progress
+        table.add_row(
+            each.group,
+            *_members(each.connection),
+            f"{progress.tps:.1f}" if progress else _NOT_TOLD,
+            str(progress.behind) if progress else _NOT_TOLD,
+        )
+    return table
+
+
+def _members(connection: ConsumerConnection | None) -> tuple[str, str, str, str]:
+    if connection is None:
+        return ("0", _NOT_TOLD, _NOT_TOLD, _NOT_TOLD)
+    versions = sorted({member.version for member in connection.connection_set})
+    return (
+        str(len(connection.connection_set)),
+        ", ".join(map(str, versions)),
+        connection.consume_type.removeprefix("CONSUME_").lower(),
+        connection.message_model.lower(),
+    )
+
+
+def offsets(found: Mapping[MessageQueue, int]) -> Table:
+    """A row a queue: where the group is now."""
+    lines = [(queue.broker_name, str(queue.queue_id), str(offset)) for queue, offset in found.items()]
+    return rows(("broker", "#queue", "#offset"), lines)
+
+
+def messages(found: Sequence[StoredMessage]) -> Table:
+    """A row a message: what it is called and where it is."""
+    lines = [
+        (
+            stored.message_id,
+            stored.offset_message_id,
+            str(stored.message.queue_id),
+            str(stored.queue_offset),
+            times.show(stored.store_timestamp_ms),
+        )
+        for stored in found
+    ]
+    return rows(("message id", "offset message id", "#queue", "#offset", "stored"), lines)
+
+
+def message(stored: StoredMessage) -> Table:
+    """Everything about a message but its body."""
+    it = stored.message
+    shown = {KEYS, TAGS, UNIQUE_KEY}
+    lines = [
+        ("message id", stored.message_id),
+        ("offset message id", stored.offset_message_id),
+        ("topic", it.topic),
+        ("tags", it.properties.get(TAGS, _NOT_TOLD)),
+        ("keys", it.properties.get(KEYS, _NOT_TOLD)),
+        ("queue", str(it.queue_id)),
+        ("queue offset", str(stored.queue_offset)),
+        ("commit-log offset", str(stored.commit_offset)),
+        ("reconsume times", str(it.reconsume_times)),
+        ("born", f"{times.show(it.born_timestamp_ms)} at {_host(it.born_host)}"),
+        ("stored", f"{times.show(stored.store_timestamp_ms)} at {_host(it.store_host)}"),
+        ("system flag", str(it.sys_flag)),
+        ("body bytes", str(len(it.body))),
+        *((f"property {name}", value) for name, value in sorted(it.properties.items()) if name not in shown),
+    ]
+    return rows(("", ""), lines)
+
+
+def permission(perm: int) -> str:
+    """`RW`, `R-`, `-W` or `--`, as tools of files show it, with the number."""
+    return f"{'R' if perm & PERM_READ else '-'}{'W' if perm & PERM_WRITE else '-'} ({perm})"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        is_number = column.startswith("#")
+        table.add_column(column.removeprefix("#"), justify="right" if is_number else "left", overflow="fold")
+    return table
+
+
+def _load(status: Mapping[str, str], tps: str, queue: str) -> str:
+    """Of the last ten seconds, with requests that wait and for how many milliseconds the first one does."""
+    rates = status.get(tps, "").split()
+    if not rates:
+        return _NOT_TOLD
+    try:
+        rate = f"{float(rates[0]):.1f}"
+    except ValueError:
+        return _NOT_TOLD
+    waiting = status.get(f"{queue}ThreadPoolQueueSize")
+    wait_ms = status.get(f"{queue}ThreadPoolQueueHeadWaitTimeMills")
+    return f"{rate} ({waiting}, {wait_ms} ms)" if waiting and wait_ms else rate
+
+
+def _hours(timestamp: str | None) -> str:
+    """How long ago the oldest message was stored."""
+    if timestamp is None or not timestamp.isdecimal():
+        return _NOT_TOLD
+    return f"{times.hours_since(int(timestamp)):.1f}"
+
+
+def _ratio(text: str | None) -> str:
+    try:
+        return f"{float(text or ''):.0%}"
+    except ValueError:
+        return _NOT_TOLD
+
+
+def _difference(status: Mapping[str, str], late: str, early: str) -> str:
+    try:
+        return str(int(status[late]) - int(status[early]))
+    except (KeyError, ValueError):
+        return _NOT_TOLD
+
+
+def _host(address: tuple[str, int]) -> str:
+    return f"{address[0]}:{address[1]}"

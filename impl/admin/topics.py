@@ -1,0 +1,127 @@
+"""Topics: made, changed, deleted, listed, and how much is in their queues."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from impl.admin.admin import Admin, read_body
+from impl.client.model import ClientError, MessageQueue
+from impl.remoting import bodies
+from impl.remoting.bodies import GroupList, QueueExtent, TopicConfig, TopicList, TopicStats
+from impl.remoting.codes import RequestCode
+from impl.remoting.headers import (
+    ClusterRequest,
+    DeleteRoutedTopicRequest,
+    PutKvRequest,
+    TopicRequest,
+    UpdateTopicRequest,
+)
+from impl.remoting.java_json import ObjectKey
+from impl.runtime.network import Address
+
+_TEMPLATE: Final = "TBW102"
+"""A mandatory member of the request, which no broker reads."""
+
+_ORDER_TOPICS: Final = "ORDER_TOPIC_CONFIG"
+
+
+async def update_topic(admin: Admin, brokers: Sequence[Address], topic: TopicConfig) -> None:
+    """Make the topic at these brokers, or change it to be like this."""
+    header = UpdateTopicRequest(
+        topic=topic.topic_name,
+        default_topic=_TEMPLATE,
+        read_queue_nums=topic.read_queue_nums,
+        write_queue_nums=topic.write_queue_nums,
+        perm=topic.perm,
+        topic_filter_type=topic.topic_filter_type,
+        topic_sys_flag=topic.topic_sys_flag,
+        order=topic.order,
+    )
+    for broker in brokers:
+        await admin.ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+
+
+async def set_order(admin: Admin, topic: str, queues: dict[str, int]) -> str:
+    """Have every name server tell how many queues each broker name gives to an ordered topic."""
+    order = ";".join(f"{name}:{count}" for name, count in sorted(queues.items()))
+    await admin.tell_name_servers(RequestCode.PUT_KV_CONFIG, PutKvRequest(_ORDER_TOPICS, topic, order))
+    return order
+
+
+async def delete_topic(admin: Admin, brokers: Sequence[Address], topic: str, cluster: str) -> None:
+    """Delete the topic at these brokers, then have every name server forget it in that cluster."""
+    for broker in brokers:
+        await admin.ask(broker, RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest(topic))
+    # Afterwards: a broker that still had it could register it again in between.
+    header = DeleteRoutedTopicRequest(topic, cluster)
+    await admin.tell_name_servers(RequestCode.DELETE_TOPIC_IN_NAMESRV, header)
+
+
+async def update_permission(
+    admin: Admin, topic: str, perm: int, brokers: Sequence[Address]
+) -> dict[Address, int]:
+    """Change what may be done with a topic at these brokers, and nothing else about it.
+
+    Returns the permission it had at each. ClientError when it is not at one of them.
+    """
+    route = await admin.route(topic)
+    name_of = {
+        text: broker.broker_name for broker in route.broker_datas for text in broker.broker_addrs.values()
+    }
+    data_of = {data.broker_name: data for data in route.queue_datas}
+    known = {broker: data_of.get(name_of.get(str(broker), "")) for broker in brokers}
+    before = {}
+    for broker, data in known.items():
+        if data is None:
+            raise ClientError(f"topic {topic} is not at broker {broker}")
+        before[broker] = data.perm
+        await update_topic(
+            admin,
+            [broker],
+            TopicConfig(
+                topic,
+                perm=perm,
+                read_queue_nums=data.read_queue_nums,
+                write_queue_nums=data.write_queue_nums,
+                topic_sys_flag=data.topic_sys_flag,
+            ),
+        )
+    return before
+
+
+async def topic_names(admin: Admin, cluster: str | None = None) -> list[str]:
+    """Every topic that the name server knows, or those of one cluster, sorted."""
+    if cluster is None:
+        answer = await admin.ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+    else:
+        answer = await admin.ask_name_server(RequestCode.GET_TOPICS_BY_CLUSTER, ClusterRequest(cluster))
+    return sorted(read_body(TopicList, answer).topic_list)
+
+
+async def groups_of(admin: Admin, topic: str) -> list[str]:
+    """The consumer groups that have offsets in a topic or members that subscribe to it, sorted."""
+    groups: set[str] = set()
+    for broker in (await admin.masters_of(topic)).values():
+        answer = await admin.ask(broker, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, TopicRequest(topic))
+        groups.update(read_body(GroupList, answer).group_list)
+    return sorted(groups)
+
+
+async def topic_stats(admin: Admin, topic: str) -> dict[MessageQueue, QueueExtent]:
+    """What every queue of the topic holds, sorted by broker and queue."""
+    found = {}
+    for broker in (await admin.masters_of(topic)).values():
+        answer = await admin.ask(broker, RequestCode.GET_TOPIC_STATS_INFO, TopicRequest(topic))
+        for key, extent in read_body(TopicStats, answer).offset_table.items():
+            found[queue_of(key)] = extent
+    return dict(sorted(found.items()))
+
+
+def queue_of(key: ObjectKey) -> MessageQueue:
+    """The queue that is the key of a table. ClientError when it is none."""
+    try:
+        queue = key.as_a(bodies.MessageQueue)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise ClientError(f"the answer makes no sense: {error}") from None
+    return MessageQueue(queue.topic, queue.broker_name, queue.queue_id)
