@@ -29,7 +29,6 @@ from impl.client.session import Session
 from impl.event_log import EventLog
 from impl.message import RETRY_PREFIX, tags_code
 from impl.remoting.bodies import ConsumerData, Subscription
-from impl.remoting.channel import RemotingError
 from impl.runtime.clock import now_ms
 
 _log = logging.getLogger(__name__)
@@ -292,7 +291,7 @@ class PushConsumer:
         return (subscription and subscription.sub_string) or "*"
 
     async def _announce(self) -> None:
-        """Tell the brokers of our topics what we want of them; the rest hear it with the next heartbeat."""
+        """Tell the brokers that we know what we want of them; the rebalancer greets the others."""
         data = ConsumerData(
             self._group,
             self._config.consume_from,
@@ -301,11 +300,6 @@ class PushConsumer:
             list(self._subscriptions.values()),
         )
         self._session.join_as_consumer(data, self)
-        for topic in list(self._subscriptions):
-            try:
-                await self._session.routes.get(topic)
-            except RemotingError as error:
-                _log.warning("the route of %s: %s", topic, error)
         await self._session.heartbeat()
         self._rebalancer.soon()
 

@@ -83,7 +83,17 @@ class Rebalancer:
         topics = set(self._topics())
         gone = [queue for queue in self._owner.owned() if queue.topic not in topics]
         await asyncio.gather(*map(self._owner.lose, gone))
+        for topic in topics:
+            await self._look_for(topic)
+        # Who has not heard of us yet would not count us among the members.
+        await self._session.greet()
         return all([await self._balance(topic) for topic in sorted(topics)])
+
+    async def _look_for(self, topic: str) -> None:
+        try:
+            await self._session.routes.get(topic)
+        except RemotingError as error:
+            _log.info("the route of %s: %s", topic, error)
 
     async def _balance(self, topic: str) -> bool:
         try:

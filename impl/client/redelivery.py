@@ -59,14 +59,15 @@ class Redelivery:
         return await self.send_back(message, _DEAD)
 
     async def _send_copy(self, message: ReceivedMessage, delay_level: int, *, dead: bool) -> bool:
-        """The broker makes a dead letter of a message that comes to the retry topic too often."""
+        """A copy to the retry topic, of which the broker makes a dead letter if it comes too often. 4.9 and 5.x
+        count differently there, so the maximum is told in a way that both understand alike."""
         original = message.stored.message
         times = message.reconsume_times + 1
         properties = dict(original.properties)
         properties.setdefault(RETRY_TOPIC, message.topic)
         properties.setdefault(ORIGIN_MESSAGE_ID, message.stored.offset_message_id)
         properties[RECONSUME_TIME] = str(times)
-        properties[MAX_RECONSUME_TIMES] = str(0 if dead else self._reconsume_max)
+        properties[MAX_RECONSUME_TIMES] = str(0 if dead else self._reconsume_max + 1)
         properties[DELAY] = str(delay_level if delay_level > 0 else _FIRST_LEVEL + message.reconsume_times)
         copy = replace(
             original,

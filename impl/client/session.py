@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -13,7 +13,7 @@ from impl.client.routes import Routes
 from impl.remoting import headers, java_json
 from impl.remoting.address_server import FETCH_INTERVAL_S, NameServers
 from impl.remoting.bodies import ConsumerData, Heartbeat, ProducerData
-from impl.remoting.channel import RemotingError
+from impl.remoting.channel import Channel, RemotingError
 from impl.remoting.client import RemotingClient
 from impl.remoting.codes import RequestCode
 from impl.remoting.command import new_request
@@ -56,6 +56,8 @@ class Session:
         self._config = config or SessionConfig()
         self._producers: dict[str, ProducerData] = {}
         self._consumers: dict[str, ConsumerData] = {}
+        self._greeted: dict[Address, Channel | None] = {}
+        """The connection on which a broker last took a heartbeat: it forgets us when that closes."""
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -103,16 +105,29 @@ class Session:
 
     async def heartbeat(self) -> None:
         """One heartbeat to every broker in our routes; who does not answer is tried again next time."""
+        await self._beat(self.routes.brokers())
+
+    async def greet(self) -> None:
+        """A heartbeat to brokers that do not know us: new in our routes, or connected to anew since."""
+        channel = self.remoting.channel
+        await self._beat(
+            address
+            for address in self.routes.brokers()
+            if channel(address) is None or self._greeted.get(address) is not channel(address)
+        )
+
+    async def _beat(self, addresses: Iterable[Address]) -> None:
         body = java_json.write(
             Heartbeat(self.client_id, list(self._consumers.values()), list(self._producers.values())),
             standard=True,
         )
-        await asyncio.gather(*(self._beat(address, body) for address in self.routes.brokers()))
+        await asyncio.gather(*(self._beat_at(address, body) for address in addresses))
 
-    async def _beat(self, address: Address, body: bytes) -> None:
+    async def _beat_at(self, address: Address, body: bytes) -> None:
         try:
             request = new_request(RequestCode.HEART_BEAT, body=body)
             await self.remoting.invoke(address, request, _TIMEOUT_S)
+            self._greeted[address] = self.remoting.channel(address)
         except RemotingError as error:
             _log.info("no heartbeat: %s", error)
 

@@ -49,6 +49,10 @@ class RemotingClient:
         channel = self._channels.get(address) or await self._connected(address, CONNECT_TIMEOUT_S)
         channel.send_oneway(request)
 
+    def channel(self, address: Address) -> Channel | None:
+        """The connection to an address, None when there is none. A later one is another object."""
+        return self._channels.get(address)
+
     def is_connected(self, address: Address) -> bool:
         return address in self._channels
 

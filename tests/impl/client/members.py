@@ -1,0 +1,85 @@
+"""Members of consumer groups in the simulated world, and what they saw."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from impl.client.calls import GroupCalls
+from impl.client.model import Listener, MessageQueue, ReceivedMessage, RetryLater, Sent
+from impl.client.push_consumer import PushConsumer, PushConsumerConfig
+from impl.client.session import Session
+from impl.message import Message
+from tests.impl.world import World
+
+GROUP = "PG"
+
+
+class Ear:
+    """A listener that remembers what it heard, and answers as it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[ReceivedMessage] = []
+        self.answer: RetryLater | None = None
+        self.takes_s = 0.0
+        self.busy: Counter[MessageQueue] = Counter()
+        """Listeners that run, by queue."""
+        self.busy_most = 0
+
+    async def __call__(self, messages: Sequence[ReceivedMessage]) -> RetryLater | None:
+        self.heard += messages
+        self.busy[messages[0].queue] += 1
+        self.busy_most = max(self.busy_most, self.busy.total())
+        await asyncio.sleep(self.takes_s)
+        self.busy[messages[0].queue] -= 1
+        return self.answer
+
+    def bodies(self) -> list[bytes]:
+        return [message.body for message in self.heard]
+
+
+@asynccontextmanager
+async def member(
+    world: World,
+    name: str,
+    listener: Listener,
+    config: PushConsumerConfig | None = None,
+    topic: str = "T",
+    tags: str = "*",
+) -> AsyncIterator[PushConsumer]:
+    """A member with a connection of its own, subscribed and given time to find its queues."""
+    async with Session([world.namesrv_address], world.runtime, f"127.0.0.1@{name}") as session:
+        consumer = PushConsumer(session, GROUP, listener, config, world.event_log(name))
+        async with consumer:
+            await consumer.subscribe(topic, tags)
+            await asyncio.sleep(2)
+            yield consumer
+
+
+async def make_topic(world: World) -> None:
+    """Topic T with four queues, without a message."""
+    assert world.broker is not None
+    assert world.broker.services is not None
+    await world.broker.services.topics.create_for_send("T", "TBW102", 4)
+    await asyncio.sleep(0.1)
+
+
+async def send(world: World, bodies: Sequence[bytes], tag: str | None = None) -> None:
+    """Send messages, in turn to all queues of topic T."""
+    for body in bodies:
+        outcome = await world.producer.send(Message("T", body, {"TAGS": tag} if tag else {}))
+        assert isinstance(outcome, Sent)
+
+
+def numbers(start: int, end: int) -> list[bytes]:
+    return [b"%d" % number for number in range(start, end)]
+
+
+async def committed(world: World, topic: str = "T") -> dict[int, int | None]:
+    """The group's offsets by queue, as the broker has them."""
+    session = Session([world.namesrv_address], world.runtime)
+    calls = GroupCalls(session, GROUP)
+    try:
+        return {queue.queue_id: await calls.committed(queue) for queue in await world.consumer.queues(topic)}
+    finally:
+        await session.stop()

@@ -1,0 +1,75 @@
+"""The strategies, by the numbers of "Queue allocation" in docs/protocol.md."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from impl.client.allocation import (
+    Strategy,
+    averagely,
+    by_circle,
+    by_config,
+    by_machine_room,
+    consistent_hash,
+    ring_position,
+)
+from impl.client.model import MessageQueue
+
+IDS = ("a", "b", "c")
+
+
+def queues(count: int, broker: str = "b") -> list[MessageQueue]:
+    return [MessageQueue("T", broker, queue_id) for queue_id in range(count)]
+
+
+def shares(strategy: Strategy, of: Sequence[MessageQueue], ids: Sequence[str] = IDS) -> list[list[int]]:
+    return [[queue.queue_id for queue in strategy(of, ids, own)] for own in ids]
+
+
+def test_averagely_gives_blocks_and_the_first_get_one_more() -> None:
+    assert shares(averagely, queues(7)) == [[0, 1, 2], [3, 4], [5, 6]]
+    assert shares(averagely, queues(2)) == [[0], [1], []]
+
+
+def test_by_circle_deals_the_queues_out() -> None:
+    assert shares(by_circle, queues(7)) == [[0, 3, 6], [1, 4], [2, 5]]
+    assert shares(by_circle, queues(2)) == [[0], [1], []]
+
+
+def test_by_machine_room_takes_rooms_that_are_configured_and_gives_the_rest_from_the_end() -> None:
+    some = queues(5, "r1@x") + queues(3, "r2@y") + queues(2, "z")
+    assert shares(by_machine_room({"r1"}), some, ("a", "b")) == [[0, 1, 4], [2, 3]]
+    assert shares(by_machine_room({"z"}), some, ("a", "b")) == [[], []]
+
+
+def test_by_config_is_what_was_configured_as_far_as_it_exists() -> None:
+    strategy = by_config([MessageQueue("T", "b", 3), MessageQueue("T", "b", 1), MessageQueue("U", "b", 0)])
+    assert shares(strategy, queues(3)) == [[1], [1], [1]]
+
+
+def test_positions_on_the_ring_are_those_of_the_document() -> None:
+    assert ring_position("cid-0") == 2711717015
+    assert ring_position("cid-1") == 2502203909
+
+
+def test_consistent_hash_moves_only_queues_of_who_comes() -> None:
+    some = queues(64)
+    before = {queue: own for own in IDS for queue in consistent_hash(some, IDS, own)}
+    after = {queue: own for own in "abcd" for queue in consistent_hash(some, "abcd", own)}
+    assert {owner for queue, owner in after.items() if before[queue] != owner} == {"d"}
+
+
+@pytest.mark.parametrize("strategy", [averagely, by_circle, by_machine_room({"r"}), consistent_hash])
+def test_who_is_not_among_the_ids_gets_nothing(strategy: Strategy) -> None:
+    assert strategy(queues(5, "r@b"), IDS, "z") == []
+
+
+@pytest.mark.parametrize("strategy", [averagely, by_circle, by_machine_room({"r"}), consistent_hash])
+@given(count=st.integers(0, 40), members=st.integers(1, 9))
+def test_deliv_6_one_owner(strategy: Strategy, count: int, members: int) -> None:
+    """DELIV-6 OneOwner: the shares of members that see the same are a partition."""
+    ids = [f"10.0.0.{n}@x" for n in range(members)]
+    given_out = [queue for own in ids for queue in strategy(queues(count, "r@b"), ids, own)]
+    assert sorted(given_out) == queues(count, "r@b")

@@ -1,0 +1,120 @@
+"""Where offsets are kept: the file of a broadcast consumer, and a queue's last word."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from impl.client.model import ClientError, MessageQueue
+from impl.client.offset_store import FileOffsets, Offsets
+from impl.runtime.disk import read_whole, write_durably
+from impl.runtime.network import SimulatedNetwork
+from impl.runtime.runtime import Runtime, simulated
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+
+QUEUE, OTHER = MessageQueue("T", "b", 0), MessageQueue("T", "b", 1)
+PATH = "/offsets/10.0.0.9@DEFAULT/G/offsets.json"
+
+
+def store(runtime: Runtime) -> FileOffsets:
+    return FileOffsets("/offsets", "10.0.0.9@DEFAULT", "G", runtime)
+
+
+def test_offsets_in_a_file_are_found_again_in_rocketmqs_form() -> None:
+    loop = SimulatedLoop()
+    runtime = simulated(loop, SimulatedNetwork())
+
+    async def main() -> list[int | None]:
+        await store(runtime).save({QUEUE: 7})
+        await store(runtime).save({OTHER: 1})
+        again = store(runtime)
+        return [await again.load(QUEUE), await again.load(OTHER), await again.load(MessageQueue("U", "b", 0))]
+
+    assert run_simulated(main(), loop) == [7, 1, None]
+    assert read_whole(runtime.disk, PATH) == (
+        b'{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:7,'
+        b'{"brokerName":"b","queueId":1,"topic":"T"}:1}}'
+    )
+
+
+def test_a_file_that_makes_no_sense_is_replaced_by_its_backup_and_two_such_files_are_an_error() -> None:
+    loop = SimulatedLoop()
+    runtime = simulated(loop, SimulatedNetwork())
+
+    async def main() -> int | None:
+        first = store(runtime)
+        await first.save({QUEUE: 7})
+        await first.save({QUEUE: 8})
+        write_durably(runtime.disk, PATH, b'{"offsetTable":')
+        found = await store(runtime).load(QUEUE)
+        write_durably(runtime.disk, PATH + ".bak", b"[]")
+        with pytest.raises(ClientError, match="neither it nor its backup"):
+            await store(runtime).load(QUEUE)
+        return found
+
+    assert run_simulated(main(), loop) == 7
+
+
+def test_a_disk_error_is_made_good_by_the_next_save() -> None:
+    loop = SimulatedLoop()
+    runtime = simulated(loop, SimulatedNetwork())
+
+    async def main() -> int | None:
+        offsets = store(runtime)
+        disk = runtime.disk
+        write = disk.replace
+
+        def full(source: str, target: str) -> None:
+            raise OSError("no space left")
+
+        disk.replace = full  # type: ignore[method-assign]
+        await offsets.save({QUEUE: 7})
+        disk.replace = write  # type: ignore[method-assign]
+        await offsets.save({QUEUE: 7})
+        return await store(runtime).load(QUEUE)
+
+    assert run_simulated(main(), loop) == 7
+
+
+def test_a_client_id_cannot_lead_out_of_the_directory() -> None:
+    loop = SimulatedLoop()
+    runtime = simulated(loop, SimulatedNetwork())
+
+    async def main() -> None:
+        await FileOffsets("/offsets", "../../etc/x@y", "G", runtime).save({QUEUE: 1})
+
+    run_simulated(main(), loop)
+    assert runtime.disk.names("/offsets") == ["..%2F..%2Fetc%2Fx@y"]
+
+
+class Recorder:
+    """A store that tells what it was given."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    async def load(self, queue: MessageQueue) -> int | None:  # noqa: ARG002  # an OffsetStore's signature
+        return None
+
+    async def save(self, offsets: Mapping[MessageQueue, int], *, reset: bool = False) -> None:
+        self.told.append((dict(offsets), reset))
+
+    async def release(self, queue: MessageQueue, offset: int) -> None:
+        self.told.append((queue, offset))
+
+
+def test_deliv_5_offset_monotone_consuming_goes_forward_only() -> None:
+    """DELIV-5 OffsetMonotone: batches that end in another order than they began take no offset back."""
+    kept = Recorder()
+    offsets = Offsets(kept)
+
+    async def main() -> None:
+        offsets.advance(QUEUE, 5)
+        offsets.advance(QUEUE, 3)
+        await offsets.save()
+        await offsets.reset(QUEUE, 2)
+        await offsets.release(QUEUE)
+        await offsets.release(QUEUE)
+        await offsets.save()
+
+    run_simulated(main())
+    assert kept.told == [({QUEUE: 5}, False), ({QUEUE: 2}, True), (QUEUE, 2)]
