@@ -59,8 +59,8 @@ class Redelivery:
         return await self.send_back(message, _DEAD)
 
     async def _send_copy(self, message: ReceivedMessage, delay_level: int, *, dead: bool) -> bool:
-        """A copy to the retry topic, of which the broker makes a dead letter if it comes too often. 4.9 and 5.x
-        count differently there, so the maximum is told in a way that both understand alike."""
+        """A copy to the retry topic, of which the broker makes a dead letter if it comes too often. Releases
+        count differently there, so the maximum is told in a way that all understand alike."""
         original = message.stored.message
         times = message.reconsume_times + 1
         properties = dict(original.properties)
