@@ -34,6 +34,7 @@ class RequestCode(IntEnum):
     LOCK_BATCH_MQ = 41  # C-B
     UNLOCK_BATCH_MQ = 42  # C-B
     GET_ALL_CONSUMER_OFFSET = 43  # B-B
+    GET_ALL_DELAY_OFFSET = 45  # C-B, B-B
     CHECK_CLIENT_CONFIG = 46  # C-B
     PUT_KV_CONFIG = 100  # C-N
     GET_KV_CONFIG = 101  # C-N

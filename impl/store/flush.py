@@ -41,12 +41,13 @@ class LogFlusher:
         on_error: Callable[[OSError], None],
     ) -> None:
         self.wanted = asyncio.Event()
-        """Set while somebody waits for a flush."""
+        """Set while a flush is wanted."""
         self._log = log
         self._offload = offload
         self._events = events
         self._on_flushed = on_flushed
         self._on_error = on_error
+        self._wanted_end = 0
         self._failed = False
         self._one_round = asyncio.Lock()
         self._waiting: deque[tuple[int, asyncio.Future[bool]]] = deque()  # by log end, ascending
@@ -91,6 +92,11 @@ class LogFlusher:
         self._on_error(error)
         self._answer()
 
+    def want(self, end: int) -> None:
+        """Ask for a flush up to the commit offset, without waiting for it."""
+        self._wanted_end = max(self._wanted_end, end)
+        self.wanted.set()
+
     async def wait_durable(self, end: int, timeout_ms: int) -> bool:
         """Wait until the log is durable up to the commit offset; False when it took too long or failed."""
         if self._log.flushed >= end:
@@ -99,7 +105,7 @@ class LogFlusher:
         durable: asyncio.Future[bool] = loop.create_future()
         deadline = loop.call_later(timeout_ms / 1000, _resolve, durable, False)
         self._waiting.append((end, durable))
-        self.wanted.set()
+        self.want(end)
         try:
             return await durable
         finally:
@@ -110,7 +116,7 @@ class LogFlusher:
         while self._waiting and (self._failed or self._waiting[0][0] <= self._log.flushed):
             end, durable = self._waiting.popleft()
             _resolve(durable, end <= self._log.flushed)
-        if not self._waiting:
+        if self._failed or self._log.flushed >= self._wanted_end:
             self.wanted.clear()
 
 

@@ -16,7 +16,7 @@ from impl.store import layout, record
 from impl.store.checkpoint import read_checkpoint
 from impl.store.commit_log import CommitLog
 from impl.store.config import FlushMode, StoreConfig
-from impl.store.consume_queue import ConsumeQueues
+from impl.store.consume_queue import ConsumeQueues, Unit
 from impl.store.delay import unit_code
 from impl.store.dispatch import Appended, Dispatcher, index_keys, takes_queue_offset, tell_append
 from impl.store.errors import StoreError
@@ -98,6 +98,11 @@ class MessageStore:
     def log_end(self) -> int:
         """Commit offset where the next record goes."""
         return self._log.end
+
+    @property
+    def dispatched_end(self) -> int:
+        """Commit offset up to which the log can be read by queue."""
+        return self._dispatcher.position
 
     @property
     def log_flushed(self) -> int:
@@ -241,7 +246,7 @@ class MessageStore:
         if self.config.flush_mode is FlushMode.ASYNC_FLUSH:
             return PutStatus.PUT_OK
         if not wait:
-            self._flusher.wanted.set()  # nobody waits for it, but it is seen only when it is durable
+            self._flusher.want(appended.end)  # nobody waits for it, but it is seen only when it is durable
             return PutStatus.PUT_OK
         if await self._flusher.wait_durable(appended.end, self.config.sync_flush_timeout_ms):
             return PutStatus.PUT_OK
@@ -281,6 +286,11 @@ class MessageStore:
         units = queue.units(offset, 1) if queue is not None and queue.begin <= offset < queue.end else []
         return units[0].commit_offset if units else None
 
+    def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit]:
+        """At most `count` entries of a queue from `offset` on, fewer at the end of one of its segments."""
+        queue = self._queues.find(topic, queue_id)
+        return queue.units(offset, count) if queue else []
+
     def record_at(self, commit_offset: int) -> bytes | None:
         """The whole record at a commit offset, ready for the wire; None when there is none."""
         if not self._log.begin <= commit_offset < self._log.end:
@@ -292,13 +302,23 @@ class MessageStore:
         stored = self._log.record_at(commit_offset, size)
         return self._log.read(commit_offset, size) if stored else None
 
-    def find(self, topic: str, key: str, count: int, begin_ms: int, end_ms: int) -> list[bytes]:
+    def find(
+        self, topic: str, key: str, count: int, begin_ms: int, end_ms: int, max_bytes: int = 8 << 20
+    ) -> list[bytes]:
         """The newest `count` records of the topic with that key, stored from `begin_ms` to `end_ms`, oldest
-        first; the key is the unique key or one of KEYS. None without an index. Raises OSError."""
+        first; the key is the unique key or one of KEYS. Together at most `max_bytes`, but for the first; none
+        without an index. Raises OSError."""
         if self._index is None:
             return []
         offsets = self._index.find(topic, key, begin_ms, end_ms)
-        return find_records(self._log, offsets, topic, key, count, begin_ms, end_ms)
+        found: list[bytes] = []
+        for stored, data in find_records(self._log, offsets, topic, key):
+            if len(found) >= count or (found and len(data) > max_bytes):
+                break
+            if begin_ms <= stored.store_timestamp_ms <= end_ms:
+                found.append(data)
+                max_bytes -= len(data)
+        return found[::-1]
 
     @property
     def index_end(self) -> tuple[int, int]:

@@ -1,9 +1,10 @@
 """Reading: from the entries of a queue or the index to whole records (docs/protocol.md, "Get statuses" and
 "Index")."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
+from impl.message import StoredMessage
 from impl.store import record
 from impl.store.commit_log import CommitLog
 from impl.store.consume_queue import ConsumeQueue
@@ -49,24 +50,14 @@ def read_messages(
 
 
 def find_records(
-    log: CommitLog, offsets: Iterable[int], topic: str, key: str, count: int, begin_ms: int, end_ms: int
-) -> list[bytes]:
-    """Those of the records that the index suggests, newest first, which have the key and the time; at most
-    `count`, in the order of the log."""
-    found: list[bytes] = []
+    log: CommitLog, offsets: Iterable[int], topic: str, key: str
+) -> Iterator[tuple[StoredMessage, bytes]]:
+    """Those of the records that the index suggests which have the key: another one may have its hash."""
     for offset in offsets:
-        if len(found) >= count:
-            break
         size, _ = record.peek(log.read(offset, 8))
         stored = log.record_at(offset, size) if offset >= log.begin else None
-        if (
-            stored is not None
-            and stored.message.topic == topic
-            and key in index_keys(stored.message)
-            and begin_ms <= stored.store_timestamp_ms <= end_ms
-        ):
-            found.append(log.read(offset, size))
-    return found[::-1]
+        if stored is not None and stored.message.topic == topic and key in index_keys(stored.message):
+            yield stored, log.read(offset, size)
 
 
 def _refusal(offset: int, begin: int, end: int) -> tuple[GetStatus, int] | None:

@@ -462,6 +462,19 @@ def test_a_put_that_need_not_wait_is_answered_before_the_fsync() -> None:
     _simulate(scenario, SYNC)
 
 
+def test_a_put_during_an_fsync_that_need_not_wait_is_flushed_and_seen_too() -> None:
+    async def scenario(store: MessageStore) -> None:
+        for number in range(20):
+            first = asyncio.create_task(store.put(message(f"w{number}")))
+            await asyncio.sleep(0.0005 * (number % 4))
+            await store.put(message(f"n{number}"), wait=False)
+            await first
+            await asyncio.sleep(0.01)
+            assert store.log_flushed == store.log_end
+
+    _simulate(scenario, SYNC)
+
+
 def test_an_fsync_that_takes_too_long_is_answered_with_a_time_out_and_still_counts_later() -> None:
     async def slow(function: Callable[[], T]) -> T:
         await asyncio.sleep(0.2)

@@ -1,0 +1,152 @@
+"""Delivery of delayed messages: each is put where it belongs when its time has come.
+
+A level's messages wait in one queue, in the order in which they are due, so each level has one reader that
+sleeps until the first is due, or until one arrives. How far each is stands in delayOffset.json. The file is
+written after the log was flushed: what it says is delivered no crash can take back. See docs/protocol.md,
+"Delayed messages".
+"""
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from impl.broker.durable_table import read_config
+from impl.broker.holds import PullHolds
+from impl.broker.topics import NOT_FOR_CLIENTS
+from impl.message import Message
+from impl.remoting.java_json import write
+from impl.runtime.disk import write_durably
+from impl.runtime.network import Address
+from impl.runtime.runtime import Runtime
+from impl.store import record
+from impl.store.consume_queue import Unit
+from impl.store.delay import SCHEDULE_TOPIC, due
+from impl.store.message_store import MessageStore
+from impl.store.results import PutStatus
+
+_log = logging.getLogger(__name__)
+
+LEVELS_MAX: Final = 18
+"""Queues that the schedule topic has, whatever levels are configured."""
+
+_BATCH: Final = 32
+"""Messages put before others have their turn."""
+_LOOK_AGAIN_MS: Final = 1000
+"""While a message waits: the clock may have been set."""
+_IDLE_S: Final = 60.0
+"""An arrival ends it; this is for the arrival that nobody told of."""
+_RETRY_S: Final = 1.0
+
+
+class DelayOffsets(msgspec.Struct, rename="camel"):
+    """delayOffset.json, and the body of GET_ALL_DELAY_OFFSET."""
+
+    offset_table: dict[int, int] = {}
+    """Level to the offset of the next message to deliver."""
+
+
+class DelayedDelivery:
+    """`run` delivers until it is cancelled; `persist` notes how far it is."""
+
+    def __init__(self, path: str, store: MessageStore, holds: PullHolds, runtime: Runtime) -> None:
+        self._path = path
+        self._store = store
+        self._holds = holds
+        self._runtime = runtime
+        self._next: dict[int, int] = {}
+        self._is_dirty = False
+
+    def load(self) -> None:
+        """Read delayOffset.json, if there is one.
+
+        Raises:
+            StoreError: the file is no table of offsets. OSError: it cannot be read.
+        """
+        stored = read_config(self._runtime.disk, self._path, DelayOffsets)
+        self._next = dict(stored.offset_table) if stored else {}
+
+    def offsets(self) -> DelayOffsets:
+        """Of each level that ever delivered."""
+        return DelayOffsets(dict(self._next))
+
+    async def run(self, address: Address) -> None:
+        """Deliver all levels; `address` is where what is put now will be found."""
+        await asyncio.gather(*(self._deliver(level, address) for level in range(1, LEVELS_MAX + 1)))
+
+    async def persist(self) -> None:
+        """Write the file if anything was delivered since the last time. OSError when that fails."""
+        if not self._is_dirty:
+            return
+        data = write(self.offsets())
+        self._is_dirty = False
+        try:
+            await self._store.flush_log()
+            if self._store.failure:
+                raise OSError(self._store.failure)
+            await self._runtime.offload(lambda: write_durably(self._runtime.disk, self._path, data))
+        except OSError:
+            self._is_dirty = True
+            raise
+
+    async def _deliver(self, level: int, address: Address) -> None:
+        if level in self._next:  # a crash may have taken the end of its queue
+            self._next[level] = min(self._next[level], self._store.max_offset(SCHEDULE_TOPIC, level - 1))
+        while True:
+            try:
+                await self._step(level, address)
+            except OSError as error:
+                _log.error("delay level %d cannot go on: %s", level, error)
+                await asyncio.sleep(_RETRY_S)
+
+    async def _step(self, level: int, address: Address) -> None:
+        """Wait for the first message of the level, or deliver those that are due."""
+        queue_id = level - 1
+        offset = max(self._next.get(level, 0), self._store.min_offset(SCHEDULE_TOPIC, queue_id))
+        units = self._store.units(SCHEDULE_TOPIC, queue_id, offset, _BATCH)
+        if not units:
+            await self._holds.hold(SCHEDULE_TOPIC, queue_id, offset, (), _IDLE_S, self)
+            return
+        for unit in units:
+            if not is_due(unit, self._store.now_ms()):
+                wait_ms = min(unit.tags_code - self._store.now_ms(), _LOOK_AGAIN_MS)
+                await asyncio.sleep(max(wait_ms, 1) / 1000)
+                return
+            if not await self._put(unit, address):
+                await asyncio.sleep(_RETRY_S)
+                return
+            offset += 1
+            self._next[level] = offset
+            self._is_dirty = True
+        await asyncio.sleep(0)
+
+    async def _put(self, unit: Unit, address: Address) -> bool:
+        """Put the message where it belongs; False when it should be tried again."""
+        message = self._message(unit)
+        if message is None:
+            return True
+        result = await self._store.put(replace(message, store_host=address), wait=False)
+        if result.status is PutStatus.MESSAGE_ILLEGAL:
+            _log.error("the delayed message at %d is dropped: %s", unit.commit_offset, result.reason)
+            return True
+        return result.status is PutStatus.PUT_OK
+
+    def _message(self, unit: Unit) -> Message | None:
+        """The message as it is to be put; None where there is nothing to put."""
+        data = self._store.record_at(unit.commit_offset)
+        if data is None:
+            _log.error("the delayed message at %d is gone", unit.commit_offset)
+            return None
+        try:
+            message = due(record.decode(data).message)
+        except ValueError as error:
+            _log.error("the delayed message at %d is dropped: %s", unit.commit_offset, error)
+            return None
+        return None if message.topic in NOT_FOR_CLIENTS else message
+
+
+def is_due(unit: Unit, now_ms: int) -> bool:
+    """Never early: the time in the entry has come."""
+    return unit.tags_code <= now_ms

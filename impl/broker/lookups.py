@@ -1,0 +1,52 @@
+"""QUERY_MESSAGE, VIEW_MESSAGE_BY_ID, GET_ALL_DELAY_OFFSET: messages by key and by id, and what waits.
+
+See docs/protocol.md, "Looking messages up".
+"""
+
+from typing import Final
+
+from impl.broker.services import Services
+from impl.remoting import headers, java_json
+from impl.remoting.channel import Channel, Reply
+from impl.remoting.codes import ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.dispatch import RefusedError
+from impl.remoting.headers import (
+    UNIQUE_KEY_QUERY,
+    QueryMessageRequest,
+    QueryMessageResponse,
+    ViewMessageRequest,
+)
+
+_COUNT_MAX: Final = 64
+_UNIQUE_KEY_COUNT: Final = 32
+_BYTES_MAX: Final = 8 << 20
+"""Of one answer; one message is given whatever its size."""
+
+
+def query_message(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """The newest messages with a key, in the order in which they were stored."""
+    header = headers.read(QueryMessageRequest, request.fields)
+    by_unique_key = request.fields.get(UNIQUE_KEY_QUERY) == "true"
+    count = _UNIQUE_KEY_COUNT if by_unique_key else min(header.max_num, _COUNT_MAX)
+    begin_ms, end_ms = header.begin_timestamp, header.end_timestamp
+    found = services.store.find(header.topic, header.key, count, begin_ms, end_ms, _BYTES_MAX)
+    response = headers.write(QueryMessageResponse(*services.store.index_end))
+    if not found:
+        remark = f"no message of topic {header.topic} with key {header.key}"
+        return request.answer(ResponseCode.QUERY_NOT_FOUND, response, remark=remark)
+    return request.answer(ResponseCode.SUCCESS, response, b"".join(found))
+
+
+def view_message(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """The one message that begins at a place in the commit log."""
+    header = headers.read(ViewMessageRequest, request.fields)
+    found = services.store.record_at(header.offset)
+    if found is None:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"no message begins at {header.offset}")
+    return request.answer(ResponseCode.SUCCESS, body=found)
+
+
+def delay_offsets(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """How far the delivery of each delay level is."""
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(services.delays.offsets()))

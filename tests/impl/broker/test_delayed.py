@@ -1,0 +1,288 @@
+"""Delayed messages through a broker: never early, in time, over restarts, and once as a rule.
+
+Source: docs/protocol.md, "Delayed messages".
+"""
+
+import asyncio
+import random
+from dataclasses import replace
+
+import pytest
+
+from impl.broker import delayed
+from impl.broker.config import BrokerConfig
+from impl.client.model import MessageQueue, Sent
+from impl.message import Message
+from impl.remoting.codes import RequestCode
+from impl.runtime.simulated_disk import Step
+from impl.runtime.simulated_loop import SimulatedClock
+from impl.store import record
+from impl.store.config import FlushMode
+from impl.store.delay import SCHEDULE_TOPIC
+from tests.impl.world import SMALL_STORE, World, play
+
+QUEUE = MessageQueue("T", "broker-a", 0)
+CONFIG = BrokerConfig(store_directory="/store", port=0, store=SMALL_STORE)
+FILE = "/store/config/delayOffset.json"
+
+
+async def send(world: World, body: str, level: int) -> None:
+    outcome = await world.producer.send(Message("T", body.encode(), {"DELAY": str(level)}), QUEUE)
+    assert isinstance(outcome, Sent), outcome
+    assert outcome.status == "SEND_OK"
+
+
+def delivered(world: World) -> list[str]:
+    """Bodies in queue 0 of the topic."""
+    assert world.broker is not None
+    result = world.broker.store.get("T", 0, 0)
+    return [record.decode(data).message.body.decode() for data in result.records]
+
+
+def test_a_message_comes_when_its_time_has_come_and_not_before() -> None:
+    async def scene(world: World) -> None:
+        await send(world, "a", 2)
+        await asyncio.sleep(4.9)
+        assert delivered(world) == []
+        await asyncio.sleep(0.2)
+        assert delivered(world) == ["a"]
+
+    play(scene)
+
+
+def test_a_pull_that_waits_gets_it_as_it_was_sent() -> None:
+    async def scene(world: World) -> None:
+        await send(world, "a", 1)
+        result = await world.consumer.pull(QUEUE, 0, hold_ms=10_000)
+        (stored,) = result.messages
+        message = stored.message
+        assert (message.topic, message.queue_id, message.body) == ("T", 0, b"a")
+        assert "DELAY" not in message.properties
+        assert message.properties["REAL_TOPIC"] == "T"
+
+    play(scene)
+
+
+def test_levels_do_not_wait_for_each_other() -> None:
+    async def scene(world: World) -> None:
+        for body, level in (("minute", 5), ("ten", 3), ("one", 1), ("last", 18)):
+            await send(world, body, level)
+        await asyncio.sleep(1.1)
+        assert delivered(world) == ["one"]
+        await asyncio.sleep(10)
+        assert delivered(world) == ["one", "ten"]
+        await asyncio.sleep(50)
+        assert delivered(world) == ["one", "ten", "minute"]
+        await asyncio.sleep(7140)
+        assert delivered(world) == ["one", "ten", "minute", "last"]
+
+    play(scene)
+
+
+def test_configured_levels_count() -> None:
+    async def scene(world: World) -> None:
+        await send(world, "a", 7)
+        await asyncio.sleep(2.9)
+        assert delivered(world) == []
+        await asyncio.sleep(0.2)
+        assert delivered(world) == ["a"], "the last level stands for those behind it"
+
+    play(scene, config=replace(CONFIG, store=replace(SMALL_STORE, delay_levels_ms=(1000, 3000))))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_message_of_many_comes_early_or_late_or_out_of_its_levels_order(seed: int) -> None:
+    async def scene(world: World) -> None:
+        assert world.broker is not None
+        chance = random.Random(seed)
+        loop = asyncio.get_running_loop()
+        due_s: dict[str, float] = {}
+        came_s: dict[str, float] = {}
+        store, levels_ms = world.broker.store, SMALL_STORE.delay_levels_ms
+        arrived = store.on_arrival
+        assert arrived is not None
+
+        def note(topic: str, queue_id: int, offset_next: int, tags_code: int) -> None:
+            arrived(topic, queue_id, offset_next, tags_code)
+            if topic == "T":
+                data = store.get("T", 0, offset_next - 1).records[0]
+                came_s[record.decode(data).message.body.decode()] = loop.time()
+
+        store.on_arrival = note
+        for number in range(60):
+            level = chance.randint(1, 6)
+            due_s[f"m{number}-{level}"] = loop.time() + levels_ms[level - 1] / 1000
+            await send(world, f"m{number}-{level}", level)
+            await asyncio.sleep(chance.choice((0, 0.01, 1.3)))
+        await asyncio.sleep(130)
+        assert came_s.keys() == due_s.keys()
+        for body, time_s in came_s.items():
+            assert due_s[body] - 0.001 <= time_s < due_s[body] + 0.2, body  # times are whole milliseconds
+        for level in range(1, 7):
+            order = [body for body in came_s if body.endswith(f"-{level}")]
+            assert order == [body for body in due_s if body.endswith(f"-{level}")]
+
+    play(scene, seed=seed)
+
+
+def test_the_rule_is_what_keeps_them_from_coming_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delayed, "is_due", lambda *_: True)
+    with pytest.raises(AssertionError):
+        test_a_message_comes_when_its_time_has_come_and_not_before()
+
+
+@pytest.mark.parametrize(("step_s", "late_s"), [(-3600, 0), (-5, 5)])
+def test_a_clock_that_is_set_back_makes_nothing_early_and_little_late(step_s: int, late_s: int) -> None:
+    async def scene(world: World) -> None:
+        clock = world.runtime.clock
+        assert isinstance(clock, SimulatedClock)
+        await send(world, "before", 3)
+        clock.skew_us += step_s * 1_000_000
+        await send(world, "after", 3)
+        await asyncio.sleep(9.9)
+        assert delivered(world) == []
+        await asyncio.sleep(0.3 + late_s)
+        assert delivered(world) == ["before", "after"]
+
+    play(scene)
+
+
+def test_a_clock_that_is_set_forward_is_noticed_while_a_message_waits() -> None:
+    async def scene(world: World) -> None:
+        clock = world.runtime.clock
+        assert isinstance(clock, SimulatedClock)
+        await send(world, "a", 18)
+        clock.skew_us += 7_200_000_000
+        await asyncio.sleep(1.1)
+        assert delivered(world) == ["a"]
+
+    play(scene)
+
+
+@pytest.mark.parametrize("away_s", [1, 100])
+def test_a_restart_neither_loses_nor_repeats(away_s: int) -> None:
+    async def scene(world: World) -> None:
+        await send(world, "first", 1)
+        await send(world, "second", 4)
+        await asyncio.sleep(5)
+        await world.stop_broker()
+        assert world.disk.names("/store/config").count("delayOffset.json") == 1
+        await asyncio.sleep(away_s)
+        await world.start_broker()
+        await asyncio.sleep(31)
+        assert delivered(world) == ["first", "second"]
+
+    play(scene)
+
+
+def test_after_a_crash_what_was_delivered_since_the_file_was_written_comes_again() -> None:
+    async def scene(world: World) -> None:
+        await send(world, "a", 1)
+        await asyncio.sleep(2)
+        before = world.disk.copy()
+        await asyncio.sleep(10)
+        after = world.disk.copy()
+        for disk, expected in ((before, ["a", "a"]), (after, ["a"])):
+            await world.stop_broker()
+            disk.lose_power()
+            world.disk = disk
+            world.runtime = replace(world.runtime, disk=disk)
+            await world.start_broker()
+            await asyncio.sleep(2)
+            assert delivered(world) == expected
+
+    play(scene)
+
+
+def test_the_file_never_says_that_something_was_delivered_that_a_crash_takes_back() -> None:
+    """Under ASYNC_FLUSH too: the log is flushed before the file is written."""
+
+    async def scene(world: World) -> None:
+        await send(world, "a", 1)
+        await asyncio.sleep(10.5)
+        assert world.broker is not None
+        assert world.broker.services is not None
+        await send(world, "b", 1)
+        await asyncio.sleep(2)
+        await world.broker.services.delays.persist()
+        disk = world.disk.copy()
+        disk.lose_power()
+        await world.stop_broker()
+        world.disk = disk
+        world.runtime = replace(world.runtime, disk=disk)
+        await world.start_broker()
+        await asyncio.sleep(2)
+        assert delivered(world) == ["a", "b"]
+
+    store = replace(SMALL_STORE, flush_mode=FlushMode.ASYNC_FLUSH, flush_log_interval_ms=3_600_000)
+    play(scene, config=replace(CONFIG, store=store))
+
+
+def test_an_offset_behind_the_queue_is_its_end_and_a_broken_file_is_read_from_its_backup() -> None:
+    async def scene(world: World) -> None:
+        await send(world, "a", 1)
+        await asyncio.sleep(2)
+        await world.stop_broker()
+        world.disk.open(FILE).write(0, b"{" * 10)
+        backup = b'{"offsetTable":{1:99}}'
+        world.disk.create(f"{FILE}.bak", len(backup)).write(0, backup)
+        await world.start_broker()
+        await send(world, "b", 1)
+        await asyncio.sleep(2)
+        assert delivered(world) == ["a", "b"]
+
+    play(scene)
+
+
+def test_a_disk_that_fails_stops_delivery_and_nothing_is_noted_as_delivered() -> None:
+    async def scene(world: World) -> None:
+        await send(world, "a", 1)
+
+        def fail(step: Step) -> None:
+            if step.kind == "write" and "commitlog" in step.path:
+                raise OSError(28, "No space left on device", step.path)
+
+        world.disk.on_step = fail
+        await asyncio.sleep(20)
+        world.disk.on_step = None
+        assert delivered(world) == []
+        await world.stop_broker()
+        await world.start_broker()
+        await asyncio.sleep(1)
+        assert delivered(world) == ["a"]
+
+    play(scene)
+
+
+def test_an_idle_broker_with_a_waiting_message_hardly_works() -> None:
+    async def scene(world: World) -> None:
+        assert world.broker is not None
+        looks = 0
+        units = world.broker.store.units
+
+        def counted(topic: str, queue_id: int, offset: int, count: int) -> object:
+            nonlocal looks
+            looks += topic == SCHEDULE_TOPIC
+            return units(topic, queue_id, offset, count)
+
+        world.broker.store.units = counted  # type: ignore[method-assign, assignment]
+        await asyncio.sleep(600)
+        assert looks <= 18 * 11, "once a minute and level"
+        looks = 0
+        await send(world, "a", 14)
+        await asyncio.sleep(600)
+        assert looks <= 18 * 11 + 610, "and once a second for the message that waits"
+
+    play(scene)
+
+
+def test_how_far_each_level_is_can_be_asked() -> None:
+    async def scene(world: World) -> None:
+        await send(world, "a", 1)
+        await send(world, "b", 1)
+        await send(world, "c", 3)
+        await asyncio.sleep(2)
+        answer = await world.ask(RequestCode.GET_ALL_DELAY_OFFSET)
+        assert answer.body == b'{"offsetTable":{1:2}}'
+
+    play(scene)
