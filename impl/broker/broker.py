@@ -6,33 +6,48 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
-from impl.broker import connections, groups, pull, queries, retries, send
+from impl.broker import (
+    broker_admin,
+    connections,
+    consumer_calls,
+    group_admin,
+    groups,
+    lookups,
+    offset_admin,
+    pull,
+    queries,
+    retries,
+    send,
+    topic_admin,
+)
 from impl.broker.clients import ClientTable
 from impl.broker.config import BrokerConfig
+from impl.broker.delayed import DelayedDelivery
 from impl.broker.flow_control import SendGate
 from impl.broker.holds import PullHolds
 from impl.broker.offsets import OffsetTable
 from impl.broker.queue_locks import QueueLockTable
 from impl.broker.registration import Registrar
-from impl.broker.services import Services
+from impl.broker.services import Processor, Services
+from impl.broker.statistics import Statistics
 from impl.broker.subscription_groups import SubscriptionGroupTable
 from impl.broker.topics import TopicTable, built_in
 from impl.event_log import EventLog
 from impl.remoting.address_server import FETCH_INTERVAL_S
+from impl.remoting.bodies import DataVersion
 from impl.remoting.channel import Channel, Handler, Reply
 from impl.remoting.client import RemotingClient
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.dispatch import handler
 from impl.remoting.server import RemotingServer
+from impl.runtime.clock import now_ms as wall_ms
 from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
 from impl.store.message_store import MessageStore
 from impl.store.results import Recovery
 
 _log = logging.getLogger(__name__)
-
-Processor = Callable[[Services, Command, Channel], Reply | Awaitable[Reply]]
 
 PROCESSORS: Final[dict[int, Processor]] = {
     RequestCode.SEND_MESSAGE: send.send_message,
@@ -47,6 +62,9 @@ PROCESSORS: Final[dict[int, Processor]] = {
     RequestCode.GET_MAX_OFFSET: queries.max_offset,
     RequestCode.GET_MIN_OFFSET: queries.min_offset,
     RequestCode.GET_EARLIEST_MSG_STORETIME: queries.earliest_store_time,
+    RequestCode.QUERY_MESSAGE: lookups.query_message,
+    RequestCode.VIEW_MESSAGE_BY_ID: lookups.view_message,
+    RequestCode.GET_ALL_DELAY_OFFSET: lookups.delay_offsets,
     RequestCode.HEART_BEAT: groups.heartbeat,
     RequestCode.UNREGISTER_CLIENT: groups.unregister,
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: groups.consumer_ids,
@@ -56,6 +74,11 @@ PROCESSORS: Final[dict[int, Processor]] = {
     RequestCode.GET_CONSUMER_CONNECTION_LIST: connections.consumer_connections,
     RequestCode.GET_PRODUCER_CONNECTION_LIST: connections.producer_connections,
     RequestCode.GET_ALL_PRODUCER_INFO: connections.all_producers,
+    **topic_admin.PROCESSORS,
+    **group_admin.PROCESSORS,
+    **offset_admin.PROCESSORS,
+    **consumer_calls.PROCESSORS,
+    **broker_admin.PROCESSORS,
 }
 """Request code to what answers it."""
 
@@ -123,6 +146,8 @@ class Broker:
         group_table.load()
         offsets = OffsetTable(f"{folder}/consumerOffset.json", runtime)
         offsets.load()
+        delays = DelayedDelivery(f"{folder}/delayOffset.json", self.store, self._holds, runtime)
+        delays.load()
         await self.store.start()
         self.store.on_arrival = self._holds.arrived
         self._server = RemotingServer(runtime.network, self._handle, on_closed=self._channel_closed)
@@ -140,6 +165,10 @@ class Broker:
             locks=QueueLockTable(config.queue_lock_ms),
             holds=self._holds,
             sends=SendGate(config.sends_max, config.sends_bytes_max, config.busy_ms),
+            statistics=Statistics(),
+            config_version=DataVersion(0, wall_ms(runtime.clock)),
+            started_s=groups.now_ms() // 1000,
+            delays=delays,
             events=self._events,
         )
         self._processors = handler({code: _bound(work, services) for code, work in PROCESSORS.items()})
@@ -153,7 +182,11 @@ class Broker:
         await register()
         self._every(config.register_interval_ms / 1000, register)
         self._every(config.offsets_flush_interval_ms / 1000, self._persist_offsets)
+        self._in_background(delays.run(address))
+        self._every(config.delay_offsets_flush_interval_ms / 1000, self._persist_delays)
         self._every(_CLIENT_SCAN_S, self._drop_silent_clients)
+        await self._sample()
+        self._every(1.0, self._sample)
         self._every(_HOLD_CHECK_S if config.long_polling else _SHORT_HOLD_CHECK_S, self._check_holds)
         return address
 
@@ -170,6 +203,7 @@ class Broker:
             await self._server.stop()
         if self.services is not None:
             await self._persist_offsets()
+            await self._persist_delays()
         await self._client.close()
         await self.store.stop()
 
@@ -187,9 +221,13 @@ class Broker:
     async def _drop_silent_clients(self) -> None:
         assert self.services is not None
         self.services.locks.drop_expired(groups.now_ms())
-        before_ms = groups.now_ms() - self._config.client_expiry_ms
+        before_ms = groups.now_ms() - self.services.config.client_expiry_ms
         for channel in self._clients.silent_since(before_ms):
             channel.close()
+
+    async def _sample(self) -> None:
+        assert self.services is not None
+        self.services.statistics.sample(groups.now_ms() / 1000, wall_ms(self._runtime.clock))
 
     async def _check_holds(self) -> None:
         self._holds.check(self.store.max_offset)
@@ -201,6 +239,13 @@ class Broker:
             await self.services.groups.persist()
         except OSError as error:
             _log.error("consumer offsets or groups are not on disk: %s", error)
+
+    async def _persist_delays(self) -> None:
+        assert self.services is not None
+        try:
+            await self.services.delays.persist()
+        except OSError as error:
+            _log.error("how far delayed messages are delivered is not on disk: %s", error)
 
     def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         async def loop() -> None:

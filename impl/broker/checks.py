@@ -3,7 +3,7 @@
 from impl.broker.services import Services
 from impl.broker.topics import RETRY_PREFIX, name_problem
 from impl.message import Message
-from impl.remoting.bodies import PERM_READ, PERM_WRITE, SubscriptionGroup
+from impl.remoting.bodies import PERM_READ, PERM_WRITE, SubscriptionGroup, TopicConfig
 from impl.remoting.codes import ResponseCode
 from impl.remoting.dispatch import RefusedError
 from impl.store.delay import scheduled
@@ -30,11 +30,17 @@ def require_consuming_group(services: Services, group: str) -> SubscriptionGroup
     return known
 
 
+def require_topic(services: Services, topic: str) -> TopicConfig:
+    """The topic; refuse one that does not exist."""
+    known = services.topics.get(topic)
+    if known is None:
+        raise RefusedError(ResponseCode.TOPIC_NOT_EXIST, f"topic {topic} does not exist")
+    return known
+
+
 def require_readable_queue(services: Services, topic_name: str, queue_id: int) -> None:
     """Refuse a queue that does not exist or may not be read."""
-    topic = services.topics.get(topic_name)
-    if topic is None:
-        raise RefusedError(ResponseCode.TOPIC_NOT_EXIST, f"topic {topic_name} does not exist")
+    topic = require_topic(services, topic_name)
     if not topic.perm & PERM_READ:
         raise RefusedError(ResponseCode.NO_PERMISSION, f"topic {topic_name} may not be read")
     if not 0 <= queue_id < topic.read_queue_nums:

@@ -51,6 +51,7 @@ class BrokerConfig:
     """How long a client holds a queue without renewing its lock."""
     auto_create_groups: bool = True
     offsets_flush_interval_ms: int = 5000
+    delay_offsets_flush_interval_ms: int = 10_000
     register_interval_ms: int = 30_000
     long_polling: bool = True
     short_polling_ms: int = 1000
@@ -61,13 +62,22 @@ class BrokerConfig:
     far_pull_count_max: int = 8
     """The same for messages that are not in memory any more."""
     far_pull_bytes_max: int = 64 << 10
-    near_bytes: int = field(default_factory=lambda: _memory_bytes(40))
-    """How much of the end of the log is taken to be in memory."""
+    memory_bytes: int = field(
+        default_factory=lambda: os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    )
+    """What the machine has."""
+    memory_percent: int = 40
+    """How much of it is taken to hold the end of the log."""
     slave_readable: bool = False
     """Whether consumers are told to read old messages from a slave."""
     client_expiry_ms: int = 120_000
     """A client silent for longer is forgotten."""
     store: StoreConfig = field(default_factory=StoreConfig)
+
+    @property
+    def near_bytes(self) -> int:
+        """How much of the end of the log is taken to be in memory."""
+        return self.memory_bytes * self.memory_percent // 100
 
     def __post_init__(self) -> None:
         advertised = self.advertised_host or self.host
@@ -91,15 +101,6 @@ def _ip(value: str) -> str:
         raise ValueError("a numeric IP address") from None
 
 
-def _memory_bytes(percent: int) -> int:
-    """So much of the machine's memory."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * percent // 100
-
-
-def _share_of_memory(value: str) -> int:
-    return _memory_bytes(number(1, 100)(value))
-
-
 _FLUSH_MODE = one_of({mode.value: mode for mode in FlushMode})
 _MS = number(1, _INT_MAX)
 
@@ -115,13 +116,14 @@ OPTIONS: Final = {
     "autoCreateSubscriptionGroup": Option("auto_create_groups", boolean),
     "defaultTopicQueueNums": Option("default_topic_queues", number(1, 1024)),
     "flushConsumerOffsetInterval": Option("offsets_flush_interval_ms", _MS),
+    "flushDelayOffsetInterval": Option("delay_offsets_flush_interval_ms", _MS),
     # RocketMQ itself keeps the period within 10 to 60 seconds.
     "registerNameServerPeriod": Option("register_interval_ms", number(10_000, 60_000)),
     "maxTransferCountOnMessageInMemory": Option("pull_count_max", number(1, 32_768)),
     "maxTransferBytesOnMessageInMemory": Option("pull_bytes_max", number(1, 8 << 20)),
     "maxTransferCountOnMessageInDisk": Option("far_pull_count_max", number(1, 32_768)),
     "maxTransferBytesOnMessageInDisk": Option("far_pull_bytes_max", number(1, 8 << 20)),
-    "accessMessageInMemoryMaxRatio": Option("near_bytes", _share_of_memory),
+    "accessMessageInMemoryMaxRatio": Option("memory_percent", number(1, 100)),
     "slaveReadEnable": Option("slave_readable", boolean),
     "brokerPermission": Option("permission", number(0, 7)),
     "regionId": Option("region", text),
@@ -132,6 +134,30 @@ OPTIONS: Final = {
     "shortPollingTimeMills": Option("short_polling_ms", _MS),
 }
 """Key in the file to the field of BrokerConfig."""
+
+RUNNING_KEYS: Final = frozenset(
+    {
+        "autoCreateTopicEnable",
+        "autoCreateSubscriptionGroup",
+        "shortPollingTimeMills",
+        "longPollingEnable",
+        "brokerPermission",
+        "regionId",
+        "traceOn",
+        "maxTransferCountOnMessageInMemory",
+        "maxTransferBytesOnMessageInMemory",
+        "maxTransferCountOnMessageInDisk",
+        "maxTransferBytesOnMessageInDisk",
+        "accessMessageInMemoryMaxRatio",
+        "slaveReadEnable",
+        "maxMessageSize",
+        "syncFlushTimeout",
+    }
+)
+"""What can change while the broker runs."""
+
+PROTECTED: Final = frozenset({"brokerConfigPath", "configBlackList", "rocketmqHome"})
+"""Keys that nobody may change from afar."""
 
 STORE_OPTIONS: Final = {
     "flushDiskType": Option("flush_mode", _FLUSH_MODE),
@@ -164,6 +190,43 @@ def read(file_text: str, where: str) -> tuple[BrokerConfig, tuple[str, ...]]:
     config = with_changes(BrokerConfig(), {**apply(properties, OPTIONS), **store_fields})
     unknown = [key for key in properties if key not in OPTIONS and key not in STORE_OPTIONS]
     return config, tuple(unknown)
+
+
+class ProtectedKeyError(Exception):
+    """A change of a key that nobody may change from afar."""
+
+
+def show(config: BrokerConfig) -> str:
+    """The configuration as the text of a properties file."""
+    values = {key: getattr(config, option.field) for key, option in OPTIONS.items()}
+    values |= {key: getattr(config.store, option.field) for key, option in STORE_OPTIONS.items()}
+    return "".join(f"{key}={_shown(key, value)}\n" for key, value in values.items())
+
+
+def updated(config: BrokerConfig, properties_text: str) -> BrokerConfig:
+    """The configuration after a change from afar; keys that we do not know change nothing.
+
+    Raises:
+        ProtectedKeyError: the whole change is refused.
+        ConfigError: not properties, a value its key cannot have, or a key that counts at the start only.
+    """
+    properties = parse(properties_text, "the body")
+    if protected := PROTECTED & properties.keys():
+        raise ProtectedKeyError(f"{', '.join(sorted(protected))} cannot be changed from afar")
+    known = properties.keys() & (OPTIONS.keys() | STORE_OPTIONS.keys())
+    if fixed := known - RUNNING_KEYS:
+        raise ConfigError(f"{', '.join(sorted(fixed))} counts at the start only")
+    return with_changes(config, {**apply(properties, OPTIONS), **apply(properties, STORE_OPTIONS)})
+
+
+def _shown(key: str, value: Any) -> str:
+    if key == "messageDelayLevel":
+        return " ".join(f"{delay_ms // 1000}s" for delay_ms in value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ";".join(map(str, value))
+    return str(value)
 
 
 def with_changes(config: BrokerConfig, changes: dict[str, Any]) -> BrokerConfig:

@@ -72,8 +72,12 @@ class DurableTable(Generic[Value]):
         """Add or replace in memory."""
         if values:
             self._values.update(values)
-            self.version = self._next_version()
-            self._is_dirty = True
+            self.renew_version()
+
+    def renew_version(self) -> None:
+        """Whoever knows the version so far takes the values for changed."""
+        self.version = self._next_version()
+        self._is_dirty = True
 
     async def change(self, values: Mapping[str, Value | None]) -> None:
         """Add, replace, and remove those whose value is None. OSError when the file cannot be written; then

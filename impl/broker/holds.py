@@ -31,7 +31,7 @@ class PullHolds:
     """Held pulls by topic and queue, at most `holds_max` in all."""
 
     def __init__(self, holds_max: int = 100_000) -> None:
-        self._holds_max = holds_max
+        self.holds_max = holds_max
         self._count = 0
         self._by_queue: dict[QueueKey, _Holds] = {}
         self._by_owner: dict[object, _Holds] = {}
@@ -42,7 +42,7 @@ class PullHolds:
 
     @property
     def is_full(self) -> bool:
-        return self._count >= self._holds_max
+        return self._count >= self.holds_max
 
     def hold(
         self,

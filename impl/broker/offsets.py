@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from impl.remoting.java_json import BodyError, read, write
-from impl.runtime.disk import read_whole, write_durably
+from impl.broker.durable_table import read_config
+from impl.remoting.java_json import write
+from impl.runtime.disk import write_durably
 from impl.runtime.runtime import Runtime
-from impl.store.errors import StoreError
 
 _SEPARATOR: Final = "@"
 """Between topic and group; no topic's name may have it."""
@@ -36,11 +36,9 @@ class OffsetTable:
         Raises:
             StoreError: the file is not an offset table. OSError: it cannot be read.
         """
-        if self._runtime.disk.exists(self._path):
-            try:
-                self._table = read(_File, read_whole(self._runtime.disk, self._path)).offset_table
-            except BodyError as error:
-                raise StoreError(f"{self._path}: {error}") from None
+        stored = read_config(self._runtime.disk, self._path, _File)
+        if stored is not None:
+            self._table = stored.offset_table
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         self._table.setdefault(topic + _SEPARATOR + group, {})[queue_id] = offset
@@ -50,14 +48,47 @@ class OffsetTable:
         """The committed offset, or None when the group never committed one for that queue."""
         return self._table.get(topic + _SEPARATOR + group, {}).get(queue_id)
 
+    def of_group(self, group: str, topic: str) -> dict[int, int]:
+        """The offsets that the group committed in the topic, by queue: a copy."""
+        return dict(self._table.get(topic + _SEPARATOR + group, {}))
+
+    def topics_of(self, group: str) -> list[str]:
+        """The topics in which the group committed offsets."""
+        return [topic for topic, _, of in map(_split, self._table) if of == group]
+
+    def groups_of(self, topic: str) -> list[str]:
+        """The groups that committed offsets in the topic."""
+        return [group for of, _, group in map(_split, self._table) if of == topic]
+
+    def remove_topic(self, topic: str) -> None:
+        """Forget all offsets in a topic."""
+        self._remove([topic + _SEPARATOR + group for group in self.groups_of(topic)])
+
+    def remove_group(self, group: str) -> None:
+        """Forget all offsets of a group."""
+        self._remove([topic + _SEPARATOR + group for topic in self.topics_of(group)])
+
+    def file_content(self) -> bytes:
+        """What the file is to hold."""
+        return write(_File(self._table))
+
+    def _remove(self, keys: list[str]) -> None:
+        for key in keys:
+            del self._table[key]
+            self._is_dirty = True
+
     async def persist(self) -> None:
         """Write the file if anything changed since the last time. OSError when that fails."""
         if not self._is_dirty:
             return
-        data = write(_File(self._table))
+        data = self.file_content()
         self._is_dirty = False
         try:
             await self._runtime.offload(lambda: write_durably(self._runtime.disk, self._path, data))
         except OSError:
             self._is_dirty = True
             raise
+
+
+def _split(key: str) -> tuple[str, str, str]:
+    return key.partition(_SEPARATOR)

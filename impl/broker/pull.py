@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from impl.broker.checks import require_consuming_group, require_readable_broker, require_readable_queue
-from impl.broker.queries import commit_offset
+from impl.broker.queries import commit_offset, is_far_behind
 from impl.broker.services import Services
 from impl.message import tags_code
 from impl.remoting import headers
@@ -89,7 +89,7 @@ async def _after(
 def _get(services: Services, header: PullRequest, tags: Collection[int]) -> tuple[GetResult, ResponseCode]:
     config = services.config
     count_max, bytes_max = config.pull_count_max, config.pull_bytes_max
-    if _is_far_behind(services, header):
+    if is_far_behind(services, header.topic, header.queue_id, header.queue_offset):
         count_max, bytes_max = config.far_pull_count_max, config.far_pull_bytes_max
     if header.max_msg_bytes is not None:
         bytes_max = min(bytes_max, max(header.max_msg_bytes, 0))
@@ -117,20 +117,14 @@ def _answer(
 ) -> Command:
     broker_id = 0
     if services.config.slave_readable:
-        slowly = _is_far_behind(services, header)
+        slowly = is_far_behind(services, header.topic, header.queue_id, header.queue_offset)
         broker_id = group.which_broker_when_consume_slowly if slowly else group.broker_id
+    statistics = services.statistics
+    (statistics.found if result.records else statistics.missed).add()
+    statistics.messages_got.add(len(result.records))
     response = PullResponse(broker_id, result.next_offset, result.min_offset, result.max_offset)
     body = b"".join(result.records)
     return request.answer(code, headers.write(response), body, remark=result.status.value)
-
-
-def _is_far_behind(services: Services, header: PullRequest) -> bool:
-    """Whether what is asked for lies so far behind the end of the log that memory no longer has it."""
-    store, near = services.store, services.config.near_bytes
-    if store.log_end - store.log_begin <= near:
-        return False
-    at = store.commit_offset_at(header.topic, header.queue_id, header.queue_offset)
-    return at is not None and store.log_end - at > near
 
 
 # Which messages are wanted.

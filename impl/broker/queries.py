@@ -37,11 +37,16 @@ def commit_offset(services: Services, header: UpdateOffsetRequest | PullRequest)
 
 
 def query_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """How far a group is; 0 where it never committed and the queue still has its first message."""
+    """How far a group is; 0 where it never committed and the queue's first message is there and in memory."""
     header = headers.read(QueryOffsetRequest, request.fields)
-    offset = services.offsets.query(header.consumer_group, header.topic, header.queue_id)
-    if offset is None and services.store.min_offset(header.topic, header.queue_id) > 0:
-        remark = f"group {header.consumer_group} has no offset in queue {header.queue_id} of {header.topic}"
+    topic, queue_id = header.topic, header.queue_id
+    offset = services.offsets.query(header.consumer_group, topic, queue_id)
+    if offset is None and (
+        header.set_zero_if_not_found is False
+        or services.store.min_offset(topic, queue_id) > 0
+        or is_far_behind(services, topic, queue_id, 0)
+    ):
+        remark = f"group {header.consumer_group} has no offset in queue {queue_id} of {topic}"
         raise RefusedError(ResponseCode.QUERY_NOT_FOUND, remark)
     return _offset(request, offset or 0)
 
@@ -73,7 +78,7 @@ def earliest_store_time(services: Services, request: Command, channel: Channel) 
     """When the queue's first message was stored, in milliseconds; -1 for an empty queue."""
     header = headers.read(QueueRequest, request.fields)
     first = services.store.min_offset(header.topic, header.queue_id)
-    stored_ms = _store_time_ms(services, header.topic, header.queue_id, first)
+    stored_ms = store_time_ms(services, header.topic, header.queue_id, first)
     response = StoreTimeResponse(-1 if stored_ms is None else stored_ms)
     return request.answer(ResponseCode.SUCCESS, headers.write(response))
 
@@ -81,31 +86,45 @@ def earliest_store_time(services: Services, request: Command, channel: Channel) 
 def search_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """The message stored nearest to a time, the earlier one if two are as near; 0 for an empty queue."""
     header = headers.read(SearchOffsetRequest, request.fields)
-    low = services.store.min_offset(header.topic, header.queue_id)
-    end = services.store.max_offset(header.topic, header.queue_id)
-    first, last = low, end - 1
-    # Store times do not fall within a queue, as long as the machine's clock does not.
-    high = end
+    return _offset(request, offset_at_time(services, header.topic, header.queue_id, header.timestamp))
+
+
+def offset_at_time(services: Services, topic: str, queue_id: int, timestamp_ms: int) -> int:
+    """The offset of the message stored nearest to a time."""
+    first = low = services.store.min_offset(topic, queue_id)
+    high = services.store.max_offset(topic, queue_id)
+    last = high - 1
+    # Store times do not fall within a queue.
     while low < high:
         middle = (low + high) // 2
-        stored_ms = _store_time_ms(services, header.topic, header.queue_id, middle)
-        if stored_ms is None or stored_ms < header.timestamp:
+        stored_ms = store_time_ms(services, topic, queue_id, middle)
+        if stored_ms is None or stored_ms < timestamp_ms:
             low = middle + 1
         else:
             high = middle
     if low > last:
-        return _offset(request, max(last, 0))
+        return max(last, 0)
     if low > first:
-        after = _store_time_ms(services, header.topic, header.queue_id, low)
-        before = _store_time_ms(services, header.topic, header.queue_id, low - 1)
-        if after is not None and before is not None and header.timestamp - before <= after - header.timestamp:
+        after = store_time_ms(services, topic, queue_id, low)
+        before = store_time_ms(services, topic, queue_id, low - 1)
+        if after is not None and before is not None and timestamp_ms - before <= after - timestamp_ms:
             low -= 1
-    return _offset(request, low)
+    return low
 
 
-def _store_time_ms(services: Services, topic: str, queue_id: int, offset: int) -> int | None:
+def store_time_ms(services: Services, topic: str, queue_id: int, offset: int) -> int | None:
+    """When the message at an offset was stored; None where there is none."""
     found = services.store.get(topic, queue_id, offset, max_count=1)
     return record.decode(found.records[0]).store_timestamp_ms if found.records else None
+
+
+def is_far_behind(services: Services, topic: str, queue_id: int, offset: int) -> bool:
+    """Whether a message lies so far behind the end of the log that memory no longer has it."""
+    store, near = services.store, services.config.near_bytes
+    if store.log_end - store.log_begin <= near:
+        return False
+    at = store.commit_offset_at(topic, queue_id, offset)
+    return at is not None and store.log_end - at > near
 
 
 def _offset(request: Command, offset: int) -> Command:

@@ -58,7 +58,9 @@ class Registrar:
             # Being there, it lets a slave tell of the queues while its name has no master.
             enable_acting_master=False,
         )
-        body = java_json.write(RegisterBrokerBody(self._services.topics.snapshot()), standard=True)
+        body = java_json.write(
+            RegisterBrokerBody(self._services.topics.registered(config.permission)), standard=True
+        )
         fields = headers.write(header)
         await self._everywhere(
             lambda: new_request(RequestCode.REGISTER_BROKER, fields, body), _REGISTER_TIMEOUT_S

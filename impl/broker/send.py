@@ -71,7 +71,10 @@ async def send_message(services: Services, request: Command, channel: Channel) -
     first = results[0]
     code = _CODES[first.status]
     if first.status not in STORED:
+        services.statistics.failed_puts.add(len(results))
         return request.answer(code, tracing, remark=first.reason)
+    services.statistics.puts.add(len(results))
+    services.statistics.put_bytes.add(len(request.body))
     if services.events is not None and not request.is_oneway:
         for message, result in zip(messages, results, strict=True):
             _report(services, message, wait, result)

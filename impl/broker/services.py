@@ -1,16 +1,22 @@
 """What the request processors of one broker share."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from impl.broker.clients import ClientTable
 from impl.broker.config import BrokerConfig
+from impl.broker.delayed import DelayedDelivery
 from impl.broker.flow_control import SendGate
 from impl.broker.holds import PullHolds
 from impl.broker.offsets import OffsetTable
 from impl.broker.queue_locks import QueueLockTable
+from impl.broker.statistics import Statistics
 from impl.broker.subscription_groups import SubscriptionGroupTable
 from impl.broker.topics import TopicTable
 from impl.event_log import EventLog
+from impl.remoting.bodies import DataVersion
+from impl.remoting.channel import Channel, Reply
+from impl.remoting.command import Command
 from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
 from impl.store.message_store import MessageStore
@@ -18,7 +24,7 @@ from impl.store.message_store import MessageStore
 
 @dataclass(slots=True)
 class Services:
-    """Only `config` is ever replaced, as a whole, by UPDATE_BROKER_CONFIG."""
+    """Only `config` and its version are ever replaced, as a whole, by UPDATE_BROKER_CONFIG."""
 
     config: BrokerConfig
     runtime: Runtime
@@ -32,8 +38,17 @@ class Services:
     locks: QueueLockTable
     holds: PullHolds
     sends: SendGate
+    statistics: Statistics
+    config_version: DataVersion
+    started_s: int
+    """By the event loop's clock."""
+    delays: DelayedDelivery
     events: EventLog | None
 
     def tracing_fields(self) -> dict[str, str]:
         """Fields of every send response, errors included: Java clients take them for granted."""
         return {"MSG_REGION": self.config.region, "TRACE_ON": "true" if self.config.trace_on else "false"}
+
+
+Processor = Callable[[Services, Command, Channel], Reply | Awaitable[Reply]]
+"""What answers a request: at once, later, or, with None, not at all."""

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+import msgspec
+
 from impl.broker.durable_table import DurableTable, read_config
 from impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, TopicConfig, TopicConfigs
 from impl.remoting.codes import ResponseCode
@@ -21,6 +23,23 @@ DEFAULT_TOPIC: Final = "TBW102"
 RETRY_PREFIX: Final = "%RETRY%"
 DEAD_LETTER_PREFIX: Final = "%DLQ%"
 NAME_CHARACTERS_MAX: Final = 127
+
+SYSTEM_TOPICS: Final = frozenset(
+    {
+        DEFAULT_TOPIC,
+        "SCHEDULE_TOPIC_XXXX",
+        "BenchmarkTest",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRACE_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    }
+)
+"""Topics that no administrator makes, changes or deletes; with them those of `system_topics`."""
+
+_SYSTEM_PREFIX: Final = "rmq_sys_"
 
 NOT_FOR_CLIENTS: Final = frozenset(
     {
@@ -48,6 +67,21 @@ def name_problem(topic: str) -> str | None:
     return None
 
 
+def system_topics(broker: str, cluster: str) -> list[str]:
+    """The system topics of a broker."""
+    return sorted({*SYSTEM_TOPICS, broker, cluster, reply_topic(cluster)})
+
+
+def is_system_topic(topic: str, broker: str, cluster: str) -> bool:
+    own = (broker, cluster, reply_topic(cluster))
+    return topic in SYSTEM_TOPICS or topic in own or topic.startswith(_SYSTEM_PREFIX)
+
+
+def reply_topic(cluster: str) -> str:
+    """Where answers to requests between clients go."""
+    return f"{cluster}_REPLY_TOPIC"
+
+
 def built_in(*, broker: str, cluster: str, auto_create: bool, default_queues: int) -> list[TopicConfig]:
     """The topics that every broker has from its first start."""
     inherit = PERM_READ_WRITE | PERM_INHERIT
@@ -57,6 +91,8 @@ def built_in(*, broker: str, cluster: str, auto_create: bool, default_queues: in
         _topic(broker, 1, inherit),
         _topic("OFFSET_MOVED_EVENT", 1),
         _topic("SCHEDULE_TOPIC_XXXX", 18),
+        _topic("BenchmarkTest", 1024),
+        _topic(reply_topic(cluster), 1),
     ]
     if auto_create:
         topics.append(_topic(DEFAULT_TOPIC, default_queues, inherit))
@@ -93,6 +129,20 @@ class TopicTable:
     def snapshot(self) -> TopicConfigs:
         """Everything, as it is registered with the name servers and kept in topics.json."""
         return TopicConfigs(self._table.version, self._table.values())
+
+    def registered(self, permission: int) -> TopicConfigs:
+        """As name servers are told: nobody may more than the broker as a whole allows."""
+        configs = self.snapshot()
+        table = {
+            name: msgspec.structs.replace(topic, perm=topic.perm & (permission | PERM_INHERIT))
+            for name, topic in configs.topic_config_table.items()
+        }
+        return TopicConfigs(configs.data_version, table)
+
+    def registered_otherwise(self) -> None:
+        """What name servers are told has changed: they listen to a new version only."""
+        self._table.renew_version()
+        self.on_change()
 
     async def create_for_send(self, topic: str, template_name: str, queues: int) -> TopicConfig | None:
         """The topic, made like its template if the template passes itself on; None when none can be made.

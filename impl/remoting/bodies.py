@@ -232,6 +232,19 @@ class QueueOffsets(_Body, frozen=True):
     """By MessageQueue."""
 
 
+class ListedOffset(_Body, frozen=True):
+    broker_name: str
+    offset: int
+    queue_id: int
+    topic: str
+
+
+class ListedOffsets(_Body, frozen=True):
+    """The same as QueueOffsets, for clients that cannot read objects as keys."""
+
+    offset_table: list[ListedOffset]
+
+
 class ConsumerStatus(_Body, frozen=True):
     """The answers to GET_CONSUMER_STATUS_FROM_CLIENT and INVOKE_BROKER_TO_GET_CONSUMER_STATUS."""
 

@@ -180,6 +180,8 @@ class QueryOffsetRequest(Header):
     consumer_group: str
     topic: str
     queue_id: Int
+    set_zero_if_not_found: bool | None = None
+    """5.x; false asks for QUERY_NOT_FOUND rather than for 0."""
 
 
 class UpdateOffsetRequest(Header):

@@ -510,7 +510,16 @@ def test_the_same_seed_tells_the_same_story() -> None:
     assert play(scene, seed=3) != play(scene, seed=4)
 
 
-ASKED_WITHOUT_ANYTHING = {RequestCode.GET_ALL_PRODUCER_INFO}
+ASKED_WITHOUT_ANYTHING = {
+    RequestCode.GET_ALL_TOPIC_CONFIG,
+    RequestCode.GET_ALL_DELAY_OFFSET,
+    RequestCode.GET_BROKER_CONFIG,
+    RequestCode.GET_BROKER_RUNTIME_INFO,
+    RequestCode.GET_ALL_CONSUMER_OFFSET,
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
+    RequestCode.GET_ALL_PRODUCER_INFO,
+}
 
 
 def test_requests_without_fields_or_body_are_error_answers_and_the_broker_lives_on() -> None:

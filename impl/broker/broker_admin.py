@@ -1,0 +1,134 @@
+"""A broker's configuration and state for administrators (docs/protocol.md, "Administration of a broker")."""
+
+from typing import Final
+
+from impl.broker import config, groups
+from impl.broker.services import Processor, Services
+from impl.broker.statistics import Meter
+from impl.message import StoredMessage
+from impl.properties import ConfigError
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import DataVersion, Table
+from impl.remoting.channel import Channel, Reply
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import VERSION, Command
+from impl.remoting.dispatch import RefusedError
+from impl.remoting.headers import BrokerConfigResponse
+from impl.runtime.clock import now_ms
+from impl.store import record
+
+_VERSION_NAME: Final = "V4_9_8"
+
+
+def get_config(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """The configuration, as the text of a properties file."""
+    version = java_json.write(services.config_version).decode()
+    body = config.show(services.config).encode()
+    return request.answer(ResponseCode.SUCCESS, headers.write(BrokerConfigResponse(version)), body)
+
+
+def update_config(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Change the configuration until the next start; all of what the body says, or nothing."""
+    old = services.config
+    try:
+        new = config.updated(old, request.body.decode())
+    except config.ProtectedKeyError as error:
+        raise RefusedError(ResponseCode.NO_PERMISSION, str(error)) from None
+    except (ConfigError, UnicodeDecodeError) as error:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+    services.config = new
+    services.store.config = new.store
+    services.config_version = DataVersion(services.config_version.counter + 1, now_ms(services.runtime.clock))
+    if new.permission != old.permission:
+        services.topics.registered_otherwise()
+    return request.answer(ResponseCode.SUCCESS)
+
+
+def runtime_info(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Names and numbers, RocketMQ's, of what the broker is and does."""
+    table = {**_identity(services), **_traffic(services), **_waiting(services), **_storage(services)}
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(Table(table), standard=True))
+
+
+def _identity(services: Services) -> dict[str, str]:
+    running_s = groups.now_ms() // 1000 - services.started_s
+    hours, rest = divmod(running_s, 3600)
+    return {
+        "brokerVersion": str(VERSION),
+        "brokerVersionDesc": _VERSION_NAME,
+        "bootTimestamp": str(now_ms(services.runtime.clock) - running_s * 1000),
+        "runtime": f"[ {hours // 24} days, {hours % 24} hours, {rest // 60} minutes, {rest % 60} seconds ]",
+        "startAcceptSendRequestTimeStamp": "0",
+    }
+
+
+def _traffic(services: Services) -> dict[str, str]:
+    stats = services.statistics
+    puts, got = stats.puts, stats.messages_got
+    return {
+        "msgPutTotalYesterdayMorning": str(puts.yesterday_morning),
+        "msgPutTotalTodayMorning": str(puts.this_morning),
+        "msgPutTotalTodayNow": str(puts.total),
+        "msgGetTotalYesterdayMorning": str(got.yesterday_morning),
+        "msgGetTotalTodayMorning": str(got.this_morning),
+        "msgGetTotalTodayNow": str(got.total),
+        "putMessageTimesTotal": str(puts.total),
+        "putMessageFailedTimes": str(stats.failed_puts.total),
+        "putMessageSizeTotal": str(stats.put_bytes.total),
+        "putMessageAverageSize": str(stats.put_bytes.total / puts.total if puts.total else 0.0),
+        "putTps": _rates(puts),
+        "getFoundTps": _rates(stats.found),
+        "getMissTps": _rates(stats.missed),
+        "getTotalTps": _rates(stats.found, stats.missed),
+        "getTransferedTps": _rates(got),
+    }
+
+
+def _waiting(services: Services) -> dict[str, str]:
+    """Released brokers have queues before threads; we have sends that wait for the disk, and no others."""
+    waiting_ms = str(services.sends.oldest_ms())
+    return {
+        "pageCacheLockTimeMills": waiting_ms,
+        "sendThreadPoolQueueSize": str(len(services.sends)),
+        "sendThreadPoolQueueCapacity": str(services.config.sends_max),
+        "sendThreadPoolQueueHeadWaitTimeMills": waiting_ms,
+        "pullThreadPoolQueueSize": "0",
+        "pullThreadPoolQueueCapacity": str(services.holds.holds_max),
+        "pullThreadPoolQueueHeadWaitTimeMills": "0",
+        "queryThreadPoolQueueSize": "0",
+        "queryThreadPoolQueueCapacity": "0",
+        "queryThreadPoolQueueHeadWaitTimeMills": "0",
+        "EndTransactionQueueSize": "0",
+        "EndTransactionThreadPoolQueueCapacity": "0",
+        "heldPulls": str(len(services.holds)),
+    }
+
+
+def _storage(services: Services) -> dict[str, str]:
+    store = services.store
+    first = _first_message(services)
+    return {
+        "commitLogMinOffset": str(store.log_begin),
+        "commitLogMaxOffset": str(store.log_end),
+        "dispatchBehindBytes": str(store.log_end - store.dispatched_end),
+        "remainHowManyDataToFlush": str(store.log_end - store.log_flushed),
+        "remainHowManyDataToCommit": "0",
+        "earliestMessageTimeStamp": str(first.store_timestamp_ms if first else -1),
+    }
+
+
+def _first_message(services: Services) -> StoredMessage | None:
+    data = services.store.record_at(services.store.log_begin)
+    return record.decode(data) if data else None
+
+
+def _rates(*meters: Meter) -> str:
+    """Per second, over 10 s, 1 min and 10 min."""
+    return " ".join(str(sum(rates)) for rates in zip(*(meter.rates() for meter in meters), strict=True))
+
+
+PROCESSORS: Final[dict[int, Processor]] = {
+    RequestCode.GET_BROKER_CONFIG: get_config,
+    RequestCode.UPDATE_BROKER_CONFIG: update_config,
+    RequestCode.GET_BROKER_RUNTIME_INFO: runtime_info,
+}

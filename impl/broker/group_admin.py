@@ -1,0 +1,64 @@
+"""What administrators do with consumer groups (docs/protocol.md, "Administration of a broker")."""
+
+from typing import Final
+
+from impl.broker.services import Processor, Services
+from impl.broker.topics import RETRY_PREFIX, name_problem
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import SubscriptionGroup
+from impl.remoting.channel import Channel, Reply
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.dispatch import RefusedError
+from impl.remoting.headers import DeleteGroupRequest, GroupRequest
+
+
+async def update_group(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Make a group, or change it; answered when it is on disk."""
+    group = java_json.read(SubscriptionGroup, request.body)
+    if problem := _problem(services, group):
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, problem)
+    if services.groups.get(group.group_name) != group:
+        await services.groups.put(group)
+    return request.answer(ResponseCode.SUCCESS)
+
+
+async def delete_group(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Forget a group, and on demand how far it consumed."""
+    header = headers.read(DeleteGroupRequest, request.fields)
+    await services.groups.delete(header.group_name)
+    if header.remove_offset or header.clean_offset:
+        services.offsets.remove_group(header.group_name)
+    return request.answer(ResponseCode.SUCCESS)
+
+
+def all_groups(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Every group with its settings."""
+    body = java_json.write(services.groups.snapshot(), standard=True)
+    return request.answer(ResponseCode.SUCCESS, body=body)
+
+
+def one_group(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """A group's settings."""
+    header = headers.read(GroupRequest, request.fields)
+    group = services.groups.get(header.group)
+    if group is None:
+        raise RefusedError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {header.group} does not exist")
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(group, standard=True))
+
+
+def _problem(services: Services, group: SubscriptionGroup) -> str | None:
+    queues_max = services.config.topic_queues_max
+    if not group.group_name or name_problem(RETRY_PREFIX + group.group_name):
+        return f"{group.group_name!r} cannot be a consumer group's name"
+    if not 0 <= group.retry_queue_nums <= queues_max:
+        return f"{group.retry_queue_nums} retry queues, 0 to {queues_max} expected"
+    return None
+
+
+PROCESSORS: Final[dict[int, Processor]] = {
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: update_group,
+    RequestCode.DELETE_SUBSCRIPTIONGROUP: delete_group,
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: all_groups,
+    RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: one_group,
+}

@@ -1,0 +1,204 @@
+"""What administrators do with offsets, and see of them (docs/protocol.md, "Administration of a broker")."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from impl.broker.checks import require_group, require_topic
+from impl.broker.consumer_calls import TELLABLE_VERSION
+from impl.broker.queries import offset_at_time, store_time_ms
+from impl.broker.services import Processor, Services
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import (
+    ConsumeStats,
+    GroupList,
+    ListedOffset,
+    ListedOffsets,
+    MessageQueue,
+    QueueExtent,
+    QueueOffsets,
+    QueueProgress,
+    TimeSpan,
+    TimeSpans,
+    TopicStats,
+)
+from impl.remoting.channel import Channel, Reply
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Command, new_request
+from impl.remoting.dispatch import RefusedError
+from impl.remoting.headers import (
+    CloneOffsetRequest,
+    ConsumeStatsRequest,
+    ResetOffsetRequest,
+    TopicGroupRequest,
+    TopicRequest,
+)
+from impl.remoting.java_json import ObjectKey
+from impl.runtime.clock import now_ms
+
+_TO_THE_END: Final = -1
+_LISTS_ONLY: Final = "CPP"
+"""Clients of this language get tables as lists: they cannot read objects as keys."""
+
+
+# Changing.
+
+
+def reset_offsets(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Tell a group's members to go on from where a topic was at a time. They commit it themselves."""
+    header = headers.read(ResetOffsetRequest, request.fields)
+    topic = services.topics.get(header.topic)
+    if topic is None:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"topic {header.topic} does not exist")
+    table = {
+        queue_id: _reset_offset(services, header, queue_id) for queue_id in range(topic.write_queue_nums)
+    }
+    queues = [
+        ListedOffset(services.config.name, offset, queue_id, header.topic)
+        for queue_id, offset in table.items()
+    ]
+    answer = java_json.write(
+        QueueOffsets({_key(services, header.topic, queue.queue_id): queue.offset for queue in queues})
+    )
+    told = java_json.write(ListedOffsets(queues)) if request.language == _LISTS_ONLY else answer
+    _tell_members(services, header, told)
+    return request.answer(ResponseCode.SUCCESS, body=answer)
+
+
+def clone_offsets(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Have a group continue where another one is, in one topic or all."""
+    header = headers.read(CloneOffsetRequest, request.fields)
+    require_group(services, header.dest_group)
+    topics = [header.topic] if header.topic else services.offsets.topics_of(header.src_group)
+    for topic in topics:
+        if services.topics.get(topic) is not None:
+            for queue_id, offset in services.offsets.of_group(header.src_group, topic).items():
+                services.offsets.commit(header.dest_group, topic, queue_id, offset)
+    return request.answer(ResponseCode.SUCCESS)
+
+
+def _reset_offset(services: Services, header: ResetOffsetRequest, queue_id: int) -> int:
+    committed = services.offsets.query(header.group, header.topic, queue_id)
+    if committed is None:
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR,
+            f"group {header.group} has no offset in queue {queue_id} of {header.topic}",
+        )
+    if header.timestamp == _TO_THE_END:
+        target = services.store.max_offset(header.topic, queue_id)
+    else:
+        target = offset_at_time(services, header.topic, queue_id, header.timestamp)
+    return target if header.is_force else min(target, committed)
+
+
+def _tell_members(services: Services, header: ResetOffsetRequest, body: bytes) -> None:
+    group = services.clients.consumer_group(header.group)
+    if group is None:
+        raise RefusedError(
+            ResponseCode.CONSUMER_NOT_ONLINE, f"no consumer of group {header.group} is connected"
+        )
+    for member in group.members.values():
+        if member.version < TELLABLE_VERSION:
+            raise RefusedError(
+                ResponseCode.SYSTEM_ERROR, f"consumer {member.client_id} is too old to be told"
+            )
+    fields = headers.write(header)
+    for channel in group.members:
+        channel.send_oneway(new_request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body, oneway=True))
+
+
+# Seeing.
+
+
+def all_offsets(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Every committed offset, as in consumerOffset.json."""
+    return request.answer(ResponseCode.SUCCESS, body=services.offsets.file_content())
+
+
+def consume_stats(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """How far a group is in one topic or in all where it has offsets, and how far the topic goes."""
+    header = headers.read(ConsumeStatsRequest, request.fields)
+    topics = [header.topic] if header.topic else services.offsets.topics_of(header.consumer_group)
+    group = services.clients.consumer_group(header.consumer_group)
+    table: dict[ObjectKey, QueueProgress] = {}
+    for topic in topics:
+        if group is None or topic in group.subscriptions:
+            table.update(
+                (_key(services, topic, queue_id), _progress(services, header.consumer_group, topic, queue_id))
+                for queue_id in _read_queues(services, topic)
+            )
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(ConsumeStats(offset_table=table)))
+
+
+def topic_stats(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """From where to where each queue of a topic goes."""
+    header = headers.read(TopicRequest, request.fields)
+    topic = require_topic(services, header.topic)
+    table = {}
+    for queue_id in range(topic.write_queue_nums):
+        end = services.store.max_offset(header.topic, queue_id)
+        table[_key(services, header.topic, queue_id)] = QueueExtent(
+            last_update_timestamp=store_time_ms(services, header.topic, queue_id, end - 1) or 0,
+            max_offset=end,
+            min_offset=services.store.min_offset(header.topic, queue_id),
+        )
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(TopicStats(table)))
+
+
+def groups_of_topic(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Who consumes a topic: groups with offsets in it, and those whose members subscribe to it."""
+    header = headers.read(TopicRequest, request.fields)
+    groups = {*services.offsets.groups_of(header.topic), *services.clients.groups_of_topic(header.topic)}
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(GroupList(sorted(groups))))
+
+
+def time_spans(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """When the messages of each queue of a topic were stored, and those that a group has consumed."""
+    header = headers.read(TopicGroupRequest, request.fields)
+    require_topic(services, header.topic)
+    spans = [
+        _time_span(services, header.group, header.topic, queue_id)
+        for queue_id in _read_queues(services, header.topic)
+    ]
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(TimeSpans(spans)))
+
+
+def _progress(services: Services, group: str, topic: str, queue_id: int) -> QueueProgress:
+    consumed = max(0, services.offsets.query(group, topic, queue_id) or 0)
+    return QueueProgress(
+        broker_offset=services.store.max_offset(topic, queue_id),
+        consumer_offset=consumed,
+        last_timestamp=store_time_ms(services, topic, queue_id, consumed - 1) or 0,
+    )
+
+
+def _time_span(services: Services, group: str, topic: str, queue_id: int) -> TimeSpan:
+    begin, end = services.store.min_offset(topic, queue_id), services.store.max_offset(topic, queue_id)
+    next_offset = services.offsets.query(group, topic, queue_id) or 0
+    waiting_ms = store_time_ms(services, topic, queue_id, next_offset)
+    return TimeSpan(
+        consume_time_stamp=store_time_ms(services, topic, queue_id, max(begin, next_offset - 1)) or 0,
+        delay_time=max(0, now_ms(services.runtime.clock) - waiting_ms) if waiting_ms is not None else 0,
+        max_time_stamp=store_time_ms(services, topic, queue_id, end - 1) or 0,
+        message_queue=MessageQueue(services.config.name, queue_id, topic),
+        min_time_stamp=store_time_ms(services, topic, queue_id, begin) or 0,
+    )
+
+
+def _read_queues(services: Services, topic_name: str) -> Iterable[int]:
+    topic = services.topics.get(topic_name)
+    return range(topic.read_queue_nums) if topic else ()
+
+
+def _key(services: Services, topic: str, queue_id: int) -> ObjectKey:
+    return ObjectKey(MessageQueue(services.config.name, queue_id, topic))
+
+
+PROCESSORS: Final[dict[int, Processor]] = {
+    RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: reset_offsets,
+    RequestCode.CLONE_GROUP_OFFSET: clone_offsets,
+    RequestCode.GET_ALL_CONSUMER_OFFSET: all_offsets,
+    RequestCode.GET_CONSUME_STATS: consume_stats,
+    RequestCode.GET_TOPIC_STATS_INFO: topic_stats,
+    RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: groups_of_topic,
+    RequestCode.QUERY_CONSUME_TIME_SPAN: time_spans,
+}

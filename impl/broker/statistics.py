@@ -1,0 +1,61 @@
+"""Counters of one broker's life, and how fast they grow. Pure, time passed in."""
+
+from collections import deque
+from typing import Final
+
+WINDOWS_S: Final = (10, 60, 600)
+"""The rates that RocketMQ shows."""
+
+_DAY_MS: Final = 86_400_000
+
+
+class Meter:
+    """A count that only grows, sampled once a second."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.this_morning = 0
+        """The count at the last midnight, by UTC."""
+        self.yesterday_morning = 0
+        self._day: int | None = None
+        self._samples: deque[tuple[float, int]] = deque(maxlen=WINDOWS_S[-1] + 1)
+
+    def add(self, count: int = 1) -> None:
+        self.total += count
+
+    def sample(self, loop_s: float, wall_ms: int) -> None:
+        """Remember the count, at a time of the event loop and of the wall clock."""
+        self._samples.append((loop_s, self.total))
+        day = wall_ms // _DAY_MS
+        if self._day is not None and day != self._day:
+            self.yesterday_morning, self.this_morning = self.this_morning, self.total
+        self._day = day
+
+    def rates(self) -> tuple[float, ...]:
+        """Per second, over each window or as much of it as there is."""
+        return tuple(self._rate(window) for window in WINDOWS_S)
+
+    def _rate(self, window_s: int) -> float:
+        if len(self._samples) < 2:
+            return 0.0
+        end_s, end = self._samples[-1]
+        begin_s, begin = self._samples[max(0, len(self._samples) - 1 - window_s)]
+        return (end - begin) / (end_s - begin_s) if end_s > begin_s else 0.0
+
+
+class Statistics:
+    """What goes into a broker and comes out of it."""
+
+    def __init__(self) -> None:
+        self.puts = Meter()
+        self.put_bytes = Meter()
+        self.failed_puts = Meter()
+        self.messages_got = Meter()
+        self.found = Meter()
+        """Pulls that were answered with messages."""
+        self.missed = Meter()
+
+    def sample(self, loop_s: float, wall_ms: int) -> None:
+        """To be called once a second."""
+        for meter in vars(self).values():
+            meter.sample(loop_s, wall_ms)

@@ -1,0 +1,92 @@
+"""What administrators do with topics (docs/protocol.md, "Administration of a broker")."""
+
+from typing import Final
+
+from impl.broker.checks import require_topic
+from impl.broker.services import Processor, Services
+from impl.broker.topics import is_system_topic, name_problem, system_topics
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import PERM_READ_WRITE, TopicConfig, TopicList
+from impl.remoting.channel import Channel, Reply
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.dispatch import RefusedError
+from impl.remoting.headers import TopicRequest, UpdateTopicRequest
+
+_PERM_MAX: Final = PERM_READ_WRITE | 1
+_FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
+
+
+async def update_topic(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Make a topic, or change it; answered when it is on disk, told to the name servers afterwards."""
+    header = headers.read(UpdateTopicRequest, request.fields)
+    if problem := _problem(services, header):
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, problem)
+    topic = TopicConfig(
+        topic_name=header.topic,
+        order=header.order,
+        perm=header.perm,
+        read_queue_nums=header.read_queue_nums,
+        topic_filter_type=header.topic_filter_type,
+        topic_sys_flag=header.topic_sys_flag or 0,
+        write_queue_nums=header.write_queue_nums,
+    )
+    if services.topics.get(header.topic) != topic:
+        await services.topics.put(topic)
+    return request.answer(ResponseCode.SUCCESS)
+
+
+async def delete_topic(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Forget a topic and how far anybody consumed it. Its messages stay in the log until they expire."""
+    header = headers.read(TopicRequest, request.fields)
+    if not header.topic or is_system_topic(header.topic, services.config.name, services.config.cluster):
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"topic {header.topic!r} cannot be deleted")
+    await services.topics.delete([header.topic])
+    services.offsets.remove_topic(header.topic)
+    return request.answer(ResponseCode.SUCCESS)
+
+
+def all_topics(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Every topic with its settings."""
+    body = java_json.write(services.topics.snapshot(), standard=True)
+    return request.answer(ResponseCode.SUCCESS, body=body)
+
+
+def one_topic(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """A topic's settings."""
+    header = headers.read(TopicRequest, request.fields)
+    topic = require_topic(services, header.topic)
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(topic, standard=True))
+
+
+def system_topic_list(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """The topics that no administrator may change."""
+    topics = system_topics(services.config.name, services.config.cluster)
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(TopicList(topic_list=topics)))
+
+
+def _problem(services: Services, header: UpdateTopicRequest) -> str | None:
+    queues_max = services.config.topic_queues_max
+    if problem := name_problem(header.topic):
+        return problem
+    if is_system_topic(header.topic, services.config.name, services.config.cluster):
+        return f"the topic {header.topic} is the system's, and conflicts with it"
+    if not 0 <= header.perm <= _PERM_MAX:
+        return f"permissions {header.perm}, 0 to {_PERM_MAX} expected"
+    if header.topic_filter_type not in _FILTER_TYPES:
+        return f"filter type {header.topic_filter_type!r}, {' or '.join(_FILTER_TYPES)} expected"
+    if not (1 <= header.read_queue_nums <= queues_max and 0 <= header.write_queue_nums <= queues_max):
+        return (
+            f"{header.read_queue_nums} read and {header.write_queue_nums} write queues,"
+            f" 1 to {queues_max} and 0 to {queues_max} expected"
+        )
+    return None
+
+
+PROCESSORS: Final[dict[int, Processor]] = {
+    RequestCode.UPDATE_AND_CREATE_TOPIC: update_topic,
+    RequestCode.DELETE_TOPIC_IN_BROKER: delete_topic,
+    RequestCode.GET_ALL_TOPIC_CONFIG: all_topics,
+    RequestCode.GET_TOPIC_CONFIG: one_topic,
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: system_topic_list,
+}
