@@ -20,6 +20,8 @@ WRONG_USE: Final = 2
 NO_ANSWER: Final = 4
 """Exit codes."""
 
+_WIDTH_MAX: Final = 10_000
+
 
 def perform(name_servers: NameServers, work: Callable[[Admin], Coroutine[Any, Any, None]]) -> None:
     """Do the work of one command; what the user can mend becomes one line, and nothing else does."""
@@ -63,11 +65,14 @@ def show(*tables: Table) -> None:
     """Tables as wide as the terminal; where nobody looks, as wide as they are."""
     console = Console()
     if not console.is_terminal:
-        console = Console(width=10_000)
-    for number, table in enumerate(tables):
-        if number:
-            console.print()
-        console.print(table)
+        console = Console(width=_WIDTH_MAX)
+    with console.capture() as captured:
+        for number, table in enumerate(tables):
+            if number:
+                console.print()
+            console.print(table)
+    for line in captured.get().splitlines():
+        say(line.rstrip())
 
 
 def fail(message: str, code: int) -> NoReturn:

@@ -219,7 +219,7 @@ def permission(perm: int) -> str:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=any(columns))
     for column in columns:
         is_number = column.startswith("#")
         table.add_column(column.removeprefix("#"), justify="right" if is_number else "left", overflow="fold")
