@@ -5,7 +5,7 @@ See docs/protocol.md, "Push consumers".
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -59,6 +59,7 @@ class AssignedQueues:
         self._receive = receive
         self._settled = settled
         self._assigned: dict[MessageQueue, tuple[ProcessQueue, asyncio.Task[None]]] = {}
+        self._resets: set[asyncio.Task[None]] = set()
 
     def __contains__(self, queue: MessageQueue) -> bool:
         return queue in self._assigned
@@ -84,9 +85,22 @@ class AssignedQueues:
             task.cancel()
         return held
 
-    def pause_all(self) -> None:
+    def progress(self, topic: str) -> dict[MessageQueue, int]:
+        """How far the consumer is in the topic's queues, as far as that is known here."""
+        known = {queue: self._offsets.get(queue) for queue in self._assigned if queue.topic == topic}
+        return {queue: offset for queue, offset in known.items() if offset is not None}
+
+    def reset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        """Read the topic's queues from these offsets on, in the background: an operator wants it."""
+        for queue, offset in offsets.items():
+            if queue.topic == topic:
+                task = asyncio.create_task(self.go_to(queue, offset))
+                self._resets.add(task)
+                task.add_done_callback(self._resets.discard)
+
+    def stop(self) -> None:
         """Pull no more; what was pulled may be consumed to its end, and counts."""
-        for _, task in self._assigned.values():
+        for task in (*self._resets, *(task for _, task in self._assigned.values())):
             task.cancel()
 
     async def go_to(self, queue: MessageQueue, offset: int) -> None:

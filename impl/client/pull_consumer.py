@@ -27,11 +27,7 @@ class PullConsumer:
 
         Raises NoRouteError when nobody knows the topic.
         """
-        try:
-            route = await self._session.routes.refresh(topic)
-        except RemotingError as error:
-            raise ClientError(f"queues of {topic}: {error}") from None
-        queues = subscribe_queues(topic, require(topic, route))
+        queues = await topic_queues(self._session, topic)
         self._events.rebalanced(topic, len(queues))
         return queues
 
@@ -72,3 +68,12 @@ class PullConsumer:
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """The offset of the message stored nearest to that time."""
         return await self._calls.search_offset(queue, timestamp_ms)
+
+
+async def topic_queues(session: Session, topic: str) -> list[MessageQueue]:
+    """The topic's readable queues, by a route that was just asked for. Raises ClientError, NoRouteError."""
+    try:
+        route = await session.routes.refresh(topic)
+    except RemotingError as error:
+        raise ClientError(f"queues of {topic}: {error}") from None
+    return subscribe_queues(topic, require(topic, route))

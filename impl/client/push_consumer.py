@@ -26,9 +26,11 @@ from impl.client.producer import Producer, ProducerConfig
 from impl.client.rebalance import Rebalancer
 from impl.client.redelivery import Redelivery
 from impl.client.session import Session
+from impl.client.start_offset import ConsumeFrom, start_offset
+from impl.client.subscriptions import Subscriptions
 from impl.event_log import EventLog
-from impl.message import RETRY_PREFIX, tags_code
-from impl.remoting.bodies import ConsumerData, Subscription
+from impl.message import RETRY_PREFIX
+from impl.remoting.bodies import ConsumerData
 from impl.runtime.clock import now_ms
 
 _log = logging.getLogger(__name__)
@@ -44,15 +46,6 @@ class MessageModel(StrEnum):
     """Each message goes to one member of the group."""
     BROADCASTING = "BROADCASTING"
     """Each message goes to every member; what fails is not repeated."""
-
-
-class ConsumeFrom(StrEnum):
-    """Where a group begins in a queue of which it has no offset. (A queue that still has its very first
-    message begins there, whatever is said here: brokers answer 0.)"""
-
-    LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
-    FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
-    TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +103,7 @@ class PushConsumer:
         self._group = group
         self._config = config
         self._is_cluster = config.message_model is MessageModel.CLUSTERING
-        self._subscriptions: dict[str, Subscription] = {}
+        self._subscriptions = Subscriptions(session.runtime.clock)
         self._events = ConsumerEvents(events, group, session.client_id)
         self._calls = GroupCalls(session, group)
         self._offsets = Offsets(self._offset_store())
@@ -118,7 +111,6 @@ class PushConsumer:
         self._listening = Listening(listener, session.runtime.offload)
         self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._resets: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -135,34 +127,36 @@ class PushConsumer:
         All members of a group must subscribe to the same. A topic that does not exist yet is looked for
         until it does.
         """
-        self._subscribe(topic, tags)
+        self._subscriptions.add(topic, tags)
         if self._tasks:
             await self._announce()
 
     async def unsubscribe(self, topic: str) -> None:
         """Consume no more of the topic."""
-        self._subscriptions.pop(topic, None)
+        self._subscriptions.remove(topic)
         if self._tasks:
             await self._announce()
 
     async def start(self) -> None:
         """Join the group and begin to consume, in the background; what does not work is tried again."""
         assert not self._tasks, "a consumer is started once"
-        self._started_ms = now_ms(self._session.runtime.clock)
+        since_ms = self._config.consume_from_ms
+        half_an_hour_ago_ms = now_ms(self._session.runtime.clock) - 30 * 60_000
+        self._since_ms = half_an_hour_ago_ms if since_ms is None else since_ms
         if self._is_cluster:
-            self._subscribe(RETRY_PREFIX + self._group, "*")
+            self._subscriptions.add(RETRY_PREFIX + self._group)
         self._consumption = self._new_consumption()
         self._queues = AssignedQueues(
             self._calls,
             self._offsets,
             self._config.limits,
-            self._tags_of,
+            self._subscriptions.tags_of,
             self._consumption.receive,
             self._consumption.settled,
         )
         strategy = self._config.strategy if self._is_cluster else None
         self._rebalancer = Rebalancer(
-            self._session, self._calls, self, self._events, lambda: list(self._subscriptions), strategy
+            self._session, self._calls, self, self._events, self._subscriptions.topics, strategy
         )
         await self._announce()
         persist_s, overdue_s = self._config.persist_interval_ms / 1000, self._config.consume_timeout_ms / 1000
@@ -175,11 +169,11 @@ class PushConsumer:
 
     async def stop(self) -> None:
         """Let the listeners end, store how far they came, and leave the group."""
-        for task in (*self._tasks, *self._resets):
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, *self._resets, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
-        self._queues.pause_all()
+        self._queues.stop()
         await self._consumption.stop(self._config.stop_timeout_ms / 1000)
         if self._leaving:
             await asyncio.wait(self._leaving.values(), timeout=self._config.stop_timeout_ms / 1000)
@@ -199,9 +193,10 @@ class PushConsumer:
         if self._locks is not None and not await self._locks.lock(queue):
             return False
         try:
-            offset = await self._start_offset(queue)
+            offset = await start_offset(
+                queue, self._calls, self._offsets, self._config.consume_from, self._since_ms
+            )
         except ClientError as error:
-            # Never guessed: beginning anywhere else would skip messages or repeat them.
             _log.warning("%s is not read yet: %s", queue, error)
             return False
         self._queues.assign(queue, offset)
@@ -228,15 +223,10 @@ class PushConsumer:
         self._rebalancer.soon()
 
     def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        for queue, offset in offsets.items():
-            if queue.topic == topic:
-                task = asyncio.create_task(self._queues.go_to(queue, offset))
-                self._resets.add(task)
-                task.add_done_callback(self._resets.discard)
+        self._queues.reset(topic, offsets)
 
     def progress(self, topic: str) -> Mapping[MessageQueue, int]:
-        known = {queue: self._offsets.get(queue) for queue in self.owned() if queue.topic == topic}
-        return {queue: offset for queue, offset in known.items() if offset is not None}
+        return self._queues.progress(topic)
 
     # Inside.
 
@@ -275,21 +265,6 @@ class PushConsumer:
             reconsume_max=config.reconsume_max,
         )
 
-    def _subscribe(self, topic: str, tags: str) -> None:
-        wanted = sorted({tag.strip() for tag in tags.split("||")} - {""})
-        is_all = not wanted or wanted == ["*"]
-        self._subscriptions[topic] = Subscription(
-            topic,
-            "*" if is_all else " || ".join(wanted),
-            [] if is_all else [tags_code(tag) for tag in wanted],
-            [] if is_all else wanted,
-            sub_version=now_ms(self._session.runtime.clock),
-        )
-
-    def _tags_of(self, topic: str) -> str:
-        subscription = self._subscriptions.get(topic)
-        return (subscription and subscription.sub_string) or "*"
-
     async def _announce(self) -> None:
         """Tell the brokers that we know what we want of them; the rebalancer greets the others."""
         data = ConsumerData(
@@ -297,33 +272,11 @@ class PushConsumer:
             self._config.consume_from,
             "CONSUME_PASSIVELY",
             self._config.message_model,
-            list(self._subscriptions.values()),
+            self._subscriptions.all(),
         )
         self._session.join_as_consumer(data, self)
         await self._session.heartbeat()
         self._rebalancer.soon()
-
-    async def _start_offset(self, queue: MessageQueue) -> int:
-        """Where to begin. Raises ClientError when that is not known."""
-        known = await self._offsets.load(queue)
-        if known is not None:
-            return known
-        offset = await self._first_offset(queue)
-        # Stored even if nothing comes: begun at the end once, a group has to see whatever comes after that.
-        self._offsets.set(queue, offset)
-        return offset
-
-    async def _first_offset(self, queue: MessageQueue) -> int:
-        if queue.topic.startswith(RETRY_PREFIX):
-            return 0  # it holds what this group failed to consume, and nothing of that may be passed over
-        if self._config.consume_from is ConsumeFrom.LAST_OFFSET:
-            return await self._calls.max_offset(queue)
-        if self._config.consume_from is ConsumeFrom.FIRST_OFFSET:
-            return await self._calls.min_offset(queue)
-        since_ms = self._config.consume_from_ms
-        return await self._calls.search_offset(
-            queue, self._started_ms - 30 * 60_000 if since_ms is None else since_ms
-        )
 
     async def _renew_locks(self) -> None:
         assert self._locks is not None

@@ -13,8 +13,9 @@ from impl.broker import send as send_module
 from impl.broker.config import BrokerConfig
 from impl.client.assigned import PullLimits
 from impl.client.model import MessageQueue, ReceivedMessage, RetryLater, Sent
-from impl.client.push_consumer import ConsumeFrom, MessageModel, PushConsumer, PushConsumerConfig
+from impl.client.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
 from impl.client.session import Session
+from impl.client.start_offset import ConsumeFrom
 from impl.message import Message
 from impl.remoting.channel import Reply
 from impl.remoting.codes import RequestCode, ResponseCode
@@ -220,7 +221,7 @@ def test_deliv_3_duplicates_explained_a_member_that_dies_leaves_what_it_had_not_
         await asyncio.sleep(1)
         for task in dying._tasks:
             task.cancel()
-        dying._queues.pause_all()
+        dying._queues.stop()
         await session.remoting.close()  # without a good-bye
         async with member(world, "c2", second):
             await send(world, numbers(12, 16))

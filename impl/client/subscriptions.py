@@ -1,0 +1,38 @@
+"""What a consumer wants of which topics. See docs/protocol.md, "Client registration"."""
+
+from impl.message import tags_code
+from impl.remoting.bodies import Subscription
+from impl.runtime.clock import Clock, now_ms
+
+
+class Subscriptions:
+    """By topic, each with the time it was made: brokers believe the later of two."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._by_topic: dict[str, Subscription] = {}
+
+    def add(self, topic: str, tags: str = "*") -> None:
+        """`tags` is `TagA || TagB`, or `*` for all."""
+        wanted = sorted({tag.strip() for tag in tags.split("||")} - {""})
+        if not wanted or wanted == ["*"]:
+            subscription = Subscription(topic, "*", sub_version=now_ms(self._clock))
+        else:
+            codes = [tags_code(tag) for tag in wanted]
+            text = " || ".join(wanted)
+            subscription = Subscription(topic, text, codes, wanted, sub_version=now_ms(self._clock))
+        self._by_topic[topic] = subscription
+
+    def remove(self, topic: str) -> None:
+        self._by_topic.pop(topic, None)
+
+    def topics(self) -> list[str]:
+        return list(self._by_topic)
+
+    def all(self) -> list[Subscription]:
+        return list(self._by_topic.values())
+
+    def tags_of(self, topic: str) -> str:
+        """What is wanted of a topic, as brokers read it."""
+        subscription = self._by_topic.get(topic)
+        return (subscription and subscription.sub_string) or "*"

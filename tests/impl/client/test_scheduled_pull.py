@@ -1,0 +1,92 @@
+"""The scheduled pull service: who is called, when, and never twice at once for a queue."""
+
+import asyncio
+from collections import Counter
+
+from impl.client.model import MessageQueue
+from impl.client.pull_consumer import PullConsumer
+from impl.client.scheduled_pull import ScheduledPull
+from impl.client.session import Session
+from tests.impl.client.members import GROUP, committed, make_topic, numbers, send
+from tests.impl.world import World, play
+
+
+async def consume(bodies: list[bytes], consumer: PullConsumer, queue: MessageQueue) -> int | None:
+    result = await consumer.pull(queue, await consumer.committed(queue) or 0)
+    bodies += [stored.message.body for stored in result.messages]
+    await consumer.commit(queue, result.next_offset)
+    return None if result.messages else 1000
+
+
+def test_members_work_through_their_shares_each_message_once() -> None:
+    async def scene(world: World) -> tuple[list[bytes], list[int], dict[int, int | None]]:
+        first: list[bytes] = []
+        second: list[bytes] = []
+        await send(world, numbers(0, 8))
+        async with (
+            ScheduledPull(world.session, GROUP) as one,
+            Session([world.namesrv_address], world.runtime) as session,
+            ScheduledPull(session, GROUP) as two,
+        ):
+            await one.register("T", lambda consumer, queue: consume(first, consumer, queue))
+            await asyncio.sleep(3)
+            await two.register("T", lambda consumer, queue: consume(second, consumer, queue))
+            await asyncio.sleep(3)
+            await send(world, numbers(8, 16))
+            await asyncio.sleep(3)
+            assert len(one.owned()) == len(two.owned()) == 2
+        return first + second, [len(first), len(second)], await committed(world)
+
+    bodies, counts, offsets = play(scene)
+    assert sorted(bodies) == sorted(numbers(0, 16))
+    assert counts == [12, 4]
+    assert offsets == dict.fromkeys(range(4), 4)
+
+
+def test_a_task_is_called_again_when_it_said_also_after_it_failed_and_not_while_it_runs() -> None:
+    async def scene(world: World) -> tuple[Counter[int], int]:
+        calls: Counter[int] = Counter()
+        running: Counter[int] = Counter()
+        most = 0
+
+        async def task(consumer: PullConsumer, queue: MessageQueue) -> int | None:
+            nonlocal most
+            calls[queue.queue_id] += 1
+            running[queue.queue_id] += 1
+            most = max(most, running[queue.queue_id])
+            await asyncio.sleep(0.3)
+            running[queue.queue_id] -= 1
+            if queue.queue_id == 1:
+                raise RuntimeError("planted")
+            return [700, None, 0, 60_000][queue.queue_id]
+
+        await make_topic(world)
+        async with ScheduledPull(world.session, GROUP) as service:
+            await service.register("T", task)
+            await asyncio.sleep(30.5)
+        return calls, most
+
+    calls, most = play(scene)
+    assert most == 1
+    assert 28 <= calls[0] <= 31  # every second
+    assert 55 <= calls[1] <= 61  # every half second
+    assert 90 <= calls[2] <= 102
+    assert calls[3] == 1
+
+
+def test_the_end_waits_for_the_call_that_runs() -> None:
+    async def scene(world: World) -> tuple[int, int]:
+        began, ended = [], []
+
+        async def task(consumer: PullConsumer, queue: MessageQueue) -> None:
+            began.append(queue)
+            await asyncio.sleep(5)
+            ended.append(queue)
+
+        await make_topic(world)
+        async with ScheduledPull(world.session, GROUP) as service:
+            await service.register("T", task)
+            await asyncio.sleep(3)
+        return len(began), len(ended)
+
+    assert play(scene) == (4, 4)
