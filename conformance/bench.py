@@ -80,6 +80,48 @@ def send(
         json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
+@bench.command()
+def broker(
+    apache: Annotated[str, typer.Option(metavar="RELEASE", help="Apache's release; - for none.")] = "5.5.0",
+    sends: Annotated[int, typer.Option(min=100, help="Sends of a throughput row.")] = 30_000,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time of a latency row.")] = 5.0,
+    memory_sends: Annotated[int, typer.Option(min=1, help="Sends before memory is looked at.")] = 1_000_000,
+    recovery_mib: Annotated[int, typer.Option(min=1, help="Size of the store that is recovered.")] = 4096,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each side.")] = 3,
+    directory: Annotated[Path, typer.Option(help="Where the stores go: the disk that is measured.")] = Path(
+        "build/bench"
+    ),
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
+) -> None:
+    """Our broker beside Apache's: throughput, latency, pulls, memory, start-up, recovery.
+
+    Apache's release is fetched by Maven once.
+
+    Example: mqproof bench broker --rounds 1 --memory-sends 100000 --recovery-mib 512
+    """
+    from conformance import broker_bench
+    from conformance.load import LoadError
+    from conformance.targets.apache.artifacts import ApacheMissingError, jars
+    from conformance.targets.apache.servers import ApacheServerError
+    from report.console import stages
+
+    sides: dict[str, broker_bench.Side] = {"mqproof": broker_bench.ours}
+    amount = broker_bench.Amount(sends, seconds, memory_sends, recovery_mib)
+    try:
+        if apache != "-":
+            jars(apache)
+            sides[f"Apache {apache}"] = broker_bench.apache(apache)
+        directory.mkdir(parents=True, exist_ok=True)
+        with stages("bench broker") as told:
+            result = broker_bench.measure(sides, amount, rounds, directory.resolve(), told)
+    except (broker_bench.BenchError, ApacheMissingError, ApacheServerError, LoadError, OSError) as error:
+        typer.echo(f"mqproof bench: {error}", err=True)
+        raise typer.Exit(Exit.TOOL) from None
+    print(broker_bench.table(result))
+    if json_file is not None:
+        json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
 def measure(load: Load, rounds: int, directory: Path) -> dict[str, Any]:
     """Every round of every mode, and the medians.
 

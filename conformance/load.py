@@ -1,0 +1,333 @@
+"""A load generator for any broker: whole frames, made beforehand, over one connection.
+
+It speaks the protocol by itself, so that every broker gets the same bytes and a broker's own client is not
+measured with it. Layouts: docs/protocol.md, "Remoting frame", "Remoting command", "Commit log record".
+Times are seconds, counts are messages.
+"""
+
+import asyncio
+import json
+import struct
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Final, cast
+
+import msgspec
+
+_SEND: Final = 310
+_PULL: Final = 11
+_CREATE_TOPIC: Final = 17
+_SUCCESS: Final = 0
+_FOUND: Final = 0
+_RETRYABLE: Final = (19, 20, 21)  # nothing found, at once or yet; the offset is corrected
+_FIRST_OPAQUE: Final = 1_000_000_000  # ten digits, as all that follow
+_HOLE: Final = "1000000000"
+_STAMP: Final = struct.Struct(">q")
+_BODY_AT: Final = 88  # of a record with IPv4 hosts; its length stands in the four bytes before
+_PULL_FLAGS: Final = 2 | 4  # may be held; brings its subscription
+_HELD_MS: Final = 5_000
+_BATCH: Final = 32
+
+
+class LoadError(RuntimeError):
+    """The broker refused something or hung up; the message has its words."""
+
+
+class _Answer(msgspec.Struct):
+    code: int
+    opaque: int
+    remark: str | None = None
+    extFields: dict[str, str] | None = None  # noqa: N815  # the wire's name
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """What is sent: to each of the topics' queues in turn."""
+
+    topics: tuple[str, ...] = ("bench",)
+    queues: int = 8
+    size: int = 1024
+    """Bytes of a body."""
+
+
+OnAnswer = Callable[[_Answer, memoryview], None]
+
+
+@dataclass
+class _Wire(asyncio.Protocol):
+    """Frames in, answers out; what is sent in one turn goes out in one write."""
+
+    on_answer: OnAnswer
+    transport: asyncio.Transport | None = None
+    lost: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    _received: bytearray = field(default_factory=bytearray)
+    _out: list[bytes] = field(default_factory=list)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.lost.done():
+            self.lost.set_exception(LoadError(f"the broker hung up: {exc}"))
+
+    def send(self, frame: bytes) -> None:
+        self._out.append(frame)
+
+    def flush(self) -> None:
+        assert self.transport is not None
+        self.transport.write(b"".join(self._out))
+        self._out.clear()
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        at, have = 0, len(self._received)
+        with memoryview(self._received) as view:
+            while have - at >= 8:
+                end = at + 4 + int.from_bytes(view[at : at + 4], "big")
+                if end > have:
+                    break
+                body = at + 8 + int.from_bytes(view[at + 5 : at + 8], "big")
+                answer = msgspec.json.decode(view[at + 8 : body], type=_Answer)
+                with view[body:end] as content:
+                    self._tell(answer, content)
+                at = end
+        del self._received[:at]
+        if self._out:
+            self.flush()
+
+    def _tell(self, answer: _Answer, body: memoryview) -> None:
+        try:
+            self.on_answer(answer, body)
+        except LoadError as error:
+            if not self.lost.done():
+                self.lost.set_exception(error)
+
+
+def _header(code: int, fields: dict[str, Any]) -> str:
+    ext = {name: str(value) for name, value in fields.items()}
+    command = {
+        "code": code,
+        "extFields": ext,
+        "flag": 0,
+        "language": "JAVA",
+        "opaque": _FIRST_OPAQUE,
+        "serializeTypeCurrentRPC": "JSON",
+        "version": 401,
+    }
+    return json.dumps(command, separators=(",", ":"))
+
+
+def _frame(header: bytes, body: bytes = b"") -> bytes:
+    return struct.pack(">ii", 4 + len(header) + len(body), len(header)) + header + body
+
+
+def _sends(messages: Messages) -> Iterator[tuple[int, bytes, bytes]]:
+    """(opaque, all of the frame before its body, the body), without end."""
+    pieces = [_pieces(messages, topic, q) for q in range(messages.queues) for topic in messages.topics]
+    body = bytes(messages.size)
+    for number in count():
+        opaque = _FIRST_OPAQUE + number
+        yield opaque, str(opaque).encode().join(pieces[number % len(pieces)]), body
+
+
+def _pieces(messages: Messages, topic: str, queue: int) -> list[bytes]:
+    """A send's bytes up to its body, cut where its number goes: into its unique key, and its opaque."""
+    properties = f"UNIQ_KEY\x010A0B0C0D0E0F0A0B0C0D0E{_HOLE}\x02WAIT\x01true"
+    fields = {
+        "a": "bench", "b": topic, "c": "TBW102", "d": messages.queues, "e": queue, "f": 0,
+        "g": int(time.time() * 1000), "h": 0, "i": properties, "j": 0, "k": "false", "m": "false",
+    }  # fmt: skip
+    header = _header(_SEND, fields).encode()
+    whole = _frame(header, bytes(messages.size))
+    return whole[: 8 + len(header)].split(_HOLE.encode())
+
+
+@asynccontextmanager
+async def _connected(address: Address, on_answer: OnAnswer) -> AsyncIterator[_Wire]:
+    loop = asyncio.get_running_loop()
+    transport, wire = await loop.create_connection(lambda: _Wire(on_answer), address.host, address.port)
+    try:
+        yield wire
+    finally:
+        wire.lost.cancel()
+        transport.abort()
+        await asyncio.sleep(0)  # the socket is closed in the loop's next turn
+
+
+async def _until(done: "asyncio.Future[None]", *wires: _Wire) -> None:
+    """Until done. LoadError when one of the connections is lost before."""
+    await asyncio.wait([done, *(wire.lost for wire in wires)], return_when=asyncio.FIRST_COMPLETED)
+    for wire in wires:
+        if wire.lost.done():
+            wire.lost.result()
+
+
+async def ask(address: Address, code: int, fields: dict[str, Any]) -> None:
+    """One request. LoadError when the answer is not SUCCESS; OSError when nobody listens."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def on_answer(answer: _Answer, _body: memoryview) -> None:
+        _expect(answer)
+        done.set_result(None)
+
+    async with _connected(address, on_answer) as wire:
+        wire.send(_frame(_header(code, fields).encode()))
+        wire.flush()
+        await _until(done, wire)
+
+
+async def create_topics(address: Address, messages: Messages) -> None:
+    """The topics, with as many queues as the messages need."""
+    for topic in messages.topics:
+        fields = {
+            "topic": topic, "defaultTopic": "TBW102", "readQueueNums": messages.queues,
+            "writeQueueNums": messages.queues, "perm": 6, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0,
+            "order": "false",
+        }  # fmt: skip
+        await ask(address, _CREATE_TOPIC, fields)
+
+
+def _expect(answer: _Answer) -> None:
+    if answer.code != _SUCCESS:
+        raise LoadError(f"code {answer.code}: {answer.remark}")
+
+
+async def send_rate(address: Address, messages: Messages, total: int, outstanding: int) -> float:
+    """Messages a second, with so many sends unanswered at any time. Raises LoadError."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    frames = _sends(messages)
+    answered, sent = 0, min(outstanding, total)
+
+    def on_answer(answer: _Answer, _body: memoryview) -> None:
+        nonlocal answered, sent
+        _expect(answer)
+        answered += 1
+        if sent < total:
+            sent += 1
+            _, head, body = next(frames)
+            wire.send(head + body)
+        elif answered == total:
+            done.set_result(None)
+
+    async with _connected(address, on_answer) as wire:
+        began = time.perf_counter()
+        for _, (_, head, body) in zip(range(sent), frames, strict=False):
+            wire.send(head + body)
+        wire.flush()
+        await _until(done, wire)
+        return total / (time.perf_counter() - began)
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """Seconds of each message, from when it was due: a late generator counts against the broker too."""
+
+    answered: list[float]
+    delivered: list[float]
+
+
+async def latencies(address: Address, messages: Messages, rate: float, seconds: float) -> Latencies:
+    """Sends at a steady rate, while a consumer reads every queue by held pulls. Raises LoadError."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    total = int(rate * seconds)
+    due: dict[int, float] = {}
+    found = Latencies([], [])
+
+    def on_send_answer(answer: _Answer, _body: memoryview) -> None:
+        _expect(answer)
+        found.answered.append(time.perf_counter() - due.pop(answer.opaque))
+
+    def on_body(body: memoryview) -> None:
+        now = time.perf_counter_ns()
+        for record in _records(body):
+            stamp = _STAMP.unpack_from(record, _BODY_AT)[0]
+            found.delivered.append((now - stamp) / 1e9)
+        if len(found.delivered) >= total and not done.done():
+            done.set_result(None)
+
+    async with _connected(address, on_send_answer) as producer, _pulling(address, messages, on_body) as pulls:
+        began = time.perf_counter()
+        for number, (opaque, head, body) in zip(range(total), _sends(messages), strict=False):
+            at = began + number / rate
+            if at > time.perf_counter():
+                producer.flush()
+                await asyncio.sleep(at - time.perf_counter())
+            due[opaque] = at
+            producer.send(head + _STAMP.pack(int(at * 1e9)) + body[_STAMP.size :])
+        producer.flush()
+        await _until(done, producer, pulls)
+    return found
+
+
+def _records(body: memoryview) -> Iterator[memoryview]:
+    at = 0
+    while at < len(body):
+        size = int.from_bytes(body[at : at + 4], "big")
+        yield body[at : at + size]
+        at += size
+
+
+async def pull_rate(address: Address, messages: Messages, total: int) -> float:
+    """Messages a second that one consumer reads of what is there, a pull for each queue at a time."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    read = 0
+
+    def on_body(body: memoryview) -> None:
+        nonlocal read
+        read += sum(1 for _ in _records(body))
+        if read >= total and not done.done():
+            done.set_result(None)
+
+    began = time.perf_counter()
+    async with _pulling(address, messages, on_body) as pulls:
+        await _until(done, pulls)
+        return read / (time.perf_counter() - began)
+
+
+@asynccontextmanager
+async def _pulling(
+    address: Address, messages: Messages, on_body: Callable[[memoryview], None]
+) -> AsyncIterator[_Wire]:
+    """Reads all queues from their beginning; the next pull of a queue follows the answer to the last."""
+    asked: dict[int, tuple[str, int, int]] = {}
+    opaques = count(_FIRST_OPAQUE)
+
+    def on_answer(answer: _Answer, body: memoryview) -> None:
+        topic, queue, offset = asked.pop(answer.opaque)
+        if answer.code not in (_FOUND, *_RETRYABLE):
+            _expect(answer)
+        if answer.code == _FOUND:
+            on_body(body)
+        pull(topic, queue, int((answer.extFields or {}).get("nextBeginOffset", offset)))
+
+    def pull(topic: str, queue: int, offset: int) -> None:
+        opaque = next(opaques)
+        asked[opaque] = topic, queue, offset
+        fields = {
+            "consumerGroup": "bench", "topic": topic, "queueId": queue, "queueOffset": offset,
+            "maxMsgNums": _BATCH, "sysFlag": _PULL_FLAGS, "commitOffset": 0, "suspendTimeoutMillis": _HELD_MS,
+            "subscription": "*", "subVersion": 0, "expressionType": "TAG",
+        }  # fmt: skip
+        wire.send(_frame(_header(_PULL, fields).replace(_HOLE, str(opaque)).encode()))
+
+    async with _connected(address, on_answer) as wire:
+        for topic in messages.topics:
+            for queue in range(messages.queues):
+                pull(topic, queue, 0)
+        wire.flush()
+        yield wire
+
+
+def percentile(values: list[float], share: float) -> float:
+    """The value that this share of them does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]

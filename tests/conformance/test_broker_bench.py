@@ -1,0 +1,66 @@
+"""Goal: every row is measured on a real broker; a broker that refuses or hangs up is told, not measured."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from conformance import broker_bench, load
+from conformance.broker_bench import Amount, measure, ours, table
+from conformance.load import Address, LoadError, Messages, percentile
+
+SMALL = Amount(sends=200, seconds=0.2, memory_sends=200, recovery_mib=1)
+
+
+def test_every_row_is_measured_on_our_broker(tmp_path: Path) -> None:
+    stages: list[str] = []
+    result = measure({"mqproof": ours}, SMALL, 1, tmp_path, stages.append)
+    rows = {row["row"]: row["sides"]["mqproof"]["median"] for row in result["rows"]}
+    assert len(rows) == 20
+    assert all(value > 0 for value in rows.values())
+    assert len(stages) == 6
+    assert not list(tmp_path.iterdir())
+    shown = table(result)
+    assert all(row in shown for row in rows)
+
+
+def test_rows_on_which_the_first_side_is_behind_are_named() -> None:
+    def row(name: str, mine: float, theirs: float) -> dict[str, object]:
+        return {"row": name, "sides": {"mqproof": {"median": mine}, "Apache": {"median": theirs}}}
+
+    rows = [
+        row("fast: sends/s", 20, 10),
+        row("slow: sends/s", 10, 20),
+        row("late: ms", 2, 1),
+        row("early: ms", 1, 2),
+    ]
+    shown = table({"machine": "a machine", "rounds": 1, "amount": {}, "rows": rows})
+    behind = shown.split("It is not:\n")[1].split("\n")
+    assert behind == ["  slow: sends/s (Apache)", "  late: ms (Apache)"]
+
+
+def test_what_a_broker_refuses_is_no_rate(tmp_path: Path) -> None:
+    with ours(tmp_path, "ASYNC_FLUSH") as broker, pytest.raises(LoadError, match="code 13"):
+        asyncio.run(load.send_rate(broker.address, Messages(size=5 << 20), 1, 1))
+
+
+def test_a_broker_that_hangs_up_is_told() -> None:
+    async def rate() -> None:
+        server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+        async with server:
+            host, port = server.sockets[0].getsockname()
+            await load.send_rate(Address(host, port), Messages(size=8), 10, 2)
+
+    with pytest.raises(LoadError, match="hung up"):
+        asyncio.run(rate())
+
+
+def test_a_server_that_does_not_start_is_told(tmp_path: Path) -> None:
+    with pytest.raises(broker_bench.BenchError, match="NO_SUCH_FLUSH"), ours(tmp_path, "NO_SUCH_FLUSH"):
+        pass
+
+
+def test_a_percentile_is_a_value_that_was_seen() -> None:
+    assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
+    assert percentile([float(n) for n in range(1, 101)], 0.99) == 100.0
+    assert percentile([1.0], 0.99) == 1.0
