@@ -83,6 +83,7 @@ PROCESSORS: Final[dict[int, Processor]] = {
 """Request code to what answers it."""
 
 _CLIENT_SCAN_S: Final = 10.0
+_DRAIN_MORE_S: Final = 1.0
 _HOLD_CHECK_S: Final = 5.0
 _SHORT_HOLD_CHECK_S: Final = 1.0
 """When long polling is off."""
@@ -200,7 +201,8 @@ class Broker:
         if self._registrar is not None:
             await self._registrar.unregister()
         if self._server is not None:
-            await self._server.stop()
+            # Sends that wait for the disk are answered, however long the disk may take.
+            await self._server.stop(self._config.store.sync_flush_timeout_ms / 1000 + _DRAIN_MORE_S)
         if self.services is not None:
             await self._persist_offsets()
             await self._persist_delays()

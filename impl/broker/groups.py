@@ -105,8 +105,10 @@ def notify(services: Services, groups: Iterable[str]) -> None:
             continue
         fields = headers.write(ConsumerGroupRequest(name))
         for channel in services.clients.consumer_channels(name):
-            note = new_request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, fields, oneway=True)
-            channel.send_oneway(note)
+            # Whoever does not take it looks by itself after a while.
+            if channel.takes:
+                note = new_request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, fields, oneway=True)
+                channel.send_oneway(note)
 
 
 def now_ms() -> int:

@@ -68,7 +68,7 @@ def pull_message(services: Services, request: Command, channel: Channel) -> Repl
         woken = services.holds.hold(
             header.topic, header.queue_id, header.queue_offset, tags, timeout_s, channel
         )
-        return _after(woken, services, request, header, tags, group)
+        return _after(woken, services, request, channel, header, tags, group)
     return _answer(services, request, header, result, code, group)
 
 
@@ -76,11 +76,17 @@ async def _after(
     woken: asyncio.Future[None],
     services: Services,
     request: Command,
+    channel: Channel,
     header: PullRequest,
     tags: Collection[int],
     group: SubscriptionGroup,
 ) -> Reply:
     await woken
+    if not channel.takes:
+        # One message may wake thousands of a peer's pulls: what it does not read is not worth our memory.
+        return _answer(
+            services, request, header, _nothing(services, header), ResponseCode.PULL_NOT_FOUND, group
+        )
     # Held once only: whatever is there now is the answer.
     result, code = _get(services, header, tags)
     return _answer(services, request, header, result, code, group)
@@ -105,6 +111,12 @@ def _get(services: Services, header: PullRequest, tags: Collection[int]) -> tupl
     if result.status in _EMPTY_QUEUE and header.queue_offset == 0:
         return result, ResponseCode.PULL_NOT_FOUND
     return result, _CODES[result.status]
+
+
+def _nothing(services: Services, header: PullRequest) -> GetResult:
+    begin = services.store.min_offset(header.topic, header.queue_id)
+    end = services.store.max_offset(header.topic, header.queue_id)
+    return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, header.queue_offset, begin, end)
 
 
 def _answer(

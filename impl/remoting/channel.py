@@ -45,6 +45,21 @@ class Limits:
     """Requests of ours that the peer has not answered."""
 
 
+CLOSE_S = 10.0
+"""A peer that does not take what was sent to it keeps a connection that we close for no longer."""
+
+_SMALL_BYTES = 64 * 1024
+"""What a connection may always have received of a frame, however many there are."""
+
+
+class ReceiveBudget:
+    """What all connections of a server together may have received of frames that are not whole yet."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.used = 0
+
+
 Reply = Command | None
 Handler = Callable[[Command, "Channel"], Reply | Awaitable[Reply]]
 """Works on a request. It answers at once, later, or not at all; it raises nothing."""
@@ -59,8 +74,12 @@ class Channel:
         handle: Handler,
         limits: Limits,
         on_closed: Callable[["Channel"], None] = lambda _: None,
+        budget: ReceiveBudget | None = None,
     ) -> None:
         self._connection = connection
+        self._budget = budget or ReceiveBudget(2 * limits.frame_bytes_max)
+        self._budgeted = 0
+        self._closing: asyncio.TimerHandle | None = None
         self._handle = handle
         self._limits = limits
         self._on_closed = on_closed
@@ -76,6 +95,7 @@ class Channel:
         self.is_open = True
         self.active_at_s = self._loop.time()
         """Loop time of the last bytes read or written."""
+        self._frame_since_s = self.active_at_s
 
     @property
     def local(self) -> Address:
@@ -84,6 +104,15 @@ class Channel:
     @property
     def remote(self) -> Address:
         return self._connection.remote
+
+    @property
+    def takes(self) -> bool:
+        """Whether the peer takes what is sent to it. Whatever need not be sent is better not sent else."""
+        return self._peer_takes
+
+    def is_waiting_since(self, before_s: float) -> bool:
+        """Whether since that loop time we wait for the rest of a frame."""
+        return bool(self._buffer) and self._reading and self._frame_since_s < before_s
 
     async def invoke(self, request: Command, timeout_s: float) -> Command:
         """Send a request and wait for its response. A response that comes too late is dropped.
@@ -112,8 +141,14 @@ class Channel:
         self._write(request)
 
     def close(self) -> None:
-        """Close after what was written; pending requests fail when the connection is gone."""
+        """Close after what was written, at the latest in CLOSE_S; pending requests fail when it is gone."""
+        if self.is_open and self._closing is None:
+            self._closing = self._loop.call_later(CLOSE_S, self._connection.abort)
         self._connection.close()
+
+    def abort(self) -> None:
+        """Close at once, and forget what was not sent."""
+        self._connection.abort()
 
     async def drain(self, timeout_s: float) -> None:
         """Take no more requests, wait for those being worked on, and give up on them after timeout_s."""
@@ -128,6 +163,8 @@ class Channel:
 
     def received(self, data: bytes) -> None:
         self.active_at_s = self._loop.time()
+        if not self._buffer:
+            self._frame_since_s = self.active_at_s
         self._buffer += data
         self._read_frames()
 
@@ -142,6 +179,10 @@ class Channel:
     def closed(self) -> None:
         # Requests being worked on run to their end: half a send is worse than an answer that nobody hears.
         self.is_open = False
+        self._buffer.clear()
+        self._account()
+        if self._closing is not None:
+            self._closing.cancel()
         for answer in self._pending.values():
             if not answer.done():
                 answer.set_exception(ConnectionLostError(f"the connection to {self.remote} was lost"))
@@ -154,10 +195,21 @@ class Channel:
             while self._reading:
                 frame = read_frame(self._buffer, self._limits.frame_bytes_max)
                 if frame is None:
-                    return
+                    break
+                self._frame_since_s = self.active_at_s
                 self._take(decode(frame), len(frame))
         except FrameError as error:
             _log.warning("closing the connection to %s: %s", self.remote, error)
+            self._reading = False
+            self._connection.abort()
+        self._account()
+
+    def _account(self) -> None:
+        budget = self._budget
+        budget.used += len(self._buffer) - self._budgeted
+        self._budgeted = len(self._buffer)
+        if budget.used > budget.bytes_max and self._budgeted > _SMALL_BYTES:
+            _log.warning("closing the connection to %s: too many frames are not whole yet", self.remote)
             self._reading = False
             self._connection.abort()
 

@@ -6,14 +6,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from impl.remoting.channel import Channel, Handler, Limits
+from impl.remoting.channel import Channel, Handler, Limits, ReceiveBudget
 from impl.remoting.command import Command
 from impl.runtime.network import Address, Connection, Listener, Network
 
 _log = logging.getLogger(__name__)
 
 IDLE_S: Final = 120.0
-"""A connection on which nothing is read or written for that long is closed."""
+"""A connection is closed on which nothing is read or written for that long, or a frame takes as long."""
+
+_RECEIVE_BYTES_MAX: Final = 512 * 1024 * 1024
+"""Of frames that are not whole yet, of all connections."""
+_CLOSE_S: Final = 1.0
 
 _SCAN_S: Final = 10.0
 
@@ -35,6 +39,8 @@ class RemotingServer:
         self._limits = limits or Limits()
         self._connections_max = connections_max
         self._on_closed = on_closed
+        self._budget = ReceiveBudget(_RECEIVE_BYTES_MAX)
+        self._none_left = asyncio.Event()
         self._channels: dict[Channel, None] = {}  # in the order of their arrival
         self._listener: Listener | None = None
         self._idle_scan: asyncio.Task[None] | None = None
@@ -57,26 +63,36 @@ class RemotingServer:
         await asyncio.gather(*(channel.drain(drain_s) for channel in self._channels))
         for channel in list(self._channels):
             channel.close()
+        if self._channels:
+            # What was answered last is on its way.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await self._none_left.wait()
 
     def _accept(self, connection: Connection) -> Channel:
         if len(self._channels) >= self._connections_max:
             _log.warning("%d connections: refusing %s", len(self._channels), connection.remote)
             connection.abort()
             return Channel(connection, _ignore, self._limits)
-        channel = Channel(connection, self._handle, self._limits, self._forget)
+        channel = Channel(connection, self._handle, self._limits, self._forget, self._budget)
         self._channels[channel] = None
         return channel
 
     def _forget(self, channel: Channel) -> None:
         self._channels.pop(channel, None)
+        if not self._channels:
+            self._none_left.set()
         self._on_closed(channel)
 
     async def _close_idle(self) -> None:
         while True:
             await asyncio.sleep(_SCAN_S)
             oldest_s = asyncio.get_running_loop().time() - IDLE_S
-            for channel in [channel for channel in self._channels if channel.active_at_s < oldest_s]:
-                channel.close()
+            for channel in list(self._channels):
+                if channel.active_at_s < oldest_s:
+                    channel.close()
+                elif channel.is_waiting_since(oldest_s):
+                    channel.abort()
 
 
 def _ignore(request: Command, channel: Channel) -> None:

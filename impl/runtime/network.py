@@ -35,6 +35,9 @@ class Address(NamedTuple):
         return cls(host, int(port))
 
 
+_TOGETHER_BYTES_MAX: Final = 256 * 1024
+
+
 class Connection(Protocol):
     """One end of an established byte stream."""
 
@@ -180,6 +183,7 @@ class _StreamConnection:
         self._transport = transport
         self._loop = asyncio.get_running_loop()
         self._unsent: list[bytes] = []
+        self._unsent_bytes = 0
         self.local = local
         self.remote = remote
 
@@ -189,6 +193,9 @@ class _StreamConnection:
         if not self._unsent:
             self._loop.call_soon(self._send)
         self._unsent.append(data)
+        self._unsent_bytes += len(data)
+        if self._unsent_bytes >= _TOGETHER_BYTES_MAX:
+            self._send()  # and so learn whether the peer takes it, before more is written
 
     def close(self) -> None:
         self._send()
@@ -199,7 +206,7 @@ class _StreamConnection:
         self._transport.abort()
 
     def _send(self) -> None:
-        unsent, self._unsent = self._unsent, []
+        unsent, self._unsent, self._unsent_bytes = self._unsent, [], 0
         if unsent and not self._transport.is_closing():
             self._transport.write(b"".join(unsent))
 

@@ -38,6 +38,13 @@ def bodies(answer: Command) -> list[bytes]:
     return found
 
 
+class Peer:
+    """As much of a channel as a pull looks at."""
+
+    def __init__(self, *, takes: bool = True) -> None:
+        self.takes = takes
+
+
 def test_every_get_status_has_its_response_code() -> None:
     assert set(PULL_CODES) == set(GetStatus)
 
@@ -263,7 +270,7 @@ def test_a_message_that_comes_right_after_a_pull_found_nothing_is_not_missed() -
         )
         loop = asyncio.get_running_loop()
         began = loop.time()
-        reply = pull_message(services, request, world.session)  # type: ignore[arg-type]  # a channel's stand-in
+        reply = pull_message(services, request, Peer())  # type: ignore[arg-type]
         # Whatever happens before the loop's next turn comes after the pull was held.
         services.holds.arrived("T", 0, 2, 0)
         assert inspect.isawaitable(reply)
@@ -271,3 +278,23 @@ def test_a_message_that_comes_right_after_a_pull_found_nothing_is_not_missed() -
         return loop.time() - began
 
     assert play(scene) == 0
+
+
+def test_a_message_that_wakes_pulls_of_a_peer_that_does_not_read_is_not_sent_to_it() -> None:
+    async def scene(world: World) -> list[tuple[int, int]]:
+        await send(world)
+        assert world.broker is not None
+        assert world.broker.services is not None
+        request = new_request(
+            RequestCode.PULL_MESSAGE, altered(PULL, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)
+        )
+        answers = []
+        for takes in (True, False):
+            reply = pull_message(world.broker.services, request, Peer(takes=takes))  # type: ignore[arg-type]
+            assert inspect.isawaitable(reply)
+            answers.append(asyncio.ensure_future(reply))
+        await send(world, b"large" * 100)
+        found = [await answer for answer in answers]
+        return [(answer.code, len(bodies(answer))) for answer in found if answer is not None]
+
+    assert play(scene) == [(ResponseCode.SUCCESS, 1), (ResponseCode.PULL_NOT_FOUND, 0)]

@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 
 from impl.remoting.channel import (
+    CLOSE_S,
     Channel,
     ConnectError,
     ConnectionLostError,
@@ -317,6 +318,76 @@ def test_an_idle_connection_is_closed() -> None:
             return peer.is_closed
 
     assert run_simulated(main())
+
+
+def test_a_frame_that_does_not_end_closes_its_connection_however_busy_it_looks() -> None:
+    async def main() -> tuple[bool, bool]:
+        async with World() as world:
+            slow, other = await world.raw(), await world.raw()
+            frame = encode(new_request(ECHO, body=bytes(200)))
+            for position in range(int(IDLE_S) + 11):
+                slow.connection.write(frame[position : position + 1])
+                if position % 50 == 0:
+                    other.connection.write(frame)
+                await asyncio.sleep(1)
+            return slow.is_closed, other.is_closed
+
+    assert run_simulated(main()) == (True, False)
+
+
+def test_frames_that_are_not_whole_share_a_budget() -> None:
+    async def main() -> None:
+        async with World() as world:
+            world.server._budget.bytes_max = 300_000
+            half = encode(new_request(ECHO, body=bytes(200_000)))[:100_000]
+            peers = [await world.raw() for _ in range(4)]
+            for peer in peers[:3]:
+                peer.connection.write(half)
+            await asyncio.sleep(0.1)
+            assert [peer.is_closed for peer in peers] == [False] * 4
+            peers[3].connection.write(half)
+            await asyncio.sleep(0.1)
+            assert [peer.is_closed for peer in peers] == [False, False, False, True]
+            peers[3] = await world.raw()
+            peers[3].connection.write(half[:60_000])  # few bytes may always come
+            await asyncio.sleep(0.1)
+            assert not peers[3].is_closed
+            for peer in peers:
+                peer.connection.abort()
+            await asyncio.sleep(0.1)
+            assert world.server._budget.used == 0
+            assert (await world.ask(ECHO, bytes(200_000))).code == 0
+            assert world.server._budget.used == 0
+
+    run_simulated(main())
+
+
+class Stubborn:
+    """A connection whose peer takes nothing: it does not close until it is aborted."""
+
+    local = remote = Address("127.0.0.1", 1)
+
+    def __init__(self) -> None:
+        self.aborted_at_s: float | None = None
+
+    def write(self, data: bytes) -> None: ...
+    def close(self) -> None: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+    def abort(self) -> None:
+        self.aborted_at_s = asyncio.get_running_loop().time()
+
+
+def test_closing_does_not_wait_for_a_peer_that_takes_nothing() -> None:
+    async def main() -> float | None:
+        connection = Stubborn()
+        channel = Channel(connection, handler(PROCESSORS), Limits())
+        channel.close()
+        channel.close()
+        await asyncio.sleep(20)
+        return connection.aborted_at_s
+
+    assert run_simulated(main()) == CLOSE_S
 
 
 def test_stopping_answers_what_is_being_worked_on() -> None:
