@@ -77,9 +77,9 @@ def compare(
     """
     base = _distinct(q for q in models.questions[model] if q.kind is Kind.CHECK and "ci" in q.profiles)
     small = [each for each in base if each.states and each.states.high <= _SAMPLE_STATES]
-    shapes = _sampled(models, (small or base[:1])[-1], toolbox)
     growths = furthest(base)
     questions = [*base, *(growth.question for growth in growths)]
+    shapes = _sampled(models, (small or base[:1])[-1], _ids(questions), toolbox)
     jobs = [_job(models, question, shapes) for question in questions]
     # What it is compared with must be finished; what is larger need not be.
     jobs[len(base) :] = [replace(job, seconds_max=seconds_max) for job in jobs[len(base) :]]
@@ -285,7 +285,15 @@ class _Names:
     """Of functions, which are values elsewhere; what names a field of a record is none."""
 
 
-def _sampled(models: Models, question: Question, toolbox: Toolbox | None) -> dict[str, str]:
+def _ids(questions: Iterable[Question]) -> frozenset[str]:
+    """Of nodes, messages, ..., the grown ones included: a third node is no new kind of change."""
+    bodies = (body for question in questions for body in question.config.of("CONSTANT"))
+    return frozenset(word for body in bodies for word in re.findall(r'"(\w+)"', body))
+
+
+def _sampled(
+    models: Models, question: Question, ids: frozenset[str], toolbox: Toolbox | None
+) -> dict[str, str]:
     """Variable to the expression of how OLD became NEW."""
     asked = question.config.without("INVARIANT", "PROPERTY").text()
     with tempfile.TemporaryDirectory(prefix="mqproof-bounds-") as name:
@@ -296,7 +304,6 @@ def _sampled(models: Models, question: Question, toolbox: Toolbox | None) -> dic
     for state in graph.states:
         for variable, value in state.items():
             held.setdefault(str(variable), set()).add(value)
-    ids = frozenset(re.findall(r'"(\w+)"', " ".join(question.config.of("CONSTANT"))))
     names = _Names(ids, ids | {word for found in held.values() for value in found for word in _words(value)})
     return {name: _shape(found, names, 0) for name, found in held.items()}
 
