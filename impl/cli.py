@@ -1,6 +1,7 @@
 """`mqproof namesrv | broker | serve | send | consume`: the servers and the client tools."""
 
 import logging
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -120,6 +121,17 @@ def send(
     outstanding: Annotated[int, typer.Option(min=1, help="How many sends at once.")] = 1,
     tags: Annotated[str | None, typer.Option(help="The message's tag.")] = None,
     keys: Annotated[str | None, typer.Option(help="Keys, separated by spaces.")] = None,
+    property: Annotated[  # noqa: A002  # the option's name
+        list[str] | None, typer.Option(help="NAME=VALUE, for the application; may be given again.")
+    ] = None,
+    delay_level: Annotated[
+        int, typer.Option(min=0, max=18, help="Deliver later: 1 is 1 s, 3 is 10 s, 18 is 2 h.")
+    ] = 0,
+    batch: Annotated[int, typer.Option(min=1, help="Messages in one request.")] = 1,
+    sharding_key: Annotated[
+        str | None, typer.Option(help="To the queue of this key, so that its messages stay in order.")
+    ] = None,
+    group: Annotated[str, typer.Option(help="The producer group.")] = "mqproof_producer",
     timeout_ms: Annotated[int, typer.Option(min=1, help="For each send, retries included.")] = 3000,
     until_stored: Annotated[
         bool, typer.Option(help="Send each message again, with the same id, until it is answered SEND_OK.")
@@ -133,24 +145,41 @@ def send(
     Exit code 0: all SEND_OK. 1: one was refused. 3: of one it is not known whether it is stored and durable.
 
     Example: mqproof send --namesrv 127.0.0.1:9876 --topic T --body hello --count 10
+
+    Ten requests of a hundred messages each:
+    mqproof send --namesrv 127.0.0.1:9876 --topic T --size 100 --count 1000 --batch 100 --quiet
+
+    In an hour, to be found by its key:
+    mqproof send --namesrv 127.0.0.1:9876 --topic T --body later --delay-level 17 --keys order-7
     """
     from impl import tools
-    from impl.message import KEYS, TAGS
+    from impl.client.compose import new_message
+    from impl.client.model import MessageError
 
-    _check_text("send", topic=topic, body=body, tags=tags, keys=keys)
+    texts = {"topic": topic, "body": body, "tags": tags, "keys": keys, "group": group}
+    _check_text("send", **texts, sharding_key=sharding_key, property=" ".join(property or ()))
     if (body is None) == (size is None):
         _fail("send", "give either --body TEXT or --size BYTES")
-    properties = {key: value for key, value in ((TAGS, tags), (KEYS, keys)) if value}
+    own = _properties(property or [])
+    try:
+        first = new_message(
+            topic, b"", tag=tags, keys=(keys or "").split(), delay_level=delay_level, properties=own
+        )
+    except MessageError as error:
+        _fail("send", str(error))
     job = tools.SendJob(
         name_servers=_addresses("send", namesrv),
         topic=topic,
         body=body.encode() if body is not None else b"m" * (size or 0),
-        properties=properties,
+        properties=first.properties,
         count=count,
         outstanding=outstanding,
         timeout_ms=timeout_ms,
         until_stored=until_stored,
         show=None if quiet or str(json) == "-" else print,
+        group=group,
+        batch=batch,
+        sharding_key=sharding_key,
     )
     summary = _run("send", tools.send(job, _runtime(), _client_log("send", events)))
     if count > 1 and str(json) != "-":
@@ -167,6 +196,17 @@ def consume(
     group: Annotated[str, typer.Option(help="The consumer group whose offsets are used.")],
     max: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")] = None,  # noqa: A002  # the option's name
     from_min: Annotated[bool, typer.Option(help="Begin at each queue's first message.")] = False,
+    from_max: Annotated[bool, typer.Option(help="Begin behind each queue's last message.")] = False,
+    from_time: Annotated[
+        datetime | None, typer.Option(help="Begin at what was stored then; local time, to the second.")
+    ] = None,
+    share: Annotated[
+        bool,
+        typer.Option(
+            help="Consume only this member's share of the queues; where to begin counts for a group without"
+            " an offset."
+        ),
+    ] = False,
     follow: Annotated[
         bool,
         typer.Option(help="At the end wait for more; wait for a broker that is away."),
@@ -175,15 +215,28 @@ def consume(
         int | None, typer.Option(min=1, help="With --follow: stop after so long without a message.")
     ] = None,
     tags: Annotated[str, typer.Option(help="`TagA || TagB`, * is all.")] = "*",
+    as_json: Annotated[bool, typer.Option("--json", help="Each line is a JSON object.")] = False,
     events: Events = None,
 ) -> None:
     """Consume a topic's messages and commit how far it got; stops when nothing is left.
 
-    Each line: queue, queue offset, message id, body.
+    Each line: queue, queue offset, message id, body. Each queue comes in its order.
 
     Example: mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --from-min
+
+    What comes from now on, with everything known of it:
+    mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --from-max --follow --json
+
+    As one of several that share the work; start it more than once:
+    mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --share --follow
     """
     from impl import tools
+    from impl.tools import Begin
+
+    asked = {Begin.MIN: from_min, Begin.MAX: from_max, Begin.TIME: from_time is not None}
+    begins = [begin for begin, given in asked.items() if given]
+    if len(begins) > 1:
+        _fail("consume", "give one of --from-min, --from-max and --from-time")
 
     _check_text("consume", topic=topic, group=group, tags=tags)
     job = tools.ConsumeJob(
@@ -191,13 +244,16 @@ def consume(
         topic=topic,
         group=group,
         count_max=max,
-        from_min=from_min,
+        begin=begins[0] if begins else Begin.COMMITTED,
+        begin_ms=int(from_time.timestamp() * 1000) if from_time else 0,
         follow=follow,
         idle_ms_max=idle_ms,
         tags=tags,
+        as_json=as_json,
         show=print,
     )
-    _run("consume", tools.consume(job, _runtime(), _client_log("consume", events)))
+    work = tools.share if share else tools.consume
+    _run("consume", work(job, _runtime(), _client_log("consume", events)))
 
 
 # What the commands share.
@@ -265,6 +321,16 @@ def _check_text(command: str, **options: str | None) -> None:
             (value or "").encode()
         except UnicodeEncodeError:
             _fail(command, f"--{option} is {value!r}, UTF-8 text expected")
+
+
+def _properties(pairs: list[str]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign:
+            _fail("send", f"--property is {pair!r}, NAME=VALUE expected")
+        found[name] = value
+    return found
 
 
 def _addresses(command: str, text: str) -> Any:

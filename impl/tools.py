@@ -2,17 +2,22 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
+from itertools import islice
 from typing import Final, TypeVar
 
 import msgspec
 
+from impl.client.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from impl.client.model import ClientError, MessageQueue, Outcome, PullResult, Refused, Sent
 from impl.client.producer import Producer, ProducerConfig
 from impl.client.pull_consumer import PullConsumer
+from impl.client.queue_choice import by_hash
 from impl.client.session import Session
+from impl.client.start_offset import ConsumeFrom
 from impl.event_log import EventLog
 from impl.message import UNIQUE_KEY, Message, StoredMessage, UniqueKeys
 from impl.remoting.address_server import NameServers
@@ -22,6 +27,9 @@ T = TypeVar("T")
 
 _HOLD_MS: Final = 1000
 """How long a following consumer's pull is held."""
+_QUIET_MS: Final = 3000
+"""A member that does not follow ends when nothing came for so long: finding its queues takes a moment."""
+_POLL_MAX: Final = 32
 _PAUSE_S: Final = 0.2
 """Between two tries of who does not give up."""
 
@@ -39,6 +47,11 @@ class SendJob:
     """Send each message again, under the same unique key, until it is answered SEND_OK."""
     show: Callable[[str], None] | None
     """Gets a line for each message."""
+    group: str = "mqproof_producer"
+    batch: int = 1
+    """Messages in one request."""
+    sharding_key: str | None = None
+    """Messages of one key go to one queue, and so stay in order."""
 
 
 @dataclass(slots=True)
@@ -78,7 +91,8 @@ class SendSummary:
 async def send(job: SendJob, runtime: Runtime, events: EventLog | None) -> SendSummary:
     """Send `count` messages, `outstanding` at once."""
     session = Session(job.name_servers, runtime)
-    producer = Producer(session, ProducerConfig(send_timeout_ms=job.timeout_ms), events)
+    config = ProducerConfig(group=job.group, send_timeout_ms=job.timeout_ms)
+    producer = Producer(session, config, events)
     await session.start()
     loop = asyncio.get_running_loop()
     summary = SendSummary()
@@ -86,9 +100,12 @@ async def send(job: SendJob, runtime: Runtime, events: EventLog | None) -> SendS
     keys = UniqueKeys(runtime.random, runtime.clock)
 
     async def sender() -> None:
-        for _ in left:
-            properties = {**job.properties, UNIQUE_KEY: keys.take()}
-            _note(summary, job, await _send_one(producer, job, properties))
+        while places := list(islice(left, job.batch)):
+            messages = [
+                Message(job.topic, job.body, {**job.properties, UNIQUE_KEY: keys.take()}) for _ in places
+            ]
+            for outcome in await _send_stubbornly(producer, job, messages):
+                _note(summary, job, outcome)
 
     try:
         began_s = loop.time()
@@ -99,13 +116,21 @@ async def send(job: SendJob, runtime: Runtime, events: EventLog | None) -> SendS
     return summary
 
 
-async def _send_one(producer: Producer, job: SendJob, properties: Mapping[str, str]) -> Outcome:
-    message = Message(topic=job.topic, body=job.body, properties=properties)
-    outcome = await producer.send(message)
-    while job.until_stored and not (isinstance(outcome, Sent) and outcome.status == "SEND_OK"):
+async def _send_stubbornly(producer: Producer, job: SendJob, messages: Sequence[Message]) -> list[Outcome]:
+    """The messages' outcomes; with `until_stored` only good ones."""
+    while True:
+        outcomes = await _send_once(producer, job, messages)
+        done = all(isinstance(outcome, Sent) and outcome.status == "SEND_OK" for outcome in outcomes)
+        if done or not job.until_stored:
+            return outcomes
         await asyncio.sleep(_PAUSE_S)
-        outcome = await producer.send(message)
-    return outcome
+
+
+async def _send_once(producer: Producer, job: SendJob, messages: Sequence[Message]) -> list[Outcome]:
+    select = by_hash(job.sharding_key) if job.sharding_key is not None else None
+    if job.batch == 1:
+        return [await producer.send(messages[0], select=select)]
+    return await producer.send_batch(messages, select=select)
 
 
 def _note(summary: SendSummary, job: SendJob, outcome: Outcome) -> None:
@@ -123,18 +148,31 @@ def _note(summary: SendSummary, job: SendJob, outcome: Outcome) -> None:
         job.show(line)
 
 
+class Begin(Enum):
+    """Where a consumer begins."""
+
+    COMMITTED = "where the group is, else at the first message"
+    MIN = "at the first message"
+    MAX = "behind the last message"
+    TIME = "at the message stored nearest to a time"
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumeJob:
     name_servers: NameServers
     topic: str
     group: str
     count_max: int | None
-    from_min: bool
+    begin: Begin
+    begin_ms: int
+    """Since the epoch, for Begin.TIME."""
     follow: bool
     """At the end wait for more, and when a broker is away wait for it."""
     idle_ms_max: int | None
     """A follower stops when nothing came for so long; None is never."""
     tags: str
+    as_json: bool
+    """Lines are JSON objects."""
     show: Callable[[str], None]
     """Gets a line for each message."""
 
@@ -158,6 +196,30 @@ async def consume(job: ConsumeJob, runtime: Runtime, events: EventLog | None) ->
     return progress.shown
 
 
+async def share(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> int:
+    """As a member of the group, consume this member's share of the queues; returns how many were shown.
+
+    Where to begin counts in queues of which the group has no offset. Without `follow` it ends when nothing
+    came for a while.
+    """
+    begin = {Begin.MAX: ConsumeFrom.LAST_OFFSET, Begin.TIME: ConsumeFrom.TIMESTAMP}
+    config = LitePullConfig(begin.get(job.begin, ConsumeFrom.FIRST_OFFSET), job.begin_ms)
+    progress = _Progress(job)
+    async with (
+        Session(job.name_servers, runtime) as session,
+        LitePullConsumer(session, job.group, config, events) as consumer,
+    ):
+        await consumer.subscribe(job.topic, job.tags)
+        while not progress.is_enough:
+            left = _POLL_MAX if job.count_max is None else job.count_max - progress.shown
+            messages = await consumer.poll(_HOLD_MS if job.follow else _QUIET_MS, min(left, _POLL_MAX))
+            for message in messages:
+                progress.show(message.stored)
+            if not messages and not job.follow:
+                break
+    return progress.shown
+
+
 class _Progress:
     """How much all queues together have shown, and when last."""
 
@@ -176,9 +238,28 @@ class _Progress:
     def show(self, stored: StoredMessage) -> None:
         self.shown += 1
         self._shown_last_s = asyncio.get_running_loop().time()
-        message = stored.message
-        text = message.body.decode(errors="backslashreplace")
-        self.job.show(f"{message.queue_id} {stored.queue_offset} {stored.message_id} {text}")
+        self.job.show(_json_line(stored) if self.job.as_json else _line(stored))
+
+
+def _line(stored: StoredMessage) -> str:
+    text = stored.message.body.decode(errors="backslashreplace")
+    return f"{stored.message.queue_id} {stored.queue_offset} {stored.message_id} {text}"
+
+
+def _json_line(stored: StoredMessage) -> str:
+    message = stored.message
+    members = {
+        "topic": message.topic,
+        "queue_id": message.queue_id,
+        "queue_offset": stored.queue_offset,
+        "message_id": stored.message_id,
+        "born_timestamp_ms": message.born_timestamp_ms,
+        "store_timestamp_ms": stored.store_timestamp_ms,
+        "reconsume_times": message.reconsume_times,
+        "properties": dict(message.properties),
+        "body": message.body.decode(errors="backslashreplace"),
+    }
+    return msgspec.json.encode(members).decode()
 
 
 async def _patiently(job: ConsumeJob, progress: _Progress, call: Callable[[], Awaitable[T]]) -> T | None:
@@ -212,7 +293,11 @@ async def _consume_queue(consumer: PullConsumer, queue: MessageQueue, progress: 
 
 
 async def _first_offset(consumer: PullConsumer, queue: MessageQueue, job: ConsumeJob) -> int:
-    committed = None if job.from_min else await consumer.committed(queue)
+    if job.begin is Begin.TIME:
+        return await consumer.search_offset(queue, job.begin_ms)
+    if job.begin is Begin.MAX:
+        return await consumer.max_offset(queue)
+    committed = await consumer.committed(queue) if job.begin is Begin.COMMITTED else None
     return await consumer.min_offset(queue) if committed is None else committed
 
 

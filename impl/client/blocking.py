@@ -2,38 +2,49 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from impl.client.model import MessageQueue, Outcome, PullResult
+from impl.client.connect import connect
+from impl.client.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from impl.client.model import Listener, MessageQueue, Outcome, PullResult, ReceivedMessage
 from impl.client.producer import Producer, ProducerConfig
 from impl.client.pull_consumer import PullConsumer
-from impl.client.session import Session
+from impl.client.push_consumer import PushConsumer, PushConsumerConfig
+from impl.client.queue_choice import Selector
 from impl.message import Message
-from impl.runtime.network import Address, AsyncioNetwork
-from impl.runtime.runtime import production
 
 T = TypeVar("T")
 
 
 class BlockingClient:
-    """A session, a producer and a pull consumer with an event loop in a thread of their own.
+    """A session, a producer and consumers, with an event loop in a thread of their own.
 
-    Use it in a `with` block; its methods may be called from any thread.
+        with BlockingClient("127.0.0.1:9876") as client:
+            client.send(new_message("T", b"hello"))
+
+    Use it in a `with` block; its methods may be called from any thread but those of its listeners.
     """
 
     def __init__(
         self,
-        name_servers: Sequence[Address],
+        name_servers: str,
         *,
         consumer_group: str = "mqproof_consumer",
         producer: ProducerConfig | None = None,
+        client_id: str | None = None,
+        listener_threads: int = 20,
     ) -> None:
+        """`name_servers` as in `connect`; `consumer_group` is the one of queues, pull and commit."""
         self._name_servers = name_servers
+        self._client_id = client_id
         self._consumer_group = consumer_group
         self._producer_config = producer
         self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(ThreadPoolExecutor(listener_threads, "mqproof-listener"))
         self._thread = threading.Thread(target=self._loop.run_forever, name="mqproof-client", daemon=True)
 
     def __enter__(self) -> Self:
@@ -45,13 +56,75 @@ class BlockingClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._run(self._session.stop())
+        self._run(self._loop.shutdown_default_executor())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    def send(self, message: Message, queue: MessageQueue | None = None) -> Outcome:
+    # Sending.
+
+    def send(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        *,
+        select: Selector | None = None,
+        timeout_ms: int | None = None,
+    ) -> Outcome:
         """As Producer.send."""
-        return self._run(self._producer.send(message, queue))
+        return self._run(self._producer.send(message, queue, select=select, timeout_ms=timeout_ms))
+
+    def send_later(
+        self, message: Message, queue: MessageQueue | None = None, *, select: Selector | None = None
+    ) -> Future[Outcome]:
+        """As Producer.send, without waiting: the outcome comes in the future."""
+        work = self._producer.send(message, queue, select=select)
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def send_batch(self, messages: Iterable[Message], queue: MessageQueue | None = None) -> list[Outcome]:
+        """As Producer.send_batch."""
+        return self._run(self._producer.send_batch(messages, queue))
+
+    def send_oneway(self, message: Message) -> str:
+        """As Producer.send_oneway."""
+        return self._run(self._producer.send_oneway(message))
+
+    # Consuming.
+
+    @contextmanager
+    def consuming(
+        self,
+        group: str,
+        topics: Mapping[str, str],
+        listener: Listener,
+        config: PushConsumerConfig | None = None,
+    ) -> Iterator[None]:
+        """Within the block, give messages to the listener, in threads; as PushConsumer.
+
+        `topics` has the wanted tags by topic, `*` for all.
+        """
+        consumer = self._run(self._push_consumer(group, topics, listener, config))
+        try:
+            yield
+        finally:
+            self._run(consumer.stop())
+
+    @contextmanager
+    def polling(
+        self, group: str, topics: Mapping[str, str], config: LitePullConfig | None = None
+    ) -> Iterator["BlockingPoller"]:
+        """Within the block, poll for messages; as LitePullConsumer.
+
+        `topics` has the wanted tags by topic, `*` for all.
+        """
+        consumer = self._run(self._lite_pull_consumer(group, topics, config))
+        try:
+            yield BlockingPoller(consumer, self._loop)
+        except BaseException:
+            self._run(consumer.stop())
+            raise
+        else:
+            self._run(consumer.__aexit__(None, None, None))
 
     def queues(self, topic: str) -> list[MessageQueue]:
         """As PullConsumer.queues."""
@@ -69,11 +142,58 @@ class BlockingClient:
         """As PullConsumer.committed."""
         return self._run(self._consumer.committed(queue))
 
+    # Inside.
+
     async def _start(self) -> None:
-        self._session = Session(self._name_servers, production(AsyncioNetwork()))
+        self._session = connect(self._name_servers, self._client_id)
         self._producer = Producer(self._session, self._producer_config)
         self._consumer = PullConsumer(self._session, self._consumer_group)
         await self._session.start()
+
+    async def _push_consumer(
+        self, group: str, topics: Mapping[str, str], listener: Listener, config: PushConsumerConfig | None
+    ) -> PushConsumer:
+        consumer = PushConsumer(self._session, group, listener, config)
+        await consumer.start()
+        for topic, tags in topics.items():
+            await consumer.subscribe(topic, tags)
+        return consumer
+
+    async def _lite_pull_consumer(
+        self, group: str, topics: Mapping[str, str], config: LitePullConfig | None
+    ) -> LitePullConsumer:
+        consumer = LitePullConsumer(self._session, group, config)
+        await consumer.start()
+        for topic, tags in topics.items():
+            await consumer.subscribe(topic, tags)
+        return consumer
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+class BlockingPoller:
+    """A lite pull consumer whose calls wait."""
+
+    def __init__(self, consumer: LitePullConsumer, loop: asyncio.AbstractEventLoop) -> None:
+        self._consumer = consumer
+        self._loop = loop
+
+    def poll(self, timeout_ms: int = 5000, max_count: int = 10) -> list[ReceivedMessage]:
+        """As LitePullConsumer.poll."""
+        return self._run(self._consumer.poll(timeout_ms, max_count))
+
+    def commit(self) -> None:
+        """As LitePullConsumer.commit."""
+        self._run(self._consumer.commit())
+
+    def assignment(self) -> list[MessageQueue]:
+        """As LitePullConsumer.assignment."""
+        return self._consumer.assignment()
+
+    def seek(self, queue: MessageQueue, offset: int) -> None:
+        """As LitePullConsumer.seek."""
+        self._run(self._consumer.seek(queue, offset))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -14,7 +14,6 @@ from impl import cli
 from impl.client.blocking import BlockingClient
 from impl.client.model import Sent
 from impl.message import Message
-from impl.runtime.network import Address
 from spec.events import Kind, read_log
 
 MQPROOF = [sys.executable, "-c", "import mqproof; mqproof.main()"]
@@ -70,6 +69,24 @@ def test_messages_sent_by_one_command_are_consumed_by_another(tmp_path: Path) ->
     assert sum(event.kind is Kind.SEND_ACK for event in told) == 3
 
 
+def test_what_a_message_is_sent_with_is_what_its_consumer_is_shown(tmp_path: Path) -> None:
+    with server(*SERVE, "--store", str(tmp_path / "store")) as (_, at):
+        route = f"--namesrv {at['namesrv']} --topic T"
+        single = f"send {route} --body x --tags A --keys k1 --property mine=1 --group PG"
+        assert run(*single.split()).returncode == 0
+        batches = f"send {route} --body b --count 5 --batch 2 --sharding-key s --quiet"
+        assert "SEND_OK 5" in run(*batches.split()).stdout
+        got = run(*f"consume {route} --group G --from-time 2020-01-01 --json".split())
+        lines = [msgspec.json.decode(line) for line in got.stdout.splitlines()]
+        assert sorted(line["body"] for line in lines) == [*"bbbbb", "x"]
+        (first,) = [line for line in lines if line["body"] == "x"]
+        assert first["properties"].items() >= {"TAGS": "A", "KEYS": "k1", "mine": "1"}.items()
+        assert {line["queue_id"] for line in lines if line["body"] == "b"} == {ord("s") % 4}  # the key's hash
+        assert run(*f"consume {route} --group H --from-max".split()).stdout == ""
+        shared = run(*f"consume {route} --group J --share --tags A".split())
+        assert [line.split()[-1] for line in shared.stdout.splitlines()] == ["x"], shared.stderr
+
+
 def test_acknowledged_messages_survive_a_kill(tmp_path: Path) -> None:
     store = str(tmp_path / "store")
     with server(*SERVE, "--store", store) as (process, at):
@@ -115,7 +132,7 @@ def test_name_server_and_broker_run_apart(tmp_path: Path) -> None:
 def test_the_blocking_client_sends_and_pulls_without_an_event_loop(tmp_path: Path) -> None:
     with (
         server(*SERVE, "--store", str(tmp_path / "store")) as (process, at),
-        BlockingClient([Address.parse(at["namesrv"])]) as client,
+        BlockingClient(at["namesrv"]) as client,
     ):
         outcome = client.send(Message("T", b"x"))
         assert isinstance(outcome, Sent)
@@ -161,6 +178,12 @@ MISTAKES = [
     (
         "consume --namesrv h:1 --topic T --group G --events /nowhere/e",
         "consume: /nowhere/e: No such file or directory",
+    ),
+    ("send --namesrv h:1 --topic T --body b --property x", "send: --property is 'x', NAME=VALUE expected"),
+    ("send --namesrv h:1 --topic T --body b --property KEYS=x", "send: property 'KEYS' has a meaning"),
+    (
+        "consume --namesrv h:1 --topic T --group G --from-min --from-max",
+        "consume: give one of --from-min, --from-max and --from-time",
     ),
     ("namesrv --host a..b", "namesrv: 'a..b' cannot be the name of a host"),
 ]

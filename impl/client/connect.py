@@ -1,0 +1,28 @@
+"""The way in for applications: a session with a real cluster, over real sockets.
+
+    async with connect("127.0.0.1:9876") as session:
+        producer = Producer(session)
+
+docs/client.md has an example for each kind of producer and consumer.
+"""
+
+from impl.client.session import Session
+from impl.remoting.address_server import parse
+from impl.runtime.network import AsyncioNetwork
+from impl.runtime.runtime import production
+
+
+def connect(name_servers: str, client_id: str | None = None) -> Session:
+    """A session, to be used in `async with`, on the running event loop.
+
+    `name_servers` is `host:port`, several separated by `;`, or the `http://` address of a server that tells
+    them. Several clients of one machine need no `client_id`; a broadcast consumer that is to go on where it
+    was after a restart does.
+
+    Raises:
+        ValueError: the text names no name server.
+    """
+    found = parse(name_servers)
+    if not found:
+        raise ValueError(f"{name_servers!r} names no name server, HOST:PORT expected")
+    return Session(found, production(AsyncioNetwork()), client_id)
