@@ -10,7 +10,6 @@ from impl.client.routes import subscribe_queues
 from impl.message import KEYS, UNIQUE_KEY, StoredMessage, parse_offset_message_id
 from impl.remoting import headers
 from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
 from impl.remoting.headers import UNIQUE_KEY_QUERY, QueryMessageRequest, ViewMessageRequest
 from impl.runtime.network import Address
 
@@ -33,7 +32,8 @@ async def by_offset_id(admin: Admin, message_id: str) -> StoredMessage:
             f"{message_id!r} is not an offset message id, 32 or 56 hex digits expected"
         ) from None
     header = ViewMessageRequest(offset)
-    found = _records(await admin.ask(Address(*address), RequestCode.VIEW_MESSAGE_BY_ID, header))
+    answer = await admin.ask(Address(*address), RequestCode.VIEW_MESSAGE_BY_ID, header)
+    found = _records_of(answer.body)
     if len(found) != 1:
         raise ClientError(f"the answer has {len(found)} messages, the one at {message_id} expected")
     return found[0]
@@ -58,7 +58,7 @@ async def by_key(
     found: list[StoredMessage] = []
     for broker in (await admin.masters_of(topic)).values():
         try:
-            found += _records(await admin.ask_raw(broker, RequestCode.QUERY_MESSAGE, fields))
+            found += _records_of((await admin.ask_raw(broker, RequestCode.QUERY_MESSAGE, fields)).body)
         except RefusalError as error:
             if error.code != ResponseCode.QUERY_NOT_FOUND:
                 raise
@@ -88,9 +88,9 @@ async def read(
             at = result.next_offset
 
 
-def _records(answer: Command) -> list[StoredMessage]:
+def _records_of(body: bytes) -> list[StoredMessage]:
     try:
-        return list(read_records(answer.body))
+        return list(read_records(body))
     except ValueError as error:
         raise ClientError(f"the answer makes no sense: {error}") from None
 

@@ -44,7 +44,17 @@ def count(letter: str, name: str, words: str, least: int = 1) -> Any:
 
 def text(letter: str, name: str, metavar: str, words: str) -> Any:
     """An option that is a text."""
-    return typer.Option(f"-{letter}", f"--{name}", metavar=metavar, help=words)
+    parser = parsed(letter, _unicode)
+    return typer.Option(f"-{letter}", f"--{name}", parser=parser, metavar=metavar, help=words)
+
+
+def _unicode(value: str) -> str:
+    """A command line may hold any bytes; what goes over the wire is Unicode text."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{value!r}, UTF-8 text expected") from None
+    return value
 
 
 def _boolean(value: str) -> bool:

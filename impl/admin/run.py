@@ -36,8 +36,6 @@ def perform(name_servers: NameServers, work: Callable[[Admin], Coroutine[Any, An
         fail(str(error), NO_ANSWER)
     except ClientError as error:
         fail(str(error), REFUSED)
-    except UnicodeEncodeError:
-        fail("a name or value is not UTF-8 text", WRONG_USE)
     except BrokenPipeError:
         # Who read us has seen enough. What the interpreter flushes at its end must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

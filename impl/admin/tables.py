@@ -34,7 +34,7 @@ def cluster_list(brokers: Sequence[BrokerState]) -> Table:
         "version",
         "#in/s",
         "#out/s",
-        "#page wait ms",
+        "#lock ms",
         "#hours",
         "#disk",
     )
@@ -227,17 +227,14 @@ def _table(*columns: str) -> Table:
 
 
 def _load(status: Mapping[str, str], tps: str, queue: str) -> str:
-    """Of the last ten seconds, with requests that wait and for how many milliseconds the first one does."""
-    rates = status.get(tps, "").split()
-    if not rates:
-        return _NOT_TOLD
+    """Of the last ten seconds; beside it how many requests wait, and how long the first one does, if any."""
     try:
-        rate = f"{float(rates[0]):.1f}"
-    except ValueError:
+        rate = f"{float(status[tps].split()[0]):.1f}"
+    except (KeyError, IndexError, ValueError):
         return _NOT_TOLD
-    waiting = status.get(f"{queue}ThreadPoolQueueSize")
-    wait_ms = status.get(f"{queue}ThreadPoolQueueHeadWaitTimeMills")
-    return f"{rate} ({waiting}, {wait_ms} ms)" if waiting and wait_ms else rate
+    waiting = status.get(f"{queue}ThreadPoolQueueSize", "0")
+    wait_ms = status.get(f"{queue}ThreadPoolQueueHeadWaitTimeMills", "0")
+    return rate if waiting == "0" else f"{rate} ({waiting} wait, {wait_ms} ms)"
 
 
 def _hours(timestamp: str | None) -> str:

@@ -1,0 +1,55 @@
+"""Brokers' states and configurations, answered by rote. Source: docs/protocol.md, "Administration"."""
+
+import pytest
+
+from impl.admin import brokers
+from impl.client.model import ClientError
+from impl.remoting import java_json
+from impl.remoting.bodies import Table
+from impl.remoting.codes import RequestCode
+from tests.impl.admin.site import OK, Answer, Site, play
+
+STATUS = {"brokerVersionDesc": "V4_9_8"}
+
+
+def test_every_broker_of_every_cluster_is_shown_also_one_that_does_not_answer() -> None:
+    async def scene(site: Site) -> None:
+        answer: Answer = (0, {}, java_json.write(Table(STATUS)))
+        await site.add_broker("b-b", {RequestCode.GET_BROKER_RUNTIME_INFO: answer}, cluster="D")
+        silent = await site.add_broker("b-a", {})
+        await site.add_broker("b-a", {RequestCode.GET_BROKER_RUNTIME_INFO: answer}, id_=1)
+        site.network.silence(silent.address)
+        states = await brokers.cluster_states(site.admin)
+        assert [(state.cluster, state.name, state.id, state.status) for state in states] == [
+            ("C", "b-a", 0, None),
+            ("C", "b-a", 1, STATUS),
+            ("D", "b-b", 0, STATUS),
+        ]
+
+    play(scene)
+
+
+def test_a_configuration_is_read_and_changed_by_its_lines() -> None:
+    async def scene(site: Site) -> None:
+        broker = await site.add_broker(
+            "b-a",
+            {
+                RequestCode.GET_BROKER_CONFIG: (0, {"version": "{}"}, b"brokerName=b-a\nlistenPort=1\n"),
+                RequestCode.UPDATE_BROKER_CONFIG: OK,
+            },
+        )
+        found = await brokers.config(site.admin, broker.address)
+        assert found == {"brokerName": "b-a", "listenPort": "1"}
+        await brokers.update_config(site.admin, [broker.address], "brokerPermission", "4")
+        assert broker.bodies_of(RequestCode.UPDATE_BROKER_CONFIG) == [b"brokerPermission=4\n"]
+
+    play(scene)
+
+
+def test_a_configuration_that_is_none_is_an_error() -> None:
+    async def scene(site: Site) -> None:
+        broker = await site.add_broker("b-a", {RequestCode.GET_BROKER_CONFIG: (0, {}, b"nonsense")})
+        with pytest.raises(ClientError, match="makes no sense"):
+            await brokers.config(site.admin, broker.address)
+
+    play(scene)

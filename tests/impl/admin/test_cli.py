@@ -1,0 +1,104 @@
+"""The commands as processes, against a name server and a broker over real sockets; and their mistakes."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from impl.admin.cli import COMMANDS, app
+from tests.impl.test_cli import MQPROOF, SERVE, run, server
+
+
+def admin(*arguments: str, name_server: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*MQPROOF, "admin", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "NAMESRV_ADDR": name_server},
+    )
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The addresses of a name server and a broker."""
+    store: Path = tmp_path_factory.mktemp("admin") / "store"
+    with server(*SERVE, "--store", str(store)) as (_, at):
+        yield at
+
+
+def test_a_topic_is_found_with_what_was_sent_to_it(cluster: dict[str, str]) -> None:
+    where = ("--namesrv", cluster["namesrv"], "--topic", "T")
+    run("send", *where, "--body", "hello", "--count", "2", "--tags", "a", "--quiet")
+    listed = admin("topicList", name_server=cluster["namesrv"])
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert "T" in listed.stdout.splitlines()
+    route = admin("topicRoute", "-t", "T", name_server=cluster["namesrv"])
+    assert cluster["broker"] in route.stdout
+    assert "RW (6)" in route.stdout
+    printed = admin("printMsg", "-t", "T", "-s", "a", name_server=cluster["namesrv"])
+    assert (printed.returncode, printed.stderr) == (0, "")
+    assert [line.split()[-1] for line in printed.stdout.splitlines()] == ["hello", "hello"]
+    silent = admin("printMsg", "-t", "T", "-s", "b", "-n", cluster["namesrv"])
+    assert (silent.returncode, silent.stdout) == (0, "")
+
+
+MISTAKES = [
+    (
+        ("topicRoute", "-t", "T"),
+        4,
+        "GET_ROUTEINFO_BY_TOPIC: no connection to 127.0.0.1:1: Connection refused",
+    ),
+    (("topicRoute", "-t", "T", "-n", "x"), 2, "-n: 'x' is not an address, HOST:PORT expected"),
+    (("topicRoute", "-t", "T", "-n", ";"), 2, "-n: no address, HOST:PORT expected"),
+    (("topicRoute", "-t", "\udcff"), 2, "-t: '\\udcff', UTF-8 text expected"),
+    (("updateTopic", "-t", "T"), 2, "give either -b HOST:PORT or -c CLUSTER"),
+    (("updateTopic", "-t", "T", "-b", "h:1", "-c", "C"), 2, "give either -b HOST:PORT or -c CLUSTER"),
+    (("updateTopic", "-t", "T", "-b", "h", "-o", "true"), 2, "-b: 'h' is not an address, HOST:PORT expected"),
+    (("updateTopic", "-t", "T", "-c", "C", "-o", "maybe"), 2, "-o: 'maybe', true or false expected"),
+    (("resetOffsetByTime", "-g", "G", "-t", "T", "-s", "soon"), 2, "-s: 'soon' is no time; now,"),
+    (("consumerProgress", "-t", "T"), 2, "-t needs -g"),
+    (("printMsg", "-t", "T", "-c", "runes"), 2, "-c: 'runes' is no character set"),
+    (("queryMsgById", "-i", "zz"), 1, "'zz' is not an offset message id"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), MISTAKES, ids=lambda value: str(value)[:40])
+def test_what_fails_is_one_line_and_its_exit_code(
+    arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    done = CliRunner().invoke(app, ["admin", *arguments], env={"NAMESRV_ADDR": "127.0.0.1:1"})
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert done.stderr.startswith(f"mqproof admin: {message}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_topic_that_nobody_knows_is_exit_code_1(cluster: dict[str, str]) -> None:
+    done = admin("topicStatus", "-t", "nobody's", name_server=cluster["namesrv"])
+    assert (done.returncode, done.stderr) == (1, "mqproof admin: the name server knows no topic nobody's\n")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(cluster: dict[str, str]) -> None:
+    command = " ".join([*map(repr, MQPROOF), "admin", "topicList", "-n", cluster["namesrv"], "|", "true"])
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_command_has_an_example_of_itself() -> None:
+    for name, command in COMMANDS.items():
+        assert f"Example: mqproof admin {name} -n " in (command.__doc__ or ""), name
+
+
+def test_help_is_there_under_both_names_and_names_every_command() -> None:
+    for option in ("-h", "--help"):
+        shown = admin(option)
+        assert shown.returncode == 0
+        assert [line.split()[0] for line in shown.stdout.partition("Commands:\n")[2].splitlines()] == list(
+            COMMANDS
+        )

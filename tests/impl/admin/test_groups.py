@@ -1,0 +1,161 @@
+"""Consumer groups, at brokers that answer by rote. Source: docs/protocol.md, "Administration"."""
+
+import pytest
+
+from impl.admin import groups
+from impl.client.model import MessageQueue, NoRouteError, RefusalError
+from impl.remoting import bodies, headers, java_json
+from impl.remoting.bodies import (
+    ConsumerConnection,
+    ConsumeStats,
+    QueueOffsets,
+    QueueProgress,
+    SubscriptionGroup,
+)
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.headers import (
+    ConsumeStatsRequest,
+    OffsetResponse,
+    ResetOffsetRequest,
+    UpdateOffsetRequest,
+)
+from impl.remoting.java_json import ObjectKey
+from tests.impl.admin.site import OK, Answer, Site, play, refusal
+
+OFFLINE = refusal(ResponseCode.CONSUMER_NOT_ONLINE)
+
+
+def stats(broker: str, *offsets: tuple[int, int], tps: float = 1.5) -> Answer:
+    """Offsets of broker and consumer, queue by queue."""
+    table = {
+        ObjectKey(bodies.MessageQueue(broker, queue_id, "T")): QueueProgress(end, at, 5)
+        for queue_id, (end, at) in enumerate(offsets)
+    }
+    return (0, {}, java_json.write(ConsumeStats(tps, table)))
+
+
+def test_a_group_is_made_as_it_is_described_and_deleted_with_its_offsets() -> None:
+    async def scene(site: Site) -> None:
+        codes = (RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, RequestCode.DELETE_SUBSCRIPTIONGROUP)
+        broker = await site.add_broker("b-a", dict.fromkeys(codes, OK))
+        config = SubscriptionGroup(group_name="G", retry_max_times=3)
+        await groups.update_group(site.admin, [broker.address], config)
+        (body,) = broker.bodies_of(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
+        assert java_json.read(SubscriptionGroup, body) == config
+        await groups.delete_group(site.admin, [broker.address], "G", offsets=True)
+        assert broker.fields_of(RequestCode.DELETE_SUBSCRIPTIONGROUP) == [
+            {"groupName": "G", "removeOffset": "true", "cleanOffset": "true"}  # 4.9's name, and 5.x's
+        ]
+
+    play(scene)
+
+
+def test_progress_is_that_of_all_brokers_and_says_how_much_is_left() -> None:
+    async def scene(site: Site) -> None:
+        await site.add_broker("b-b", {RequestCode.GET_CONSUME_STATS: stats("b-b", (9, 9))})
+        await site.add_broker("b-a", {RequestCode.GET_CONSUME_STATS: stats("b-a", (5, 2), (4, 0))})
+        found = await groups.progress(site.admin, "G")
+        assert [str(queue) for queue in found.queues] == ["T@b-a:0", "T@b-a:1", "T@b-b:0"]
+        assert (found.behind, found.tps) == (7, 3.0)
+
+    play(scene)
+
+
+def test_progress_in_one_topic_is_asked_of_that_topics_brokers() -> None:
+    async def scene(site: Site) -> None:
+        broker = await site.add_broker("b-a", {RequestCode.GET_CONSUME_STATS: stats("b-a", (5, 2))}, "T")
+        assert (await groups.progress(site.admin, "G", "T")).behind == 3
+        (fields,) = broker.fields_of(RequestCode.GET_CONSUME_STATS)
+        assert headers.read(ConsumeStatsRequest, fields) == ConsumeStatsRequest("G", "T")
+
+    play(scene)
+
+
+def test_a_group_that_is_nowhere_is_told_from_one_without_offsets() -> None:
+    async def scene(site: Site) -> None:
+        await site.add_broker("b-a", {RequestCode.GET_CONSUME_STATS: stats("b-a")})
+        with pytest.raises(NoRouteError, match="no group H"):
+            await groups.progress(site.admin, "H")
+        with pytest.raises(groups.NoOffsetsError, match="group G has no offsets in topic T"):
+            await groups.progress(site.admin, "G", "T")
+
+    play(scene)
+
+
+def test_groups_are_summed_up_with_and_without_members_and_offsets() -> None:
+    async def scene(site: Site) -> None:
+        members = ConsumerConnection([], "CONSUME_FROM_LAST_OFFSET", "CONSUME_PASSIVELY", "CLUSTERING", {})
+        await site.add_broker(
+            "b-a",
+            {
+                RequestCode.GET_CONSUME_STATS: stats("b-a", (5, 2)),
+                RequestCode.GET_CONSUMER_CONNECTION_LIST: (0, {}, java_json.write(members)),
+            },
+            "%RETRY%online",
+            "T",
+        )
+        await site.add_broker(
+            "b-b",
+            {
+                RequestCode.GET_CONSUME_STATS: stats("b-b"),
+                RequestCode.GET_CONSUMER_CONNECTION_LIST: OFFLINE,
+            },
+            "%RETRY%idle",
+        )
+        idle, online = await groups.summaries(site.admin)
+        assert (idle.group, idle.connection, idle.progress) == ("idle", None, None)
+        assert (online.group, online.connection) == ("online", members)
+        assert online.progress is not None
+        assert online.progress.behind == 3
+
+    play(scene)
+
+
+def test_a_group_with_members_is_reset_by_its_broker() -> None:
+    async def scene(site: Site) -> None:
+        table = {ObjectKey(bodies.MessageQueue("b-a", 0, "T")): 2}
+        answer: Answer = (0, {}, java_json.write(QueueOffsets(table)))
+        broker = await site.add_broker("b-a", {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: answer})
+        found = await groups.reset_offsets(site.admin, "G", "T", 77, force=False)
+        assert found == {MessageQueue("T", "b-a", 0): 2}
+        (fields,) = broker.fields_of(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
+        assert headers.read(ResetOffsetRequest, fields) == ResetOffsetRequest("T", "G", 77, False)
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "force", "offsets"),
+    [(77, True, {0: 3, 1: 3}), (77, False, {0: 2, 1: 3}), (groups.END, True, {0: 5, 1: 4})],
+)
+def test_a_group_without_members_is_reset_offset_by_offset(
+    timestamp_ms: int, force: bool, offsets: dict[int, int]
+) -> None:
+    async def scene(site: Site) -> None:
+        broker = await site.add_broker(
+            "b-a",
+            {
+                RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: OFFLINE,
+                RequestCode.GET_CONSUME_STATS: stats("b-a", (5, 2), (4, 4)),
+                RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: (0, headers.write(OffsetResponse(3)), b""),
+                RequestCode.UPDATE_CONSUMER_OFFSET: OK,
+            },
+        )
+        found = await groups.reset_offsets(site.admin, "G", "T", timestamp_ms, force=force)
+        assert {queue.queue_id: offset for queue, offset in found.items()} == offsets
+        commits = [
+            headers.read(UpdateOffsetRequest, fields)
+            for fields in broker.fields_of(RequestCode.UPDATE_CONSUMER_OFFSET)
+        ]
+        assert {commit.queue_id: commit.commit_offset for commit in commits} == offsets
+
+    play(scene)
+
+
+def test_a_broker_that_does_not_reset_is_an_error() -> None:
+    async def scene(site: Site) -> None:
+        await site.add_broker("b-a", {})
+        with pytest.raises(RefusalError, match="INVOKE_BROKER_TO_RESET_OFFSET"):
+            await groups.reset_offsets(site.admin, "G", "T", 77)
+
+    play(scene)

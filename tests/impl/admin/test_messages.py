@@ -1,0 +1,120 @@
+"""Messages looked up and read. Source: docs/protocol.md, "Administration"."""
+
+import pytest
+
+from impl.admin import messages
+from impl.client.model import ClientError, RefusalError
+from impl.message import KEYS, TAGS, UNIQUE_KEY, Message, StoredMessage
+from impl.remoting import headers
+from impl.remoting.bodies import TopicConfig
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.headers import OffsetResponse, PullRequest, PullResponse, QueryMessageRequest
+from impl.store import record
+from tests.impl.admin.site import Answer, Site, play, refusal
+
+
+def stored(
+    key: str, *, offset: int = 0, time_ms: int = 1000, host: tuple[str, int] = ("10.0.0.1", 1)
+) -> bytes:
+    """A record as brokers send it."""
+    properties = {KEYS: f"{key} more", UNIQUE_KEY: f"U{key}", TAGS: "a"}
+    message = Message("T", key.encode(), properties, store_host=host)
+    data = record.encode(message)
+    record.place(data, queue_offset=offset, commit_offset=offset * 1000, store_timestamp_ms=time_ms)
+    return bytes(data)
+
+
+def bodies(found: list[StoredMessage]) -> list[str]:
+    return [each.message.body.decode() for each in found]
+
+
+def found(*records: bytes) -> Answer:
+    return (0, {"indexLastUpdateTimestamp": "0", "indexLastUpdatePhyoffset": "0"}, b"".join(records))
+
+
+def test_a_message_is_found_by_the_place_that_its_id_names() -> None:
+    async def scene(site: Site) -> None:
+        broker = await site.add_broker("b-a", {RequestCode.VIEW_MESSAGE_BY_ID: found(stored("k"))})
+        (example,) = messages._records_of(stored("k", offset=3, host=broker.address))
+        assert bodies([await messages.by_offset_id(site.admin, example.offset_message_id)]) == ["k"]
+        assert broker.fields_of(RequestCode.VIEW_MESSAGE_BY_ID) == [{"offset": "3000"}]
+
+    play(scene)
+
+
+def test_an_id_that_is_none_and_a_place_without_a_message_are_errors() -> None:
+    async def scene(site: Site) -> None:
+        broker = await site.add_broker("b-a", {RequestCode.VIEW_MESSAGE_BY_ID: found()})
+        (example,) = messages._records_of(stored("k", host=broker.address))
+        for text in ("zz", "00", ""):
+            with pytest.raises(ClientError, match="is not an offset message id"):
+                await messages.by_offset_id(site.admin, text)
+        with pytest.raises(ClientError, match="0 messages"):
+            await messages.by_offset_id(site.admin, example.offset_message_id)
+        broker.answers[RequestCode.VIEW_MESSAGE_BY_ID] = refusal(ResponseCode.SYSTEM_ERROR)
+        with pytest.raises(RefusalError):
+            await messages.by_offset_id(site.admin, example.offset_message_id)
+
+    play(scene)
+
+
+def test_messages_of_a_key_come_from_all_brokers_oldest_first_without_collisions() -> None:
+    async def scene(site: Site) -> None:
+        code = RequestCode.QUERY_MESSAGE
+        late = await site.add_broker("b-a", {code: found(stored("k", time_ms=9), stored("other", time_ms=1))})
+        await site.add_broker("b-b", {code: found(stored("k", time_ms=5))})
+        await site.add_broker("b-c", {code: refusal(ResponseCode.QUERY_NOT_FOUND)})
+        got = await messages.by_key(site.admin, "T", "k", begin_ms=1, end_ms=10)
+        assert [each.store_timestamp_ms for each in got] == [5, 9]
+        (fields,) = late.fields_of(code)
+        assert fields.pop("_UNIQUE_KEY_QUERY") == "false"
+        assert headers.read(QueryMessageRequest, fields) == QueryMessageRequest("T", "k", 64, 1, 10)
+        assert await messages.by_key(site.admin, "T", "absent") == []
+
+    play(scene)
+
+
+def test_a_unique_key_is_compared_with_unique_keys() -> None:
+    async def scene(site: Site) -> None:
+        broker = await site.add_broker("b-a", {RequestCode.QUERY_MESSAGE: found(stored("k"))})
+        assert bodies(await messages.by_key(site.admin, "T", "Uk", unique=True)) == ["k"]
+        assert await messages.by_key(site.admin, "T", "k", unique=True) == []
+        assert broker.fields_of(RequestCode.QUERY_MESSAGE)[0]["_UNIQUE_KEY_QUERY"] == "true"
+
+    play(scene)
+
+
+def offset(value: int) -> Answer:
+    return (0, headers.write(OffsetResponse(value)), b"")
+
+
+def test_a_topic_is_read_queue_by_queue_within_times() -> None:
+    pulled = PullResponse(0, 3, 0, 3)
+    batch = b"".join(stored(f"m{at}", offset=at, time_ms=at * 10) for at in range(3))
+
+    async def read(site: Site, begin_ms: int | None = None, end_ms: int | None = None) -> list[str]:
+        found = messages.read(site.admin, "T", begin_ms=begin_ms, end_ms=end_ms)
+        return [each.message.body.decode() async for _, each in found]
+
+    async def scene(site: Site) -> None:
+        broker = await site.add_broker(
+            "b-a",
+            {
+                RequestCode.GET_MIN_OFFSET: offset(0),
+                RequestCode.GET_MAX_OFFSET: offset(3),
+                RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: offset(1),
+                RequestCode.PULL_MESSAGE: (0, headers.write(pulled), batch),
+            },
+            TopicConfig("T", read_queue_nums=1),
+        )
+        assert await read(site) == ["m0", "m1", "m2"]
+        assert await read(site, begin_ms=10, end_ms=15) == ["m1"]
+        first, second = (
+            headers.read(PullRequest, fields) for fields in broker.fields_of(RequestCode.PULL_MESSAGE)
+        )
+        assert (first.queue_offset, second.queue_offset) == (0, 1)
+        leads_nowhere = PullResponse(0, 0, 0, 3)
+        broker.answers[RequestCode.PULL_MESSAGE] = (0, headers.write(leads_nowhere), batch)
+        assert await read(site) == ["m0", "m1", "m2"]  # and no endless loop
+
+    play(scene)

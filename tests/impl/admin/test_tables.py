@@ -1,0 +1,106 @@
+"""What administrators see."""
+
+from rich.console import Console
+from rich.table import Table
+
+from impl.admin import tables, times
+from impl.admin.brokers import BrokerState
+from impl.admin.groups import GroupSummary, Progress
+from impl.client.model import MessageQueue
+from impl.message import KEYS, Message, StoredMessage
+from impl.remoting.bodies import BrokerData, QueueData, QueueExtent, QueueProgress, TopicRoute
+from impl.runtime.network import Address
+
+QUEUE = MessageQueue("T", "b-a", 1)
+
+
+def words(table: Table, width: int = 200) -> list[list[str]]:
+    """The table's lines, header first, without the rule, each as its cells."""
+    console = Console(width=width, no_color=True)
+    with console.capture() as captured:
+        console.print(table)
+    lines = captured.get().splitlines()
+    return [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in lines if "─" not in line]
+
+
+def test_a_cluster_is_a_row_a_broker_and_what_is_not_told_a_dash() -> None:
+    told = {
+        "brokerVersionDesc": "V4_9_8",
+        "putTps": "1.25 2.0 3.0",
+        "getTransferredTps": "7.0 8.0 9.0",
+        "pullThreadPoolQueueSize": "3",
+        "pullThreadPoolQueueHeadWaitTimeMills": "12",
+        "pageCacheLockTimeMills": "0",
+        "earliestMessageTimeStamp": str(times.now_ms() - 7_200_000),
+        "commitLogDiskRatio": "0.18",
+    }
+    states = [
+        BrokerState("C", "b-a", 0, Address("10.0.0.1", 10911), told),
+        BrokerState("C", "b-a", 1, Address("10.0.0.2", 10911), {"putTps": "much", "commitLogDiskRatio": "?"}),
+        BrokerState("C", "b-b", 0, Address("10.0.0.3", 10911), None),
+    ]
+    assert words(tables.cluster_list(states)) == [
+        ["cluster", "broker", "id", "address", "version", "in/s", "out/s", "lock ms", "hours", "disk"],
+        ["C", "b-a", "0", "10.0.0.1:10911", "V4_9_8", "1.2", "7.0 (3 wait, 12 ms)", "0", "2.0", "18%"],
+        ["C", "b-a", "1", "10.0.0.2:10911", "-", "-", "-", "-", "-", "-"],
+        ["C", "b-b", "0", "10.0.0.3:10911", "no answer", "-", "-", "-", "-", "-"],
+    ]
+
+
+def test_totals_are_differences_of_what_masters_count() -> None:
+    counted = {
+        f"msg{way}Total{when}": str(value)
+        for way, values in (("Put", (10, 30, 60)), ("Get", (1, 2, 4)))
+        for when, value in zip(("YesterdayMorning", "TodayMorning", "TodayNow"), values, strict=True)
+    }
+    states = [BrokerState("C", "b-a", id_, Address("h", 1), counted) for id_ in (0, 1)]
+    assert words(tables.cluster_totals(states))[1:] == [["C", "b-a", "20", "1", "30", "2"]]
+
+
+def test_a_route_shows_brokers_and_queues() -> None:
+    route = TopicRoute(
+        [BrokerData({1: "10.0.0.2:1", 0: "10.0.0.1:1"}, "b-a", "C")], [QueueData("b-a", 4, 2, 0, 3)]
+    )
+    assert words(tables.route_brokers(route))[1:] == [
+        ["C", "b-a", "0", "10.0.0.1:1"],
+        ["C", "b-a", "1", "10.0.0.2:1"],
+    ]
+    assert words(tables.route_queues(route))[1:] == [["b-a", "2", "3", "R- (4)"]]
+
+
+def test_permissions_are_letters_and_their_number() -> None:
+    assert [tables.permission(perm) for perm in (0, 2, 4, 6, 7)] == [
+        "-- (0)",
+        "-W (2)",
+        "R- (4)",
+        "RW (6)",
+        "RW (7)",
+    ]
+
+
+def test_queues_show_their_extent_and_how_far_a_group_is() -> None:
+    assert words(tables.topic_status({QUEUE: QueueExtent(0, 5, 2)}))[1:] == [["b-a", "1", "2", "5", "-"]]
+    behind = Progress({QUEUE: QueueProgress(5, 3, 0)}, 0.5)
+    assert words(tables.progress(behind))[1:] == [["T", "b-a", "1", "5", "3", "2", "-"]]
+    assert words(tables.offsets({QUEUE: 7}))[1:] == [["b-a", "1", "7"]]
+    assert words(tables.groups([GroupSummary("G", None, behind), GroupSummary("H", None, None)]))[1:] == [
+        ["G", "0", "-", "-", "-", "0.5", "2"],
+        ["H", "0", "-", "-", "-", "-", "-"],
+    ]
+
+
+def test_a_message_shows_its_place_and_properties() -> None:
+    stored = StoredMessage(Message("T", b"four", {KEYS: "k", "own": "x"}), 7, 99, 0, 1, 0)
+    shown = {line[0]: line[1:] for line in words(tables.message(stored))}
+    assert shown["queue offset"] == ["7"]
+    assert shown["body bytes"] == ["4"]
+    assert shown["keys"] == ["k"]
+    assert shown["property own"] == ["x"]
+    assert "property KEYS" not in shown
+
+
+def test_a_narrow_terminal_folds_and_loses_nothing() -> None:
+    table = tables.rows(("broker", "#n"), [("a-very-long-broker-name", "12345")])
+    folded = "".join("".join(cells) for cells in words(table, width=20)[1:])
+    assert "12345" in folded
+    assert folded.replace("12345", "") == "a-very-long-broker-name"
