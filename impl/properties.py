@@ -20,13 +20,21 @@ class Property:
     """FILE:LINE"""
 
 
+def as_text(value: Any) -> str:
+    """A value as it is written in a file; the parts of several are separated by `;`."""
+    if type(value) is tuple:  # not an address, which is one too
+        return ";".join(map(as_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How one key of the file becomes one field of a configuration."""
+    """How one key of the file becomes one field of a configuration, and the field becomes text again."""
 
     field: str
     convert: Callable[[str], Any]
     """Raises ValueError with what is expected."""
+    show: Callable[[Any], str] = as_text
 
 
 def parse(text: str, where: str) -> dict[str, Property]:
