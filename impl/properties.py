@@ -13,6 +13,10 @@ class ConfigError(Exception):
     """A configuration that cannot be used. One line: file, line, key, what is there and what is expected."""
 
 
+class ProtectedKeyError(Exception):
+    """A change of a key that nobody may change from afar."""
+
+
 @dataclass(frozen=True, slots=True)
 class Property:
     value: str
@@ -75,6 +79,23 @@ def apply(properties: Mapping[str, Property], options: Mapping[str, Option]) -> 
             except ValueError as error:
                 raise ConfigError(f"{given.where}: {key} is {given.value!r}, {error} expected") from None
     return fields
+
+
+def changes(
+    properties_text: str, *, protected: frozenset[str], fixed: frozenset[str]
+) -> Mapping[str, Property]:
+    """What somebody wants to change of a running server: all of it is fit to be applied, or none.
+
+    Raises:
+        ProtectedKeyError: a key that nobody may change from afar is among them.
+        ConfigError: not properties, or a key that counts at the start only.
+    """
+    properties = parse(properties_text, "the body")
+    if forbidden := protected & properties.keys():
+        raise ProtectedKeyError(f"{', '.join(sorted(forbidden))} cannot be changed from afar")
+    if late := fixed & properties.keys():
+        raise ConfigError(f"{', '.join(sorted(late))} counts at the start only")
+    return properties
 
 
 # Converters.

@@ -7,7 +7,7 @@ from impl.namesrv import config
 from impl.namesrv.kv_config import KvFullError
 from impl.namesrv.route_table import BoundsError
 from impl.namesrv.services import Processor, Services
-from impl.properties import ConfigError
+from impl.properties import ConfigError, ProtectedKeyError
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import PERM_READ_WRITE, PERM_WRITE, Table, TopicRoute
 from impl.remoting.channel import Channel, Reply
@@ -100,7 +100,7 @@ def update_config(services: Services, request: Command, channel: Channel) -> Rep
     """Change the configuration until the next start; all of what the body says, or nothing."""
     try:
         services.config = config.updated(services.config, request.body.decode())
-    except config.ProtectedKeyError as error:
+    except ProtectedKeyError as error:
         raise RefusedError(ResponseCode.NO_PERMISSION, str(error)) from None
     except (ConfigError, UnicodeDecodeError) as error:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None

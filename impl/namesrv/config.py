@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from impl.namesrv.route_table import Bounds
-from impl.properties import ConfigError, Option, apply, boolean, number, parse, text
+from impl.properties import Option, apply, boolean, changes, number, text
 
 _INT_MAX: Final = 2**31 - 1
 
@@ -55,30 +55,17 @@ PROTECTED: Final = frozenset({"configBlackList", "configStorePath", "kvConfigPat
 """Keys that nobody may change from afar."""
 
 
-class ProtectedKeyError(Exception):
-    """A change of a key that nobody may change from afar."""
-
-
 def show(config: NameServerConfig) -> str:
     """The configuration as the text of a properties file."""
-    values = ((key, getattr(config, option.field)) for key, option in OPTIONS.items())
-    return "".join(f"{key}={_text(value)}\n" for key, value in values)
+    values = ((key, option.show(getattr(config, option.field))) for key, option in OPTIONS.items())
+    return "".join(f"{key}={value}\n" for key, value in values)
 
 
 def updated(config: NameServerConfig, properties_text: str) -> NameServerConfig:
     """The configuration after a change from afar; keys that we do not know change nothing.
 
     Raises:
-        ProtectedKeyError: the whole change is refused.
-        ConfigError: not properties, a value its key cannot have, or a key that counts at the start only.
+        ProtectedKeyError, ConfigError: as `properties.changes`, or a value that its key cannot have.
     """
-    properties = parse(properties_text, "the body")
-    if protected := PROTECTED & properties.keys():
-        raise ProtectedKeyError(f"{', '.join(sorted(protected))} cannot be changed from afar")
-    if fixed := START_OPTIONS.keys() & properties.keys():
-        raise ConfigError(f"{', '.join(sorted(fixed))} counts at the start only")
+    properties = changes(properties_text, protected=PROTECTED, fixed=frozenset(START_OPTIONS))
     return replace(config, **apply(properties, RUNNING_OPTIONS))
-
-
-def _text(value: str | bool | int) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
