@@ -10,10 +10,23 @@ import contextlib
 import errno
 import fcntl
 import os
+import threading
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 _CHUNK_BYTES: Final = 1 << 20
+
+
+class Space(NamedTuple):
+    """Of the file system that a directory is on."""
+
+    total_bytes: int
+    free_bytes: int
+    """What is left for us."""
+
+    @property
+    def used_percent(self) -> float:
+        return 100 * (1 - self.free_bytes / self.total_bytes) if self.total_bytes else 0.0
 
 
 class LockedError(Exception):
@@ -48,10 +61,14 @@ class File(Protocol):
 
     def sync(self) -> None:
         """Make what was written durable (fdatasync). After an OSError nothing written since the last
-        successful sync may be taken for durable, not even after a later sync succeeds."""
+        successful sync may be taken for durable, not even after a later sync succeeds.
+
+        Of a closed file nothing is synced: it may be removed while another thread is about to sync it."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """May be called again, and from another thread."""
+        ...
 
 
 class Lock(Protocol):
@@ -83,6 +100,10 @@ class Disk(Protocol):
 
     def sync_directory(self, directory: str) -> None:
         """Make names created, replaced and removed in the directory durable, and the directory itself."""
+        ...
+
+    def space(self, directory: str) -> Space:
+        """How much room there is."""
         ...
 
     def lock(self, path: str) -> Lock:
@@ -132,6 +153,8 @@ class RealFile:
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
         self._descriptor = descriptor
+        self._closing = threading.Lock()
+        self._is_closed = False
 
     def size(self) -> int:
         return os.fstat(self._descriptor).st_size
@@ -158,10 +181,15 @@ class RealFile:
         return end - offset
 
     def sync(self) -> None:
-        os.fdatasync(self._descriptor)
+        with self._closing:
+            if not self._is_closed:
+                os.fdatasync(self._descriptor)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        with self._closing:
+            if not self._is_closed:
+                self._is_closed = True
+                os.close(self._descriptor)
 
     def _next_data(self, position: int) -> int | None:
         try:
@@ -233,6 +261,10 @@ class RealDisk:
             directory = parent(directory)
             with contextlib.suppress(PermissionError):  # what we may not open we did not make
                 _fsync_directory(directory)
+
+    def space(self, directory: str) -> Space:
+        status = os.statvfs(directory)
+        return Space(status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize)
 
     def lock(self, path: str) -> RealLock:
         with contextlib.suppress(FileNotFoundError):

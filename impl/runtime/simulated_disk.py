@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from impl.runtime.disk import File, Lock, LockedError, parent
+from impl.runtime.disk import File, Lock, LockedError, Space, parent
 
 
 class SimulatedCrashError(BaseException):
@@ -58,6 +58,8 @@ class SimulatedDisk:
     def __init__(self) -> None:
         self.on_step: Callable[[Step], None] | None = None
         self.steps = 0
+        self.room = Space(1 << 40, 1 << 39)
+        """What it says of itself: nothing is ever refused for lack of it."""
         self.life = 0
         """How many crashes there were; a handle of an earlier life is dead."""
         self._names: dict[str, _Inode] = {}
@@ -107,6 +109,9 @@ class SimulatedDisk:
         self.step(Step("sync_directory", directory))
         for change in self._unsynced_names.pop(directory, []):
             change.apply(self._durable_names)
+
+    def space(self, directory: str) -> Space:  # noqa: ARG002  # one file system for all
+        return self.room
 
     def lock(self, path: str) -> Lock:
         if path in self._locked:
@@ -354,6 +359,8 @@ class _Handle:
         return len(written.rstrip(b"\0"))
 
     def sync(self) -> None:
+        if not self._open:
+            return
         inode = self._live()
         try:
             self._disk.step(Step("sync", self.path))

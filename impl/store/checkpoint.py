@@ -17,8 +17,8 @@ from impl.store.index_file import HEADER_BYTES, Header
 
 _FILE_BYTES: Final = 4096
 _TIMES: Final = struct.Struct(">qqq")
-_OWN: Final = struct.Struct(f">qqqq{HEADER_BYTES}s")
-"""Position and number of queue entries; position, newest file and header of the index."""
+_OWN: Final = struct.Struct(f">qqqqq{HEADER_BYTES}s")
+"""Begin, position and number of queue entries; position, newest file and header of the index."""
 _OWN_AT: Final = 1024
 _NONE: Final = -1
 _CRC: Final = struct.Struct(">I")
@@ -28,13 +28,15 @@ _MARGIN_MS: Final = 3000
 
 @dataclass(frozen=True, slots=True)
 class QueueCount:
-    """How many entries all consume queues together have for the records before a commit offset."""
+    """How many entries all consume queues together have for the records from `begin` to before `position`,
+    both commit offsets. Entries before `begin` may be gone with their records."""
 
+    begin: int
     position: int
     entries: int
 
 
-DISTRUST: Final = QueueCount(0, (1 << 63) - 1)
+DISTRUST: Final = QueueCount(0, 0, (1 << 63) - 1)
 """No store has as many: with it, recovery dispatches the whole log again."""
 
 
@@ -60,9 +62,11 @@ class Checkpoint:
         times = _TIMES.pack(self.log_timestamp_ms, self.queues_timestamp_ms, self.index_timestamp_ms)
         if self.queue_count is None and self.index is None:
             return times.ljust(_FILE_BYTES, b"\0")
-        count = self.queue_count or QueueCount(_NONE, _NONE)
+        count = self.queue_count or QueueCount(_NONE, _NONE, _NONE)
         index = self.index or IndexState(_NONE, _NONE, Header())
-        own = _OWN.pack(count.position, count.entries, index.position, index.name, index.header.encode())
+        own = _OWN.pack(
+            count.begin, count.position, count.entries, index.position, index.name, index.header.encode()
+        )
         data = times.ljust(_OWN_AT, b"\0") + own
         return (data + _CRC.pack(zlib.crc32(data))).ljust(_FILE_BYTES, b"\0")
 
@@ -80,8 +84,8 @@ def _decode_own(data: bytes) -> tuple[QueueCount | None, IndexState | None]:
     """The CRC covers the times too: a released broker that wrote them since knows nothing of the rest."""
     if len(data) < _CRC_AT + _CRC.size or _CRC.unpack_from(data, _CRC_AT) != (zlib.crc32(data[:_CRC_AT]),):
         return None, None
-    counted, entries, indexed, name, header = _OWN.unpack_from(data, _OWN_AT)
-    count = QueueCount(counted, entries) if counted != _NONE else None
+    begin, counted, entries, indexed, name, header = _OWN.unpack_from(data, _OWN_AT)
+    count = QueueCount(begin, counted, entries) if counted != _NONE else None
     return count, IndexState(indexed, name, Header.decode(header)) if indexed != _NONE else None
 
 

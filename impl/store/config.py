@@ -43,6 +43,20 @@ class StoreConfig:
     flush_queues_interval_ms: int = 1000
     checkpoint_interval_ms: int = 60_000
     """flushConsumeQueueThoroughInterval: how often the checkpoint is written"""
+    delete_when_hours: tuple[int, ...] = (4,)
+    """deleteWhen: hours of the day at which old segments are deleted"""
+    file_reserved_ms: int = 72 * 3_600_000
+    """fileReservedTime: how long a segment is kept"""
+    disk_used_percent_max: int = 75
+    """diskMaxUsedSpaceRatio: above it old segments are deleted at any hour"""
+    disk_forcibly_percent: int = 85
+    """diskSpaceCleanForciblyRatio: above it segments are deleted however young"""
+    disk_warning_percent: int = 90
+    """diskSpaceWarningLevelRatio: above it nothing is stored"""
+    clean_forcibly: bool = True
+    """cleanFileForciblyEnable"""
+    clean_interval_ms: int = 10_000
+    """cleanResourceInterval"""
     delay_levels_ms: tuple[int, ...] = parse_levels(LEVELS)
     """messageDelayLevel: how long messages of each level wait, level 1 first"""
 

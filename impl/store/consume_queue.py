@@ -11,9 +11,11 @@ from typing import Final, NamedTuple
 from impl.runtime.disk import Disk
 from impl.store.config import QUEUE_UNIT_BYTES
 from impl.store.errors import StoreError
-from impl.store.segments import SegmentedFile, Unsynced
+from impl.store.segments import Removal, SegmentedFile, Unsynced
 
 _UNIT: Final = struct.Struct(">qiq")
+_BLANK: Final = _UNIT.pack(0, (1 << 31) - 1, 0)
+"""Before the first entry of a queue that does not begin with a segment."""
 assert _UNIT.size == QUEUE_UNIT_BYTES
 
 QueueKey = tuple[str, int]
@@ -34,10 +36,12 @@ class QueueGapError(Exception):
 
 
 class ConsumeQueue:
-    """Entries by queue offset, dense from `begin` to `end` (exclusive)."""
+    """Entries by queue offset, dense from `begin` to `end` (exclusive). Those before `first` are of records
+    that the log no longer has."""
 
     def __init__(self, key: QueueKey, segments: SegmentedFile) -> None:
         self.key = key
+        self.first = 0
         self.end = 0
         self.segments = segments
 
@@ -75,17 +79,34 @@ class ConsumeQueue:
         offsets = range(self.begin, self.end)
         return self.begin + bisect.bisect_left(offsets, True, key=lambda o: not is_good(self.units(o, 1)[0]))
 
-    def count_before(self, commit_offset: int) -> int:
-        """How many entries there are for records before the commit offset."""
+    def find(self, commit_offset: int) -> int:
+        """The queue offset of the first entry for a record at the commit offset or behind it."""
         offsets = range(self.begin, self.end)
         if offsets and self._commit_offset(offsets[-1]) < commit_offset:
-            return len(offsets)  # all of them, mostly
-        return bisect.bisect_left(offsets, commit_offset, key=self._commit_offset)
+            return self.end  # so it is mostly
+        return self.begin + bisect.bisect_left(offsets, commit_offset, key=self._commit_offset)
+
+    def count_between(self, begin: int, end: int) -> int:
+        """How many entries there are for records from one commit offset to before another."""
+        return max(0, self.find(end) - self.find(begin))
+
+    def expire(self, log_begin: int) -> Removal:
+        """Set `first` to the first entry whose record the log has; hands over the segments before it."""
+        self.first = self.find(log_begin)
+        return self.segments.detach_before(self.first * QUEUE_UNIT_BYTES)
 
     def clear(self) -> None:
         """Forget all entries and remove all files: the queue begins again, at 0."""
-        self.end = 0
+        self.first = self.end = 0
         self.segments.clear()
+
+    def begin_at(self, queue_offset: int) -> None:
+        """Let an empty queue begin there: the entries before are lost with their records."""
+        assert self.end == 0, f"{self.segments.directory} has entries"
+        position = queue_offset * QUEUE_UNIT_BYTES
+        start = position - position % self.segments.segment_bytes
+        self.segments.write(start, _BLANK * ((position - start) // QUEUE_UNIT_BYTES))
+        self.first = self.end = queue_offset
 
     def cut(self, queue_offset: int) -> int:
         """Forget the entries from `queue_offset` on; returns how many there were."""
@@ -124,9 +145,9 @@ class ConsumeQueues:
             self._queues[key] = queue
         return queue
 
-    def count_before(self, commit_offset: int) -> int:
-        """How many entries all queues together have for records before the commit offset."""
-        return sum(queue.count_before(commit_offset) for queue in self)
+    def count_between(self, begin: int, end: int) -> int:
+        """How many entries all queues together have for records between two commit offsets."""
+        return sum(queue.count_between(begin, end) for queue in self)
 
     def load(self) -> None:
         """Open the queues there are; `end` of each is still to be found.

@@ -42,6 +42,11 @@ def parse_levels(text: str) -> tuple[int, ...]:
     return levels
 
 
+def show_levels(levels_ms: Sequence[int]) -> str:
+    """The levels as messageDelayLevel has them."""
+    return " ".join(f"{delay_ms // 1000}s" for delay_ms in levels_ms)
+
+
 def delay_level(message: Message) -> int:
     """The level that the message asks for; 0 or less is none. ValueError when it is no number."""
     text = message.properties.get(DELAY, "0")

@@ -14,7 +14,7 @@ from impl.runtime.clock import local_stamp
 from impl.runtime.disk import Disk, File
 from impl.store.errors import StoreError
 from impl.store.index_file import Header, IndexFile, IndexShape, read_header
-from impl.store.segments import Unsynced
+from impl.store.segments import Removal, Unsynced
 
 _NAME_DIGITS: Final = 17
 _CHAIN_MAX: Final = 100_000
@@ -119,13 +119,14 @@ class Index:
         self._names_changed = False
         return unsynced
 
-    def drop_before(self, commit_offset: int) -> int:
-        """Remove the files of which all records are gone, but never the newest; returns how many."""
-        count = 0
+    def detach_before(self, commit_offset: int) -> Removal:
+        """Forget the files of which all records are gone, but never the newest; oldest first."""
+        files = []
         while len(self._files) > 1 and self._files[0].header.end_offset < commit_offset:
-            self._remove(self._files.pop(0))
-            count += 1
-        return count
+            gone = self._files.pop(0)
+            self._unsynced.pop(gone.name, None)
+            files.append(gone.file)
+        return Removal(tuple(files), self._disk, self.directory)
 
     def close(self) -> None:
         for file in self._files:

@@ -20,6 +20,7 @@ from impl.store.consume_queue import ConsumeQueues, Unit
 from impl.store.delay import unit_code
 from impl.store.dispatch import Appended, Dispatcher, index_keys, takes_queue_offset, tell_append
 from impl.store.errors import StoreError
+from impl.store.expiry import Cleaner
 from impl.store.flush import LogFlusher
 from impl.store.index import Index
 from impl.store.index_file import Header, IndexShape
@@ -80,14 +81,25 @@ class MessageStore:
             events,
             self._fail,
         )
-        self._services = Services(config, self._flusher, self.flush_queues, self.write_checkpoint)
+        self._cleaner = Cleaner(
+            self._log,
+            self._queues,
+            self._index,
+            disk,
+            offload,
+            self._flush_and_write_checkpoint,
+            self._checkpoint_writer.allows_to_forget,
+        )
+        self._services = Services(
+            config, self._flusher, self.flush_queues, self.write_checkpoint, self._clean
+        )
 
     # -- life
 
     @property
     def writable(self) -> bool:
-        """Started, not stopped, and no disk error so far."""
-        return self._writable and not self.failure
+        """Started, not stopped, no disk error so far, and room on the disk."""
+        return self._writable and not self.failure and not self._cleaner.is_disk_full
 
     @property
     def log_begin(self) -> int:
@@ -174,7 +186,8 @@ class MessageStore:
     async def put_batch(self, messages: Sequence[Message], *, wait: bool = True) -> list[PutResult]:
         """Store messages of one queue, one behind the other; all have the same status. As `put`."""
         if not self.writable:
-            reason = self.failure or "the store is not started"
+            full = "the disk is nearly full" if self._cleaner.is_disk_full else "the store is not started"
+            reason = self.failure or full
             return [PutResult(PutStatus.SERVICE_NOT_AVAILABLE, reason=reason)] * len(messages)
         try:
             appended = self.append_batch(messages)
@@ -273,7 +286,7 @@ class MessageStore:
     def min_offset(self, topic: str, queue_id: int) -> int:
         """The first readable queue offset; 0 for a queue that does not exist."""
         queue = self._queues.find(topic, queue_id)
-        return queue.begin if queue else 0
+        return queue.first if queue else 0
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         """One more than the last readable queue offset; 0 for a queue that does not exist."""
@@ -283,7 +296,7 @@ class MessageStore:
     def commit_offset_at(self, topic: str, queue_id: int, offset: int) -> int | None:
         """Where the message at a queue offset is in the log; None when the queue has none there."""
         queue = self._queues.find(topic, queue_id)
-        units = queue.units(offset, 1) if queue is not None and queue.begin <= offset < queue.end else []
+        units = queue.units(offset, 1) if queue is not None and queue.first <= offset < queue.end else []
         return units[0].commit_offset if units else None
 
     def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit]:
@@ -358,7 +371,26 @@ class MessageStore:
         if not self.failure:
             await self._checkpoint_writer.write()
 
+    async def clean(self, *, manually: bool = False) -> int:
+        """Delete what is too old, or too much for the disk; returns how many segments of the log were.
+        `manually` is like the hour at which old ones are deleted. A disk error makes the store read-only."""
+        if self.failure:
+            return 0
+        try:
+            now = now_ms(self._runtime.clock)
+            return await self._cleaner.clean(self.directory, self.config, now, manually=manually)
+        except OSError as error:
+            self._fail(error)
+            return 0
+
     # -- inside
+
+    async def _clean(self) -> None:
+        await self.clean()
+
+    async def _flush_and_write_checkpoint(self) -> None:
+        await self.flush_queues()
+        await self.write_checkpoint()
 
     def _load(self) -> Recovery:
         disk = self._runtime.disk

@@ -141,6 +141,11 @@ class CheckpointWriter:
         write_checkpoint(self._disk, self._path, distrusting)
         self._written = distrusting
 
+    def allows_to_forget(self, begin: int) -> bool:
+        """Whether the file says that nothing before the commit offset is counted."""
+        count = self._written.queue_count
+        return count is not None and count != DISTRUST and count.begin >= begin
+
     async def write(self) -> None:
         """Replace the file when there is more to say."""
         position = self._position()
@@ -167,10 +172,10 @@ class CheckpointWriter:
         )
 
     def _count_now(self) -> QueueCount | None:
-        position, known = self._position(), self._written.queue_count
-        if position == 0 or (known is not None and known.position == position):
+        begin, position, known = self._log.begin, self._position(), self._written.queue_count
+        if position == 0 or (known is not None and (known.begin, known.position) == (begin, position)):
             return known
-        return QueueCount(position, self._queues.count_before(position))
+        return QueueCount(begin, position, self._queues.count_between(begin, position))
 
     def _position(self) -> int:
         """Commit offset before which log and queues are durable; 0 before this life's first flush."""

@@ -24,7 +24,7 @@ def read_messages(
     tag_codes: Collection[int] | None,
 ) -> GetResult:
     """At most `max_count` records, of at most `max_bytes` together but for the first, from `offset` on."""
-    begin, end = queue.begin, queue.end
+    begin, end = queue.first, queue.end
     refusal = _refusal(offset, begin, end)
     if refusal is not None:
         status, next_offset = refusal

@@ -58,6 +58,8 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     entries_cut = sum(cut_queue(queue, log) for queue in queues)
     index_again(parts, start)
     redispatched = dispatch_again(parts, start)
+    for queue in queues:
+        queue.first = queue.find(log.begin)
     if parts.events:
         attrs = {"abnormal": str(abnormal).lower(), "flush_disk_type": parts.config.flush_mode.value}
         parts.events.emit(Kind.RECOVER, commit_offset=end, attrs=attrs)
@@ -122,7 +124,9 @@ def cut_queue(queue: ConsumeQueue, log: CommitLog) -> int:
     part may point anywhere.
     """
     end = queue.find_end(lambda unit: points_into_log(unit, log.end))
-    while end > queue.begin and not points_at_its_record(queue, end - 1, log):
+    while end > queue.begin and not (
+        is_expired(queue, end - 1, log) or points_at_its_record(queue, end - 1, log)
+    ):
         end -= 1
     return queue.cut(end)
 
@@ -130,6 +134,14 @@ def cut_queue(queue: ConsumeQueue, log: CommitLog) -> int:
 def points_into_log(unit: Unit, log_end: int) -> bool:
     """The entry was written, for a record that the log still has."""
     return unit.size > 0 and 0 <= unit.commit_offset < log_end
+
+
+def is_expired(queue: ConsumeQueue, queue_offset: int, log: CommitLog) -> bool:
+    """The entry is of a record that the log had before; in a queue commit offsets grow."""
+    (unit,) = queue.units(queue_offset, 1)
+    before = queue.units(queue_offset - 1, 1) if queue_offset > queue.begin else []
+    least = before[0].commit_offset if before else -1
+    return least < unit.commit_offset < log.begin
 
 
 def points_at_its_record(queue: ConsumeQueue, queue_offset: int, log: CommitLog) -> bool:
@@ -164,7 +176,7 @@ def queues_are_whole(queues: ConsumeQueues, checkpoint: Checkpoint) -> bool:
     count = checkpoint.queue_count
     if count is None:  # a released broker wrote it; at least some queue must be there
         return len(queues) > 0
-    return queues.count_before(count.position) >= count.entries
+    return queues.count_between(count.begin, count.position) >= count.entries
 
 
 def dispatch_again(parts: Parts, start: int) -> int:
@@ -195,7 +207,10 @@ def _dispatch_from(parts: Parts, start: int) -> int:
     for end, stored in log.scan(start):
         reached = end
         if stored is not None:
-            written += _dispatch_one(parts, appended_record(stored, parts.config.delay_levels_ms), ends)
+            appended = appended_record(stored, parts.config.delay_levels_ms)
+            if appended.queued and (appended.topic, appended.queue_id) not in ends:
+                _make_room(parts, appended, is_oldest=start == log.begin > 0)
+            written += _dispatch_one(parts, appended, ends)
     if reached < log.end:
         path = log.segments.path_of(reached)
         raise StoreError(f"{path}: no whole record at commit offset {reached}, and queues lack its entry")
@@ -208,6 +223,18 @@ def _dispatch_from(parts: Parts, start: int) -> int:
     return written
 
 
+def _make_room(parts: Parts, appended: Appended, *, is_oldest: bool) -> None:
+    """Before a queue's first record is dispatched: where the queue's files do not reach to it and yet
+    nothing is missing, the queue begins with it. `is_oldest`: the log has none before it any more."""
+    offset = appended.queue_offset
+    queue = parts.queues.find_or_make(appended.topic, appended.queue_id)
+    if offset == 0 < queue.begin:
+        queue.clear()  # its first files are gone, and the log has all that was in them
+    elif is_oldest and not queue.begin <= offset <= queue.end:
+        queue.clear()  # the entries between are of records that the log no longer has
+        queue.begin_at(offset)
+
+
 def _dispatch_one(parts: Parts, appended: Appended, ends: dict[QueueKey, int]) -> bool:
     """Dispatch a record and note the end of its queue; returns whether its entry was missing or wrong."""
     if appended.queued:
@@ -215,7 +242,4 @@ def _dispatch_one(parts: Parts, appended: Appended, ends: dict[QueueKey, int]) -
         if offset < ends.get(key, offset):
             return False  # a damaged one, for the offset is another record's already
         ends[key] = offset + 1
-        queue = parts.queues.find(*key)
-        if queue is not None and offset == 0 < queue.begin:
-            queue.clear()  # its first files are gone, and the log has all that was in them
     return parts.dispatcher.dispatch(appended)

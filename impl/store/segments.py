@@ -32,6 +32,23 @@ class Unsynced:
             self.disk.sync_directory(self.directory)
 
 
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Files that nobody reads any more. `carry_out` may run in another thread: it takes its time."""
+
+    files: tuple[File, ...]
+    disk: Disk
+    directory: str
+
+    def carry_out(self) -> None:
+        """Remove the files, in their order, and their names durably. Raises OSError."""
+        for file in self.files:
+            file.close()
+            self.disk.remove(file.path)
+        if self.files:
+            self.disk.sync_directory(self.directory)
+
+
 def sync_all(unsynced: Iterable[Unsynced]) -> None:
     """Sync each; raises OSError as Unsynced.sync."""
     for each in unsynced:
@@ -131,6 +148,16 @@ class SegmentedFile:
         for start in reversed(self.starts):  # in this order a crash leaves no gap
             self._remove(start)
         self._disk.sync_directory(self.directory)
+
+    def detach_before(self, position: int) -> Removal:
+        """Forget the segments that end at or before the position, but never the last one; oldest first."""
+        files = []
+        for start in self.starts[:-1]:
+            if start + self.segment_bytes > position:
+                break
+            files.append(self._segments.pop(start))
+            self._unsynced.discard(start)
+        return Removal(tuple(files), self._disk, self.directory)
 
     def write_again(self, begin: int, end: int) -> None:
         """Write the bytes from `begin` to `end` as they are, so that the next sync covers them."""

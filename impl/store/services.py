@@ -1,4 +1,4 @@
-"""What a started store does by itself: flush when somebody waits, and flush at intervals."""
+"""What a started store does by itself: flush when somebody waits, and flush and delete at intervals."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,12 +13,18 @@ class Services:
     """The tasks of one started store."""
 
     def __init__(
-        self, config: StoreConfig, flusher: LogFlusher, flush_queues: Step, write_checkpoint: Step
+        self,
+        config: StoreConfig,
+        flusher: LogFlusher,
+        flush_queues: Step,
+        write_checkpoint: Step,
+        clean: Step,
     ) -> None:
         self._config = config
         self._flusher = flusher
         self._flush_queues = flush_queues
         self._write_checkpoint = write_checkpoint
+        self._clean = clean
         self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -30,6 +36,7 @@ class Services:
             self._group_commit() if sync else self._timed_flush(),
             self._every(config.flush_queues_interval_ms, self._flush_queues),
             self._every(config.checkpoint_interval_ms, self._write_checkpoint),
+            self._every(config.clean_interval_ms, self._clean),
         )
         self._tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
 

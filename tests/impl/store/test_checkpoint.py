@@ -8,6 +8,8 @@ import pytest
 from impl.runtime.disk import write_durably
 from impl.runtime.simulated_disk import SimulatedCrashError, SimulatedDisk, Step
 from impl.store.checkpoint import DISTRUST, Checkpoint, QueueCount, read_checkpoint, write_checkpoint
+from impl.store.index import IndexState
+from impl.store.index_file import Header
 
 
 def test_the_file_has_4096_bytes_and_three_times() -> None:
@@ -17,28 +19,36 @@ def test_the_file_has_4096_bytes_and_three_times() -> None:
     assert Checkpoint.decode(data) == Checkpoint(1, 2, 3)
 
 
-@pytest.mark.parametrize("count", [QueueCount(0, 0), QueueCount(1 << 40, 77), DISTRUST])
+@pytest.mark.parametrize("count", [QueueCount(0, 0, 0), QueueCount(1 << 39, 1 << 40, 77), DISTRUST])
 def test_the_count_of_queue_entries_stands_where_released_brokers_write_nothing(count: QueueCount) -> None:
     data = Checkpoint(1, 2, 3, count).encode()
     assert len(data) == 4096
     assert data[24:1024] == bytes(1000)
-    assert struct.unpack_from(">qq", data, 1024) == (count.position, count.entries)
+    assert struct.unpack_from(">qqq", data, 1024) == (count.begin, count.position, count.entries)
     assert Checkpoint.decode(data) == Checkpoint(1, 2, 3, count)
 
 
-@pytest.mark.parametrize("at", [0, 7, 15, 23, 24, 39, 1024, 1039, 1040, 1043])
+@pytest.mark.parametrize("at", [0, 7, 15, 23, 24, 39, 1024, 1047, 1048, 1103, 1104, 1107])
 def test_a_count_that_others_wrote_beside_is_forgotten_and_the_times_count(at: int) -> None:
-    data = bytearray(Checkpoint(1, 2, 3, QueueCount(4, 5)).encode())
+    data = bytearray(Checkpoint(1, 2, 3, QueueCount(0, 4, 5)).encode())
     data[at] ^= 1
     decoded = Checkpoint.decode(bytes(data))
     assert decoded.queue_count is None
     assert decoded == Checkpoint(*struct.unpack_from(">qqq", data))
 
 
-@pytest.mark.parametrize("size", [24, 40, 1024, 1043, 4096])
+@pytest.mark.parametrize("size", [24, 40, 1024, 1107, 4096])
 def test_a_checkpoint_of_a_released_broker_is_accepted_without_a_count(size: int) -> None:
     data = struct.pack(">qqqqq", 1, 2, 3, 4, 5).ljust(4096, b"\0")[:size]
     assert Checkpoint.decode(data) == Checkpoint(1, 2, 3)
+
+
+@pytest.mark.parametrize("count", [None, QueueCount(1, 2, 3)])
+def test_the_state_of_the_index_stands_behind_the_count(count: QueueCount | None) -> None:
+    state = IndexState(1 << 33, 20231114221320000, Header(1, 2, 3, 4, 5, 6))
+    data = Checkpoint(1, 2, 3, count, state).encode()
+    assert struct.unpack_from(">qqqqqqii", data, 1048) == (state.position, state.name, 1, 2, 3, 4, 5, 6)
+    assert Checkpoint.decode(data) == Checkpoint(1, 2, 3, count, state)
 
 
 def test_the_safe_time_is_the_older_one_less_three_seconds() -> None:
@@ -56,8 +66,8 @@ def test_a_lost_or_short_checkpoint_says_nothing(left: bytes | None) -> None:
 
 
 def test_a_crash_at_any_step_leaves_the_old_or_the_new_checkpoint_never_a_mixture() -> None:
-    old = Checkpoint(0x0000018BCFE5FFFF, 1, 0, QueueCount(0xFFFF, 1))
-    new = Checkpoint(0x0000018BCFE60001, 2, 0, QueueCount(0x10001, 2))
+    old = Checkpoint(0x0000018BCFE5FFFF, 1, 0, QueueCount(0, 0xFFFF, 1))
+    new = Checkpoint(0x0000018BCFE60001, 2, 0, QueueCount(0, 0x10001, 2))
     found = set()
     for stop_at in range(1, 8):
         disk = SimulatedDisk()

@@ -67,10 +67,10 @@ def test_an_entry_before_the_first_segment_is_refused() -> None:
 
 def test_entries_before_a_commit_offset_are_counted() -> None:
     queue = _queue(SimulatedDisk())
-    assert queue.count_before(1000) == 0
+    assert queue.count_between(0, 1000) == 0
     for number in range(7):
         queue.put(number, _unit(number))
-    assert [queue.count_before(offset) for offset in (0, 1, 100, 101, 600, 601, 9999)] == [
+    assert [queue.count_between(0, offset) for offset in (0, 1, 100, 101, 600, 601, 9999)] == [
         0,
         1,
         1,

@@ -342,9 +342,10 @@ def test_files_of_which_all_records_are_gone_are_dropped_but_never_the_newest() 
     index = site.store._index
     assert index is not None
     ends = [file.header.end_offset for file in index]
-    assert index.drop_before(ends[0]) == 0
-    assert index.drop_before(ends[0] + 1) == 1
-    assert index.drop_before(1 << 62) == len(ends) - 2
+    removals = [index.detach_before(offset) for offset in (ends[0], ends[0] + 1, 1 << 62)]
+    assert [len(removal.files) for removal in removals] == [0, 1, len(ends) - 2]
+    for removal in removals:
+        removal.carry_out()
     assert len(names(site)) == 1
 
 

@@ -357,15 +357,14 @@ def test_a_lost_checkpoint_makes_recovery_begin_at_the_beginning(left: bytes | N
     assert len(bodies(site.store)) == 12
 
 
-def test_entries_that_neither_queue_nor_log_have_are_one_clear_error() -> None:
+def test_without_queues_and_the_beginning_of_the_log_a_queue_begins_where_the_log_does() -> None:
     site = _aged_site()
     site.close()
     site.disk.remove(f"store/commitlog/{0:020d}")
     _remove_directory(site, "store/consumequeue")
-    with pytest.raises(
-        StoreError, match=r"store/consumequeue/T/0: the queue goes from 0 to 0, entry 4 would"
-    ):
-        site.open()
+    store = site.open()
+    assert store.min_offset("T", 0) == 4
+    assert record.decode(store.get("T", 0, 4).records[0]).queue_offset == 4
 
 
 def test_of_two_records_with_the_same_offset_the_first_counts_each_time() -> None:

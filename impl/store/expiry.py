@@ -1,0 +1,103 @@
+"""Deleting what is too old, or too much for the disk (docs/protocol.md, "Expiry").
+
+Whole segments of the log go, the oldest first, never the last; then the queue and index files that were for
+them. Nobody asks whether they were consumed: a consumer that is behind is told where its queue begins now.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from impl.runtime.clock import local_hour
+from impl.runtime.disk import Disk
+from impl.runtime.runtime import Offload
+from impl.store import record
+from impl.store.commit_log import CommitLog
+from impl.store.config import StoreConfig
+from impl.store.consume_queue import ConsumeQueues
+from impl.store.index import Index
+from impl.store.segments import Removal
+
+_SEGMENTS_A_ROUND: Final = 10
+
+
+def expired_before(
+    log: CommitLog, config: StoreConfig, now_ms: int, used_percent: float, *, manually: bool
+) -> int:
+    """The commit offset before which the log may be deleted; its begin when nothing may."""
+    forced = config.clean_forcibly and used_percent > config.disk_forcibly_percent
+    is_time = local_hour(now_ms) in config.delete_when_hours
+    if not (forced or manually or is_time or used_percent > config.disk_used_percent_max):
+        return log.begin
+    before = log.begin
+    for start in log.segments.starts[1 : 1 + _SEGMENTS_A_ROUND]:
+        stored_ms = _store_time_ms(log, start)
+        # A segment is as old as what follows it; the last one has nothing behind it, and stays.
+        if stored_ms is None or not (forced or now_ms - stored_ms >= config.file_reserved_ms):
+            break
+        before = start
+    return before
+
+
+def _store_time_ms(log: CommitLog, start: int) -> int | None:
+    """Of the first record of a segment; None where there is none that is durable."""
+    if start >= log.flushed:
+        return None
+    size, _ = record.peek(log.read(start, 8))
+    stored = log.record_at(start, size)
+    return stored.store_timestamp_ms if stored else None
+
+
+class Cleaner:
+    """Looks from time to time; `is_disk_full` is what it saw last."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        index: Index | None,
+        disk: Disk,
+        offload: Offload,
+        write_checkpoint: Callable[[], Awaitable[None]],
+        may_forget: Callable[[int], bool],
+    ) -> None:
+        self.is_disk_full = False
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._disk = disk
+        self._offload = offload
+        self._write_checkpoint = write_checkpoint
+        self._may_forget = may_forget
+        self._followed = 0
+
+    async def clean(self, directory: str, config: StoreConfig, now_ms: int, *, manually: bool) -> int:
+        """Delete what may go; returns how many segments of the log did. Raises OSError."""
+        used_percent = self._disk.space(directory).used_percent
+        self.is_disk_full = used_percent > config.disk_warning_percent
+        before = expired_before(self._log, config, now_ms, used_percent, manually=manually)
+        removal = self._log.segments.detach_before(before)
+        if self._log.begin > self._followed:
+            for queue in self._queues:
+                queue.first = queue.find(self._log.begin)
+            await self._offload(removal.carry_out)
+            await self._follow(self._log.begin)
+        return len(removal.files)
+
+    async def _follow(self, log_begin: int) -> None:
+        """Delete the queue and index files of what the log no longer has.
+
+        The checkpoint goes first: it counts entries, and those that are about to go must not be missed.
+        """
+        await self._write_checkpoint()
+        if not self._may_forget(log_begin):
+            return
+        removals = [queue.expire(log_begin) for queue in self._queues]
+        if self._index is not None:
+            removals.append(self._index.detach_before(log_begin))
+        await self._offload(lambda: _carry_out(removals))
+        self._followed = log_begin
+
+
+def _carry_out(removals: list[Removal]) -> None:
+    for removal in removals:
+        removal.carry_out()

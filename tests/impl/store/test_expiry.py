@@ -1,0 +1,303 @@
+"""Deleting old segments: which, when, what goes with them, and what a crash in between may leave.
+
+Source: docs/protocol.md, "Expiry".
+"""
+
+import asyncio
+import random
+from dataclasses import replace
+
+import pytest
+
+from impl.message import Message
+from impl.runtime.clock import local_hour
+from impl.runtime.disk import Space
+from impl.runtime.network import SimulatedNetwork
+from impl.runtime.runtime import simulated
+from impl.runtime.simulated_disk import SimulatedCrashError, SimulatedDisk, Step
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from impl.store import record
+from impl.store.config import FlushMode
+from impl.store.message_store import MessageStore
+from impl.store.results import GetStatus, PutStatus
+from tests.impl.store.site import SMALL, Site, message, now
+
+HOUR_MS = 3_600_000
+CONFIG = replace(SMALL, delete_when_hours=(), file_reserved_ms=10 * HOUR_MS)
+"""Nothing is deleted at any hour by itself."""
+PLENTY = Space(100, 90)
+
+
+def _written(hours: int = 12) -> Site:
+    """Four records an hour, two of queue 0 and one each of queues 1 and 2, which has some at first only."""
+    site = Site(CONFIG)
+    site.simulated_disk.room = PLENTY
+    site.open()
+    for hour in range(hours):
+        site.append(f"h{hour}a", f"h{hour}b")
+        site.append(f"h{hour}c", queue_id=1)
+        site.append(f"h{hour}d", queue_id=2 if hour < 2 else 1)
+        site.clock.advance_ms(HOUR_MS)
+    site.flush()
+    return site
+
+
+def clean(site: Site, **how: bool) -> int:
+    return now(site.store.clean(**how))
+
+
+def readable(store: MessageStore, queue_id: int) -> list[str]:
+    """Bodies from the queue's first offset on; that they are dense is checked on the way."""
+    found: list[str] = []
+    first = store.min_offset("T", queue_id)
+    while (result := store.get("T", queue_id, first + len(found))).status is GetStatus.FOUND:
+        for data in result.records:
+            stored = record.decode(data)
+            assert stored.queue_offset == first + len(found)
+            found.append(stored.message.body.decode())
+    assert first + len(found) == store.max_offset("T", queue_id)
+    return found
+
+
+def in_log(store: MessageStore, queue_id: int) -> list[str]:
+    """Bodies of the queue's records that the log has."""
+    records = (stored for _, stored in store._log.scan(store.log_begin) if stored is not None)
+    return [each.message.body.decode() for each in records if each.message.queue_id == queue_id]
+
+
+def check_whole(site: Site) -> None:
+    """Each queue has what the log has, and each of its messages is in the index."""
+    store = site.store
+    for queue_id in range(3):
+        bodies = in_log(store, queue_id)
+        assert readable(store, queue_id) == bodies
+        assert all(len(store.find("T", body, 10, 0, 1 << 62)) == 1 for body in bodies)
+
+
+def test_segments_are_deleted_when_what_follows_them_is_old_enough() -> None:
+    site = _written()
+    before = site.disk.names("store/commitlog")
+    assert len(before) > 8
+    assert clean(site) == 0, "it is not the hour"
+    deleted = clean(site, manually=True)
+    assert site.disk.names("store/commitlog") == before[deleted:]
+    first = record.decode(site.store.get("T", 0, site.store.min_offset("T", 0)).records[0])
+    now_ms = site.store.now_ms()
+    assert now_ms - first.store_timestamp_ms >= 9 * HOUR_MS, "not too early"
+    assert 0 < deleted < 4
+    check_whole(site)
+    assert clean(site, manually=True) == 0
+
+
+def test_the_last_segment_stays_however_old() -> None:
+    site = _written()
+    site.clock.advance_ms(1000 * HOUR_MS)
+    total = sum(clean(site, manually=True) for _ in range(5))
+    assert len(site.disk.names("store/commitlog")) == 1
+    assert total > 8
+    check_whole(site)
+    assert site.append("new")[0].queue_offset == 24
+
+
+def test_at_most_ten_segments_go_in_one_round() -> None:
+    site = _written(hours=40)
+    site.clock.advance_ms(1000 * HOUR_MS)
+    assert clean(site, manually=True) == 10
+
+
+def test_it_happens_by_itself_at_the_hours_of_the_configuration() -> None:
+    site = _written()
+    this_hour = local_hour(site.store.now_ms())
+    site.store.config = replace(CONFIG, delete_when_hours=((this_hour + 1) % 24,))
+    assert clean(site) == 0
+    site.store.config = replace(CONFIG, delete_when_hours=(this_hour,))
+    assert clean(site) > 0
+
+
+@pytest.mark.parametrize(
+    ("free", "reserved_h", "deletes"), [(26, 1, False), (24, 1, True), (24, 100, False), (14, 100, True)]
+)
+def test_a_fuller_disk_makes_old_segments_go_and_a_very_full_one_all(
+    free: int, reserved_h: int, deletes: bool
+) -> None:
+    site = _written()
+    site.store.config = replace(CONFIG, file_reserved_ms=reserved_h * HOUR_MS)
+    site.simulated_disk.room = Space(100, free)
+    assert (clean(site) > 0) is deletes
+
+
+def test_nothing_young_is_deleted_by_force_where_that_is_switched_off() -> None:
+    site = _written()
+    site.store.config = replace(CONFIG, file_reserved_ms=100 * HOUR_MS, clean_forcibly=False)
+    site.simulated_disk.room = Space(100, 1)
+    assert clean(site) == 0
+
+
+def test_on_a_nearly_full_disk_nothing_is_stored_until_there_is_room_again() -> None:
+    site = _written()
+    site.store.config = replace(CONFIG, clean_forcibly=False)
+    site.simulated_disk.room = Space(100, 9)
+    clean(site)
+    result = now(site.store.put(message("no")))
+    assert (result.status, result.reason) == (PutStatus.SERVICE_NOT_AVAILABLE, "the disk is nearly full")
+    site.simulated_disk.room = Space(100, 10)
+    clean(site)
+    assert now(site.store.put(message("yes"))).status is PutStatus.PUT_OK
+
+
+def test_a_reader_below_the_new_beginning_is_told_where_it_is() -> None:
+    site = _written()
+    clean(site, manually=True)
+    first = site.store.min_offset("T", 0)
+    assert first > 0
+    result = site.store.get("T", 0, 0)
+    assert (result.status, result.next_offset, result.min_offset) == (
+        GetStatus.OFFSET_TOO_SMALL,
+        first,
+        first,
+    )
+
+
+def test_a_queue_whose_messages_are_all_gone_keeps_its_offsets() -> None:
+    site = _written()
+    clean(site, manually=True)
+    assert (site.store.min_offset("T", 2), site.store.max_offset("T", 2)) == (2, 2)
+    site.reopen_after_process_crash()
+    assert (site.store.min_offset("T", 2), site.store.max_offset("T", 2)) == (2, 2)
+    assert site.append("again", queue_id=2)[0].queue_offset == 2
+    check_whole(site)
+
+
+def test_files_of_queues_and_index_go_with_the_log() -> None:
+    site = _written()
+    before = {name: len(site.disk.names(f"store/{name}")) for name in ("consumequeue/T/0", "index")}
+    site.clock.advance_ms(100 * HOUR_MS)
+    clean(site, manually=True)
+    after = {name: len(site.disk.names(f"store/{name}")) for name in before}
+    assert all(0 < after[name] < before[name] for name in before)
+
+
+@pytest.mark.parametrize("clean_exit", [True, False])
+def test_after_a_restart_it_is_the_same_and_nothing_is_made_up(clean_exit: bool) -> None:
+    site = _written()
+    clean(site, manually=True)
+    begins = [site.store.min_offset("T", queue_id) for queue_id in range(3)]
+    if clean_exit:
+        site.close()
+        site.open()
+    else:
+        site.reopen_after_power_loss()
+    assert [site.store.min_offset("T", queue_id) for queue_id in range(3)] == begins
+    assert site.recovery.scanned_from > site.store.log_begin
+    assert site.recovery.redispatched == 0
+    check_whole(site)
+
+
+def test_a_crash_at_every_step_of_deleting_leaves_a_whole_store() -> None:
+    template = _written()
+    site = template
+    for steps in range(1, 200):
+        site = Site(CONFIG, template.simulated_disk.copy())
+        site.clock.advance_ms(12 * HOUR_MS)
+        site.simulated_disk.crash_process()
+        site.open()
+        site.append("last")
+        disk = site.simulated_disk
+        last = disk.steps + steps
+
+        def crash(step: Step, disk: SimulatedDisk = disk, last: int = last) -> None:
+            if disk.steps > last:
+                raise SimulatedCrashError
+
+        disk.on_step = crash
+        try:
+            clean(site, manually=True)
+            done = True
+        except SimulatedCrashError:
+            done = False
+        disk.on_step = None
+        disk.crash_os(random.Random(steps))
+        site.open()
+        check_whole(site)
+        clean(site, manually=True)
+        check_whole(site)
+        site.append("more", queue_id=2)
+        check_whole(site)
+        if done:
+            assert steps > 5
+            return
+    raise AssertionError("deleting does not end")
+
+
+@pytest.mark.parametrize("lost", ["all", "queue 0", "index"])
+def test_queues_are_built_again_from_a_log_that_lost_its_beginning(lost: str) -> None:
+    site = _written()
+    clean(site, manually=True)
+    site.append("late", queue_id=2)
+    site.flush()
+    ends = [site.store.max_offset("T", queue_id) for queue_id in range(3)]
+    site.close()
+    folders = {
+        "all": [f"consumequeue/T/{queue_id}" for queue_id in range(3)],
+        "queue 0": ["consumequeue/T/0"],
+        "index": ["index"],
+    }[lost]
+    for folder in folders:
+        for name in site.disk.names(f"store/{folder}"):
+            site.disk.remove(f"store/{folder}/{name}")
+    site.open()
+    check_whole(site)
+    assert [site.store.max_offset("T", queue_id) for queue_id in range(3)] == ends
+    site.append("on")
+    check_whole(site)
+    site.close()
+    site.open()
+    check_whole(site)
+
+
+def test_a_queue_that_begins_within_a_segment_has_blank_entries_before() -> None:
+    site = _written()
+    clean(site, manually=True)
+    first = site.store.min_offset("T", 0)
+    while first % 3 == 0:
+        pytest.skip("the beginning fell on a segment's")
+    site.close()
+    for name in site.disk.names("store/consumequeue/T/0"):
+        site.disk.remove(f"store/consumequeue/T/0/{name}")
+    site.open()
+    blank = bytes(8) + b"\x7f\xff\xff\xff" + bytes(8)
+    file = site.disk.open(f"store/consumequeue/T/0/{first // 3 * 60:020d}")
+    assert file.read(0, first % 3 * 20) == blank * (first % 3)
+
+
+def test_a_key_of_a_deleted_message_is_not_found() -> None:
+    site = _written()
+    assert len(site.store.find("T", "h0a", 10, 0, 1 << 62)) == 1
+    clean(site, manually=True)
+    assert site.store.find("T", "h0a", 10, 0, 1 << 62) == []
+
+
+def test_under_load_deleting_goes_on_by_itself() -> None:
+    loop = SimulatedLoop()
+    config = replace(
+        CONFIG,
+        flush_mode=FlushMode.SYNC_FLUSH,
+        delete_when_hours=tuple(range(24)),
+        file_reserved_ms=20_000,
+        sync_flush_timeout_ms=1000,
+    )
+
+    async def main() -> None:
+        store = MessageStore("store", config, simulated(loop, SimulatedNetwork(), seed=3))
+        store.load()
+        await store.start()
+        for number in range(300):
+            result = await store.put(Message("T", f"m{number}".encode(), {"UNIQ_KEY": f"k{number}"}))
+            assert result.status is PutStatus.PUT_OK, store.failure
+            await asyncio.sleep(0.3)
+        assert store.min_offset("T", 0) > 150
+        assert readable(store, 0) == in_log(store, 0)
+        await store.stop()
+        assert not store.failure
+
+    run_simulated(main(), loop)
