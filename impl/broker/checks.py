@@ -1,8 +1,8 @@
 """Refusals that several requests share."""
 
 from impl.broker.services import Services
-from impl.broker.topics import RETRY_PREFIX, name_problem
-from impl.message import Message
+from impl.broker.topics import name_problem
+from impl.message import RETRY_PREFIX, Message
 from impl.remoting.bodies import PERM_READ, PERM_WRITE, SubscriptionGroup, TopicConfig
 from impl.remoting.codes import ResponseCode
 from impl.remoting.dispatch import RefusedError

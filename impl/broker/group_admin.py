@@ -3,7 +3,8 @@
 from typing import Final
 
 from impl.broker.services import Processor, Services
-from impl.broker.topics import RETRY_PREFIX, name_problem
+from impl.broker.topics import name_problem
+from impl.message import RETRY_PREFIX
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import SubscriptionGroup
 from impl.remoting.channel import Channel, Reply

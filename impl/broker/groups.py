@@ -10,7 +10,7 @@ from typing import Final
 from impl.broker.checks import require_group
 from impl.broker.clients import Member
 from impl.broker.services import Services
-from impl.broker.topics import RETRY_PREFIX
+from impl.message import RETRY_PREFIX
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import (
     ClientCheck,

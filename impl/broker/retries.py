@@ -7,8 +7,16 @@ from typing import Final
 
 from impl.broker.checks import require_group, require_writable_broker, scheduled_or_refused
 from impl.broker.services import Services
-from impl.broker.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
-from impl.message import DELAY, WAIT, Message, StoredMessage
+from impl.broker.topics import DEAD_LETTER_PREFIX
+from impl.message import (
+    DELAY,
+    ORIGIN_MESSAGE_ID,
+    RETRY_PREFIX,
+    RETRY_TOPIC,
+    WAIT,
+    Message,
+    StoredMessage,
+)
 from impl.remoting import headers
 from impl.remoting.bodies import PERM_WRITE, SubscriptionGroup, TopicConfig
 from impl.remoting.channel import Channel, Reply
@@ -19,11 +27,6 @@ from impl.remoting.headers import SendBackRequest
 from impl.store import record
 from impl.store.results import PutStatus
 from spec.events import Kind
-
-RETRY_TOPIC: Final = "RETRY_TOPIC"
-"""Property: where the message was before it came to a retry topic."""
-ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
-"""Property: the offset message id of the first delivery."""
 
 _FIRST_RETRY_LEVEL: Final = 3
 

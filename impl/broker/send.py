@@ -11,9 +11,10 @@ from impl.batch import decode_batch
 from impl.broker.checks import require_group, scheduled_or_refused
 from impl.broker.retries import dead_letter_topic, is_given_up
 from impl.broker.services import Services
-from impl.broker.topics import DEFAULT_TOPIC, NOT_FOR_CLIENTS, RETRY_PREFIX, name_problem
+from impl.broker.topics import DEFAULT_TOPIC, NOT_FOR_CLIENTS, name_problem
 from impl.message import (
     DELAY,
+    RETRY_PREFIX,
     SYS_MULTI_TAGS,
     SYS_TRANSACTION_MASK,
     UNIQUE_KEY,

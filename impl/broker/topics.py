@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from impl.broker.durable_table import DurableTable, read_config
+from impl.message import RETRY_PREFIX
 from impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, TopicConfig, TopicConfigs
 from impl.remoting.codes import ResponseCode
 from impl.remoting.dispatch import RefusedError
@@ -20,7 +21,6 @@ from impl.runtime.runtime import Runtime
 DEFAULT_TOPIC: Final = "TBW102"
 """The template of topics that are created by a send."""
 
-RETRY_PREFIX: Final = "%RETRY%"
 DEAD_LETTER_PREFIX: Final = "%DLQ%"
 NAME_CHARACTERS_MAX: Final = 127
 

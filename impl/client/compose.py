@@ -3,12 +3,13 @@
 See docs/protocol.md, "Properties" and "Batches".
 """
 
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from impl import batch
+from impl.batch import Part
 from impl.client.model import MessageError
-from impl.message import DELAY, KEYS, RETRY_PREFIX, TAGS, WAIT, Message, encode_properties
+from impl.message import DELAY, KEYS, RETRY_PREFIX, TAGS, WAIT, Message
 
 # fmt: off
 _RESERVED: Final = frozenset({
@@ -20,8 +21,6 @@ _RESERVED: Final = frozenset({
 })
 # fmt: on
 """Names whose meaning is the protocol's."""
-
-_HEAD: Final = struct.Struct(">iiii")  # size, magic, CRC, flag: the broker makes its own of the middle two
 
 
 def new_message(
@@ -84,20 +83,11 @@ def check_batch(messages: Sequence[Message]) -> None:
 
 def encode_batch(messages: Sequence[Message]) -> bytes:
     """The body of a batch. WAIT is left out: it is the header's, one for all."""
-    return b"".join(map(_encode_in_batch, messages))
-
-
-def _encode_in_batch(message: Message) -> bytes:
-    own = {name: value for name, value in message.properties.items() if name != WAIT}
-    properties = encode_properties(own).encode()
-    body = message.body
-    size = _HEAD.size + 4 + len(body) + 2 + len(properties)
-    return b"".join(
-        (
-            _HEAD.pack(size, 0, 0, message.flag),
-            len(body).to_bytes(4, "big"),
-            body,
-            len(properties).to_bytes(2, "big"),
-            properties,
+    return batch.encode_batch(
+        Part(
+            message.body,
+            {name: value for name, value in message.properties.items() if name != WAIT},
+            message.flag,
         )
+        for message in messages
     )

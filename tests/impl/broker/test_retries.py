@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from impl.broker.config import BrokerConfig
-from impl.broker.topics import RETRY_PREFIX
-from impl.message import UNIQUE_KEY
+from impl.message import RETRY_PREFIX, UNIQUE_KEY
 from impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.headers import SendBackRequest
