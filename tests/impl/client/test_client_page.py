@@ -1,0 +1,75 @@
+"""The examples of docs/client.md run, over real sockets, one after the other as a reader would."""
+
+import asyncio
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from impl.broker.broker import Broker
+from impl.broker.config import BrokerConfig
+from impl.namesrv.config import NameServerConfig
+from impl.namesrv.server import NameServer
+from impl.runtime.network import AsyncioNetwork
+from impl.runtime.runtime import production
+
+PAGE = Path(__file__).parents[3] / "docs" / "client.md"
+
+
+@contextmanager
+def cluster(directory: Path) -> Iterator[str]:
+    """A name server and a broker in a thread of their own; yields the name server's address."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    runtime = production(AsyncioNetwork())
+    namesrv = NameServer(NameServerConfig(port=0), runtime)
+
+    async def start() -> tuple[str, Broker]:
+        address = await namesrv.start()
+        broker = Broker(
+            BrokerConfig(store_directory=str(directory), port=0, name_servers=(address,)), runtime
+        )
+        await broker.start()
+        return str(address), broker
+
+    async def stop(broker: Broker) -> None:
+        await broker.stop()
+        await namesrv.stop()
+        await loop.shutdown_default_executor()
+
+    thread.start()
+    try:
+        address, broker = asyncio.run_coroutine_threadsafe(start(), loop).result(30)
+        yield address
+        asyncio.run_coroutine_threadsafe(stop(broker), loop).result(30)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
+
+
+def test_the_examples_of_the_page_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(examples) == 7
+    printed = []
+    with cluster(tmp_path / "store") as namesrv:
+        names = {"NAMESRV": namesrv, "SECONDS": 1, "__name__": "page"}
+        for example in examples:
+            exec(compile(example, str(PAGE), "exec"), names)
+            printed.append(capsys.readouterr().out)
+    send, many, ways, push, orderly, poll, blocking = printed
+    assert "stored at offset 0" in send
+    assert many == "100 stored\n"
+    assert ways.count("'") == 4
+    assert push.startswith("Orders drink one coffee ")
+    in_order = [
+        line.split()[2] for line in orderly.splitlines() if line.split()[2] in ("ordered", "paid", "shipped")
+    ]
+    assert in_order == ["ordered", "paid", "shipped"]
+    assert sum(int(line.split()[0]) for line in poll.splitlines()) >= 107
+    assert "from a thread" not in blocking
+    assert blocking.count("SEND_OK") == 2
+    assert "[b'one coffee']" in blocking
