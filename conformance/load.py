@@ -10,7 +10,7 @@ import json
 import struct
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, cast
@@ -26,14 +26,20 @@ _RETRYABLE: Final = (19, 20, 21)  # nothing found, at once or yet; the offset is
 _FIRST_OPAQUE: Final = 1_000_000_000  # ten digits, as all that follow
 _HOLE: Final = "1000000000"
 _STAMP: Final = struct.Struct(">q")
+_OFFSET_AT: Final = 20  # of a record: its place in its queue
 _BODY_AT: Final = 88  # of a record with IPv4 hosts; its length stands in the four bytes before
-_PULL_FLAGS: Final = 2 | 4  # may be held; brings its subscription
+_MAY_BE_HELD: Final = 2
+_HAS_SUBSCRIPTION: Final = 4
 _HELD_MS: Final = 5_000
 _BATCH: Final = 32
 
 
 class LoadError(RuntimeError):
     """The broker refused something or hung up; the message has its words."""
+
+
+class BrokenConnectionError(LoadError):
+    """The broker hung up."""
 
 
 class _Answer(msgspec.Struct):
@@ -77,7 +83,7 @@ class _Wire(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.lost.done():
-            self.lost.set_exception(LoadError(f"the broker hung up: {exc}"))
+            self.lost.set_exception(BrokenConnectionError(f"the broker hung up: {exc}"))
 
     def send(self, frame: bytes) -> None:
         self._out.append(frame)
@@ -130,11 +136,11 @@ def _frame(header: bytes, body: bytes = b"") -> bytes:
     return struct.pack(">ii", 4 + len(header) + len(body), len(header)) + header + body
 
 
-def _sends(messages: Messages) -> Iterator[tuple[int, bytes, bytes]]:
-    """(opaque, all of the frame before its body, the body), without end."""
+def _sends(messages: Messages, first: int = 0) -> Iterator[tuple[int, bytes, bytes]]:
+    """(opaque, all of the frame before its body, the body), without end, from message number `first` on."""
     pieces = [_pieces(messages, topic, q) for q in range(messages.queues) for topic in messages.topics]
     body = bytes(messages.size)
-    for number in count():
+    for number in count(first):
         opaque = _FIRST_OPAQUE + number
         yield opaque, str(opaque).encode().join(pieces[number % len(pieces)]), body
 
@@ -227,6 +233,71 @@ async def send_rate(address: Address, messages: Messages, total: int, outstandin
         return total / (time.perf_counter() - began)
 
 
+@dataclass(slots=True)
+class Sent:
+    """What became of messages 0, 1, 2, ...: each went to queue `number % queues`."""
+
+    count: int = 0
+    acked: set[int] = field(default_factory=set)
+    """Numbers; of the others it is not known whether they were stored."""
+
+
+async def send_until_lost(address: Address, messages: Messages, outstanding: int, sent: Sent) -> None:
+    """Goes on behind what was sent already, until the broker hangs up. A body says its number.
+
+    Raises:
+        LoadError: the broker refused a message. OSError: nobody listens.
+    """
+
+    def on_answer(answer: _Answer, _body: memoryview) -> None:
+        _expect(answer)
+        sent.acked.add(answer.opaque - _FIRST_OPAQUE)
+        send_next()
+
+    def send_next() -> None:
+        opaque, head, _ = next(frames)
+        wire.send(head + body_of(opaque - _FIRST_OPAQUE, messages.size))
+        sent.count += 1
+
+    frames = _sends(messages, sent.count)
+    async with _connected(address, on_answer) as wire:
+        for _ in range(outstanding):
+            send_next()
+        wire.flush()
+        with suppress(BrokenConnectionError):
+            await asyncio.shield(wire.lost)
+
+
+def body_of(number: int, size: int) -> bytes:
+    """The body of a message of `send_until_lost`."""
+    return _STAMP.pack(number) * (size // _STAMP.size) + bytes(size % _STAMP.size)
+
+
+async def read_queue(address: Address, messages: Messages, queue: int) -> list[tuple[int, bytes]]:
+    """(queue offset, body) of all messages of a queue of the only topic, in the order in which they come."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    found: list[tuple[int, bytes]] = []
+
+    def on_answer(answer: _Answer, body: memoryview) -> None:
+        if answer.code not in (_FOUND, *_RETRYABLE):
+            _expect(answer)
+        if answer.code != _FOUND:
+            done.set_result(None)
+            return
+        for record in _records(body):
+            size = int.from_bytes(record[_BODY_AT - 4 : _BODY_AT], "big")
+            offset = int.from_bytes(record[_OFFSET_AT : _OFFSET_AT + 8], "big")
+            found.append((offset, bytes(record[_BODY_AT : _BODY_AT + size])))
+        wire.send(_pull(opaque, topic, queue, int((answer.extFields or {})["nextBeginOffset"]), 0))
+
+    (topic,), opaque = messages.topics, _FIRST_OPAQUE
+    async with _connected(address, on_answer) as wire:
+        wire.send(_pull(opaque, topic, queue, 0, 0))
+        wire.flush()
+        await _until(done, wire)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Latencies:
     """Seconds of each message, from when it was due: a late generator counts against the broker too."""
@@ -312,12 +383,7 @@ async def _pulling(
     def pull(topic: str, queue: int, offset: int) -> None:
         opaque = next(opaques)
         asked[opaque] = topic, queue, offset
-        fields = {
-            "consumerGroup": "bench", "topic": topic, "queueId": queue, "queueOffset": offset,
-            "maxMsgNums": _BATCH, "sysFlag": _PULL_FLAGS, "commitOffset": 0, "suspendTimeoutMillis": _HELD_MS,
-            "subscription": "*", "subVersion": 0, "expressionType": "TAG",
-        }  # fmt: skip
-        wire.send(_frame(_header(_PULL, fields).replace(_HOLE, str(opaque)).encode()))
+        wire.send(_pull(opaque, topic, queue, offset, _HELD_MS))
 
     async with _connected(address, on_answer) as wire:
         for topic in messages.topics:
@@ -325,6 +391,16 @@ async def _pulling(
                 pull(topic, queue, 0)
         wire.flush()
         yield wire
+
+
+def _pull(opaque: int, topic: str, queue: int, offset: int, held_ms: int) -> bytes:
+    fields = {
+        "consumerGroup": "bench", "topic": topic, "queueId": queue, "queueOffset": offset,
+        "maxMsgNums": _BATCH, "sysFlag": _HAS_SUBSCRIPTION | (_MAY_BE_HELD if held_ms else 0),
+        "commitOffset": 0, "suspendTimeoutMillis": held_ms,
+        "subscription": "*", "subVersion": 0, "expressionType": "TAG",
+    }  # fmt: skip
+    return _frame(_header(_PULL, fields).replace(_HOLE, str(opaque)).encode())
 
 
 def percentile(values: list[float], share: float) -> float:
