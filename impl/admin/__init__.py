@@ -1,5 +1,5 @@
 """Administration: what `mqproof admin` does, and can be done from Python as well.
 
-Begin with `admin.py`, how servers are asked; `topics.py`, `groups.py`, `brokers.py` and `messages.py` are the
-operations, functions of an Admin; `tables.py` shows their results and `cli.py` has the commands.
+Begin with `admin.py`, how servers are asked. The operations are functions of an Admin, in `topics.py`,
+`groups.py`, `brokers.py`, `messages.py` and `name_servers.py`; `commands/` and `cli.py` make commands.
 """

@@ -25,6 +25,7 @@ MASTER_ID: Final = 0
 _TIMEOUT_S: Final = 5.0
 
 _T = TypeVar("_T")
+_HeaderT = TypeVar("_HeaderT", bound=headers.Header)
 
 
 class UnreachableError(ClientError):
@@ -135,6 +136,14 @@ def read_body(kind: type[_T], answer: Command) -> _T:
     """The answer's body. ClientError when it is no `kind`."""
     try:
         return java_json.read(kind, answer.body)
+    except ValueError as error:
+        raise ClientError(f"the answer makes no sense: {error}") from None
+
+
+def read_header(kind: type[_HeaderT], answer: Command) -> _HeaderT:
+    """The answer's header. ClientError when it is no `kind`."""
+    try:
+        return headers.read(kind, answer.fields)
     except ValueError as error:
         raise ClientError(f"the answer makes no sense: {error}") from None
 

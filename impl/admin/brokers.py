@@ -50,7 +50,7 @@ async def status(admin: Admin, broker: Address) -> dict[str, str]:
 
 async def config(admin: Admin, broker: Address) -> dict[str, str]:
     """The broker's configuration."""
-    return _properties((await admin.ask(broker, RequestCode.GET_BROKER_CONFIG)).body)
+    return properties_of((await admin.ask(broker, RequestCode.GET_BROKER_CONFIG)).body)
 
 
 async def update_config(admin: Admin, brokers: Sequence[Address], key: str, value: str) -> None:
@@ -60,7 +60,8 @@ async def update_config(admin: Admin, brokers: Sequence[Address], key: str, valu
         await admin.ask(broker, RequestCode.UPDATE_BROKER_CONFIG, body=body)
 
 
-def _properties(body: bytes) -> dict[str, str]:
+def properties_of(body: bytes) -> dict[str, str]:
+    """A configuration as servers show it. ClientError when it is none."""
     try:
         return {key: given.value for key, given in parse(body.decode(), "the answer").items()}
     except (ConfigError, UnicodeDecodeError) as error:

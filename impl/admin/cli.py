@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import typer
 
-from impl.admin.commands import brokers, groups, messages, topics
+from impl.admin.commands import brokers, groups, messages, name_servers, topics
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "updateTopic": topics.update_topic,
@@ -25,6 +25,12 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "queryMsgById": messages.query_msg_by_id,
     "queryMsgByKey": messages.query_msg_by_key,
     "printMsg": messages.print_msg,
+    "wipeWritePerm": name_servers.wipe_write_perm,
+    "addWritePerm": name_servers.add_write_perm,
+    "updateKvConfig": name_servers.update_kv_config,
+    "deleteKvConfig": name_servers.delete_kv_config,
+    "getNamesrvConfig": name_servers.get_namesrv_config,
+    "updateNamesrvConfig": name_servers.update_namesrv_config,
 }
 """mqadmin's name of each command to what does it."""
 

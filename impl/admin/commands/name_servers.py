@@ -1,0 +1,97 @@
+"""Commands about name servers; each is told to all of them."""
+
+from typing import Annotated
+
+from impl.admin import name_servers, tables
+from impl.admin.admin import Admin
+from impl.admin.options import NameServers, text
+from impl.admin.run import perform, say, show
+
+BrokerName = Annotated[str, text("b", "brokerName", "NAME", "The broker's name.")]
+Namespace = Annotated[str, text("s", "namespace", "NAME", "The namespace.")]
+Key = Annotated[str, text("k", "key", "KEY", "The key.")]
+Value = Annotated[str, text("v", "value", "VALUE", "What it becomes.")]
+
+
+def wipe_write_perm(namesrv: NameServers, broker_name: BrokerName) -> None:
+    """Let nobody write to a broker.
+
+    Until it registers something new: clients learn it with their next route.
+
+    Example: mqproof admin wipeWritePerm -n 127.0.0.1:9876 -b broker-a
+    """
+
+    async def work(admin: Admin) -> None:
+        for address, count in (await name_servers.wipe_write(admin, broker_name)).items():
+            say(f"{address}: {count} topics of {broker_name} are not written to")
+
+    perform(namesrv, work)
+
+
+def add_write_perm(namesrv: NameServers, broker_name: BrokerName) -> None:
+    """Let everybody write to a broker again.
+
+    Example: mqproof admin addWritePerm -n 127.0.0.1:9876 -b broker-a
+    """
+
+    async def work(admin: Admin) -> None:
+        for address, count in (await name_servers.add_write(admin, broker_name)).items():
+            say(f"{address}: {count} topics of {broker_name} are read and written")
+
+    perform(namesrv, work)
+
+
+def update_kv_config(namesrv: NameServers, namespace: Namespace, key: Key, value: Value) -> None:
+    """Keep a text under a key.
+
+    Example: mqproof admin updateKvConfig -n 127.0.0.1:9876 -s ORDER_TOPIC_CONFIG -k T -v broker-a:4
+    """
+
+    async def work(admin: Admin) -> None:
+        await name_servers.put_kv(admin, namespace, key, value)
+        say(f"{namespace}: {key}={value}")
+
+    perform(namesrv, work)
+
+
+def delete_kv_config(namesrv: NameServers, namespace: Namespace, key: Key) -> None:
+    """Forget a key and its text.
+
+    Example: mqproof admin deleteKvConfig -n 127.0.0.1:9876 -s ORDER_TOPIC_CONFIG -k T
+    """
+
+    async def work(admin: Admin) -> None:
+        await name_servers.delete_kv(admin, namespace, key)
+        say(f"{namespace}: no {key}")
+
+    perform(namesrv, work)
+
+
+def get_namesrv_config(namesrv: NameServers) -> None:
+    """The configuration of name servers.
+
+    Example: mqproof admin getNamesrvConfig -n 127.0.0.1:9876
+    """
+
+    async def work(admin: Admin) -> None:
+        lines = [
+            (str(address), key, value)
+            for address, found in (await name_servers.config(admin)).items()
+            for key, value in sorted(found.items())
+        ]
+        show(tables.rows(("name server", "key", "value"), lines))
+
+    perform(namesrv, work)
+
+
+def update_namesrv_config(namesrv: NameServers, key: Key, value: Value) -> None:
+    """Change a setting of running name servers.
+
+    Example: mqproof admin updateNamesrvConfig -n 127.0.0.1:9876 -k orderMessageEnable -v true
+    """
+
+    async def work(admin: Admin) -> None:
+        for address in await name_servers.update_config(admin, key, value):
+            say(f"{address}: {key}={value}")
+
+    perform(namesrv, work)

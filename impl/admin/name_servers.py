@@ -1,0 +1,52 @@
+"""Name servers: what each of them keeps for itself. Every operation tells all of them."""
+
+from impl.admin.admin import Admin, read_header
+from impl.admin.brokers import properties_of
+from impl.remoting.codes import RequestCode
+from impl.remoting.headers import (
+    AddWriteResponse,
+    BrokerNameRequest,
+    KvRequest,
+    PutKvRequest,
+    WipeWriteResponse,
+)
+from impl.runtime.network import Address
+
+
+async def wipe_write(admin: Admin, broker_name: str) -> dict[Address, int]:
+    """Take a broker name out of writing; returns of how many topics, by name server."""
+    header = BrokerNameRequest(broker_name)
+    answers = await admin.tell_name_servers(RequestCode.WIPE_WRITE_PERM_OF_BROKER, header)
+    return {
+        address: read_header(WipeWriteResponse, answer).wipe_topic_count
+        for address, answer in answers.items()
+    }
+
+
+async def add_write(admin: Admin, broker_name: str) -> dict[Address, int]:
+    """Let everybody write to a broker name again; as `wipe_write`."""
+    header = BrokerNameRequest(broker_name)
+    answers = await admin.tell_name_servers(RequestCode.ADD_WRITE_PERM_OF_BROKER, header)
+    return {
+        address: read_header(AddWriteResponse, answer).add_topic_count for address, answer in answers.items()
+    }
+
+
+async def put_kv(admin: Admin, namespace: str, key: str, value: str) -> None:
+    await admin.tell_name_servers(RequestCode.PUT_KV_CONFIG, PutKvRequest(namespace, key, value))
+
+
+async def delete_kv(admin: Admin, namespace: str, key: str) -> None:
+    await admin.tell_name_servers(RequestCode.DELETE_KV_CONFIG, KvRequest(namespace, key))
+
+
+async def config(admin: Admin) -> dict[Address, dict[str, str]]:
+    """The configuration of each name server."""
+    answers = await admin.tell_name_servers(RequestCode.GET_NAMESRV_CONFIG)
+    return {address: properties_of(answer.body) for address, answer in answers.items()}
+
+
+async def update_config(admin: Admin, key: str, value: str) -> list[Address]:
+    """Change one setting while the name servers run; returns which they are."""
+    body = f"{key}={value}\n".encode()
+    return list(await admin.tell_name_servers(RequestCode.UPDATE_NAMESRV_CONFIG, body=body))
