@@ -44,6 +44,12 @@ def update_config(services: Services, request: Command, channel: Channel) -> Rep
     return request.answer(ResponseCode.SUCCESS)
 
 
+async def clean(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Delete the segments of log, queues and index that are old enough, now and not at the hour for it."""
+    await services.store.clean(manually=True)
+    return request.answer(ResponseCode.SUCCESS)
+
+
 def runtime_info(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """Names and numbers, RocketMQ's, of what the broker is and does."""
     table = {**_identity(services), **_traffic(services), **_waiting(services), **_storage(services)}
@@ -131,4 +137,6 @@ PROCESSORS: Final[dict[int, Processor]] = {
     RequestCode.GET_BROKER_CONFIG: get_config,
     RequestCode.UPDATE_BROKER_CONFIG: update_config,
     RequestCode.GET_BROKER_RUNTIME_INFO: runtime_info,
+    RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: clean,
+    RequestCode.DELETE_EXPIRED_COMMITLOG: clean,
 }

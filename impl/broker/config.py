@@ -10,7 +10,7 @@ from impl.remoting import address_server
 from impl.remoting.address_server import NameServers
 from impl.remoting.bodies import PERM_READ_WRITE
 from impl.store.config import QUEUE_UNIT_BYTES, FlushMode, StoreConfig
-from impl.store.delay import parse_levels
+from impl.store.delay import parse_levels, show_levels
 
 _INT_MAX: Final = 2**31 - 1
 
@@ -101,6 +101,28 @@ def _ip(value: str) -> str:
         raise ValueError("a numeric IP address") from None
 
 
+def _hours(value: str) -> tuple[int, ...]:
+    hours = tuple(int(part) for part in value.split(";") if part.strip().isdecimal())
+    if not hours or len(hours) < len(value.split(";")) or max(hours) > 23:
+        raise ValueError("hours from 00 to 23, separated by ';',")
+    return hours
+
+
+def _hours_as_ms(value: str) -> int:
+    return number(1, 1_000_000)(value) * 3_600_000
+
+
+def _ms_as_hours(milliseconds: int) -> str:
+    return str(milliseconds // 3_600_000)
+
+
+def _percent(value: str) -> int:
+    """A ratio like 0.85 as 4.9 has it, or a percentage like 85 as 5.x has it."""
+    if value.startswith("0."):
+        return number(1, 99)(value[2:4].ljust(2, "0"))
+    return number(1, 100)(value)
+
+
 _FLUSH_MODE = one_of({mode.value: mode for mode in FlushMode})
 _MS = number(1, _INT_MAX)
 
@@ -152,6 +174,12 @@ RUNNING_KEYS: Final = frozenset(
         "slaveReadEnable",
         "maxMessageSize",
         "syncFlushTimeout",
+        "deleteWhen",
+        "fileReservedTime",
+        "diskMaxUsedSpaceRatio",
+        "diskSpaceCleanForciblyRatio",
+        "diskSpaceWarningLevelRatio",
+        "cleanFileForciblyEnable",
     }
 )
 """What can change while the broker runs."""
@@ -172,7 +200,14 @@ STORE_OPTIONS: Final = {
     "flushCommitLogThoroughInterval": Option("flush_log_thorough_interval_ms", _MS),
     "flushIntervalConsumeQueue": Option("flush_queues_interval_ms", _MS),
     "flushConsumeQueueThoroughInterval": Option("checkpoint_interval_ms", _MS),
-    "messageDelayLevel": Option("delay_levels_ms", parse_levels),
+    "deleteWhen": Option("delete_when_hours", _hours),
+    "fileReservedTime": Option("file_reserved_ms", _hours_as_ms, _ms_as_hours),
+    "diskMaxUsedSpaceRatio": Option("disk_used_percent_max", number(1, 100)),
+    "diskSpaceCleanForciblyRatio": Option("disk_forcibly_percent", _percent),
+    "diskSpaceWarningLevelRatio": Option("disk_warning_percent", _percent),
+    "cleanFileForciblyEnable": Option("clean_forcibly", boolean),
+    "cleanResourceInterval": Option("clean_interval_ms", _MS),
+    "messageDelayLevel": Option("delay_levels_ms", parse_levels, show_levels),
 }
 """Key in the file to the field of StoreConfig."""
 
@@ -198,9 +233,9 @@ class ProtectedKeyError(Exception):
 
 def show(config: BrokerConfig) -> str:
     """The configuration as the text of a properties file."""
-    values = {key: getattr(config, option.field) for key, option in OPTIONS.items()}
-    values |= {key: getattr(config.store, option.field) for key, option in STORE_OPTIONS.items()}
-    return "".join(f"{key}={_shown(key, value)}\n" for key, value in values.items())
+    values = {key: option.show(getattr(config, option.field)) for key, option in OPTIONS.items()}
+    values |= {key: option.show(getattr(config.store, option.field)) for key, option in STORE_OPTIONS.items()}
+    return "".join(f"{key}={value}\n" for key, value in values.items())
 
 
 def updated(config: BrokerConfig, properties_text: str) -> BrokerConfig:
@@ -217,16 +252,6 @@ def updated(config: BrokerConfig, properties_text: str) -> BrokerConfig:
     if fixed := known - RUNNING_KEYS:
         raise ConfigError(f"{', '.join(sorted(fixed))} counts at the start only")
     return with_changes(config, {**apply(properties, OPTIONS), **apply(properties, STORE_OPTIONS)})
-
-
-def _shown(key: str, value: Any) -> str:
-    if key == "messageDelayLevel":
-        return " ".join(f"{delay_ms // 1000}s" for delay_ms in value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return ";".join(map(str, value))
-    return str(value)
 
 
 def with_changes(config: BrokerConfig, changes: dict[str, Any]) -> BrokerConfig:

@@ -53,10 +53,11 @@ from impl.remoting.headers import (
     UpdateTopicRequest,
 )
 from impl.remoting.java_json import ObjectKey
+from impl.runtime.network import Address
 from impl.store import record
 from tests.impl.broker.test_broker import PULL, QUEUE, SEND, altered, message, sent
 from tests.impl.broker.test_send import CONFIG, send, stored
-from tests.impl.world import World, play
+from tests.impl.world import SMALL_STORE, World, play
 
 
 def services(world: World) -> Services:
@@ -535,6 +536,11 @@ def test_a_change_that_cannot_be_changes_nothing(text: str, code: ResponseCode) 
     play(scene)
 
 
+def test_every_key_is_shown_as_it_can_be_given() -> None:
+    config = BrokerConfig(advertised_host="10.0.0.1", name_servers=(Address("10.0.0.1", 9876),))
+    assert broker_config.read(broker_config.show(config), "f") == (config, ())
+
+
 def test_every_key_that_can_change_is_shown_as_it_can_be_given() -> None:
     lines = [
         line
@@ -545,6 +551,19 @@ def test_every_key_that_can_change_is_shown_as_it_can_be_given() -> None:
     assert broker_config.updated(BrokerConfig(), "\n".join(lines)) == BrokerConfig()
     with pytest.raises(ConfigError, match="at the start only"):
         broker_config.updated(BrokerConfig(), "brokerName=x")
+
+
+def test_what_is_old_enough_is_deleted_on_demand() -> None:
+    async def scene(world: World) -> int:
+        for _ in range(12):
+            await send(world, b"x" * 100_000)
+        await asyncio.sleep(3600 + 61)
+        assert services(world).store.log_begin == 0  # not the hour for it
+        assert (await world.ask(RequestCode.DELETE_EXPIRED_COMMITLOG)).code == 0
+        return services(world).store.log_begin
+
+    store = replace(SMALL_STORE, file_reserved_ms=3_600_000, delete_when_hours=(12,))
+    assert play(scene, config=replace(CONFIG, store=store)) == 1 << 20
 
 
 def test_the_state_of_a_broker_has_what_administrators_tables_show() -> None:

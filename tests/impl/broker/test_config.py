@@ -34,9 +34,22 @@ def test_the_known_keys_become_fields() -> None:
 
 
 def test_keys_that_we_do_not_know_are_reported_and_change_nothing() -> None:
-    config, unknown = read("deleteWhen=04\nfileReservedTime=48\n", "f")
+    config, unknown = read("haListenPort=10912\nslaveTimeout=3000\n", "f")
     assert config == BrokerConfig()
-    assert unknown == ("deleteWhen", "fileReservedTime")
+    assert unknown == ("haListenPort", "slaveTimeout")
+
+
+def test_what_is_deleted_when_is_said_as_released_brokers_say_it() -> None:
+    text = "deleteWhen=04;16\nfileReservedTime=48\ndiskSpaceCleanForciblyRatio=0.8\n"
+    store = read(text + "diskSpaceWarningLevelRatio=95\n", "f")[0].store
+    assert (store.delete_when_hours, store.file_reserved_ms) == ((4, 16), 48 * 3_600_000)
+    assert (store.disk_forcibly_percent, store.disk_warning_percent) == (80, 95)
+
+
+@pytest.mark.parametrize("hours", ["24", "x", "04,16", ";"])
+def test_hours_that_are_none_are_refused(hours: str) -> None:
+    with pytest.raises(ConfigError, match="hours from 00 to 23"):
+        read(f"deleteWhen={hours}\n", "f")
 
 
 @pytest.mark.parametrize(
