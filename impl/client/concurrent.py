@@ -94,7 +94,7 @@ class ConcurrentConsumption:
         held.begin(messages, _now_s())
         answer = await self._listening.consume(messages)
         if held.is_dropped:
-            return
+            return  # whoever has the queue now consumes these again, whatever became of them here
         end = len(messages) if answer is None else answer.done
         done = [message for message in messages[:end] if held.holds(message)]
         failed = [message for message in messages[end:] if held.holds(message)]

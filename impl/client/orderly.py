@@ -132,15 +132,15 @@ class OrderlyConsumption:
             hopeless = self._reconsume_max is not None and message.reconsume_times >= self._reconsume_max
             if self._redelivery is None or not hopeless or not await self._redelivery.bury(message):
                 break
+            if held.is_dropped:
+                return 0
             self._done(held, failed[place : place + 1])
-        if held.is_dropped:
-            return 0
         left = [message for message in failed if held.holds(message)]
         held.replace([replace(message, reconsume_times=message.reconsume_times + 1) for message in left])
         return min(max(answer.pause_ms, _PAUSE_MS_MIN), _PAUSE_MS_MAX) if left else 0
 
     def _done(self, held: ProcessQueue, messages: Sequence[ReceivedMessage]) -> None:
-        if messages and not held.is_dropped:
+        if messages:
             self._offsets.set(held.queue, held.remove(messages))
 
     def _tell(self, kind: Kind, messages: Sequence[ReceivedMessage]) -> None:

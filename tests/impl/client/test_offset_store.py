@@ -4,8 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from impl.client.calls import GroupCalls
+from impl.client.consumer_events import ConsumerEvents
 from impl.client.model import ClientError, MessageQueue
-from impl.client.offset_store import FileOffsets, Offsets
+from impl.client.offset_store import BrokerOffsets, FileOffsets, Offsets
 from impl.runtime.disk import read_whole, write_durably
 from impl.runtime.network import SimulatedNetwork
 from impl.runtime.runtime import Runtime, simulated
@@ -84,6 +86,34 @@ def test_a_client_id_cannot_lead_out_of_the_directory() -> None:
 
     run_simulated(main(), loop)
     assert runtime.disk.names("/offsets") == ["..%2F..%2Fetc%2Fx@y"]
+
+
+class FakeCalls(GroupCalls):
+    """A broker with one offset, or an error."""
+
+    def __init__(self, known: int | ClientError | None) -> None:
+        self.known = known
+        self.commits: list[int] = []
+
+    async def committed(self, queue: MessageQueue) -> int | None:  # noqa: ARG002  # as GroupCalls has it
+        if isinstance(self.known, ClientError):
+            raise self.known
+        return self.known
+
+    async def commit(self, queue: MessageQueue, offset: int) -> None:  # noqa: ARG002
+        self.commits.append(offset)
+
+
+@pytest.mark.parametrize(
+    ("known", "commits"), [(None, [5]), (4, [5]), (5, []), (9, []), (ClientError("away"), [])]
+)
+def test_deliv_5_offset_monotone_the_last_word_of_an_owner_does_not_take_the_next_ones_back(
+    known: int | ClientError | None, commits: list[int]
+) -> None:
+    """DELIV-5 OffsetMonotone: GroupShipped's late commit."""
+    calls = FakeCalls(known)
+    run_simulated(BrokerOffsets(calls, ConsumerEvents(None, "G", "c")).release(QUEUE, 5))
+    assert calls.commits == commits
 
 
 class Recorder:

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -258,6 +259,48 @@ def test_deliv_5_offset_monotone_results_of_a_queue_that_moved_on_do_not_count()
     assert reached == dict.fromkeys(range(4), 2)
 
 
+@pytest.mark.parametrize("orderly", [False, True])
+@pytest.mark.parametrize("answer", [None, RetryLater()])
+def test_deliv_3_what_a_listener_says_of_a_queue_that_moved_on_does_not_count(
+    orderly: bool, answer: RetryLater | None
+) -> None:
+    """DELIV-3 DuplicatesExplained: nothing is sent back, told or committed of it; the next owner has it."""
+
+    async def scene(world: World) -> tuple[Counter[Kind], list[int]]:
+        ear = Ear()
+        ear.takes_s, ear.answer = 4.0, answer
+        await send(world, numbers(0, 8))
+        config = PushConsumerConfig(orderly=orderly, stop_timeout_ms=10_000)
+        async with member(world, "c1", ear, config) as consumer:
+            for queue in list(consumer.owned()):
+                await consumer.lose(queue)
+            await asyncio.sleep(3)
+            kinds = Counter(event.kind for event in world.events if event.node == "c1")
+            return kinds, [offset or 0 for offset in (await committed(world)).values()]
+
+    kinds, offsets = play(scene)
+    assert kinds[Kind.DELIVER] == (4 if orderly else 8)
+    assert not {Kind.CONSUME_OK, Kind.CONSUME_FAIL, Kind.RETRY} & kinds.keys()
+    assert offsets == [0, 0, 0, 0]
+
+
+def test_a_broker_that_lost_the_connection_is_greeted_before_the_next_heartbeat_is_due() -> None:
+    async def scene(world: World) -> tuple[list[str], list[str]]:
+        assert world.broker is not None
+        await make_topic(world)
+        clients = world.broker._clients
+        async with member(world, "c1", Ear()), member(world, "c2", Ear()):
+            world.network.cut(world.broker_address)
+            await asyncio.sleep(1)
+            gone = clients.consumer_ids(GROUP)
+            await asyncio.sleep(20)
+            return gone, clients.consumer_ids(GROUP)
+
+    gone, known = play(scene)
+    assert gone == []
+    assert sorted(known) == ["127.0.0.1@c1", "127.0.0.1@c2"]
+
+
 def test_a_broker_that_comes_back_is_read_on() -> None:
     async def scene(world: World) -> list[bytes]:
         ear = Ear()
@@ -400,6 +443,26 @@ def test_deliv_7_retry_then_dead_letter(at_once: None) -> None:
     assert came == [(0, "T"), (1, "T"), (2, "T")]
     assert sorted(good) == numbers(0, 7)
     assert offsets == dict.fromkeys(range(4), 2)
+
+
+def test_deliv_7_the_ladder_of_retries() -> None:
+    """DELIV-7 RetryThenDeadLetter: after 10 s, 30 s and 1 min."""
+
+    async def scene(world: World) -> list[float]:
+        loop, came_s = asyncio.get_running_loop(), []
+
+        async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater:
+            came_s.append(loop.time())
+            return RetryLater()
+
+        async with member(world, "c1", listener):
+            await send(world, [b"bad"])
+            await asyncio.sleep(110)
+        return came_s
+
+    came_s = play(scene)
+    waits_s = [later - earlier for earlier, later in pairwise(came_s)]
+    assert [round(wait_s) for wait_s in waits_s] == [10, 30, 60]
 
 
 def test_a_listener_that_raises_or_answers_nonsense_has_not_consumed() -> None:
