@@ -1,4 +1,4 @@
-"""Our name server beside Apache's: the same requests, the same answers. Where 4.9 and 5.x differ, we follow 5.x.
+"""Our name server beside Apache's: the same requests, the same answers. Where releases differ, as in 5.x.
 
 Brokers are played by connections of their own, for a broker is forgotten when its connection closes.
 """
