@@ -1,0 +1,60 @@
+"""What the tests share: a release of Apache's, its servers and clients, and our servers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster import Cluster, cluster
+from conformance.targets.apache import servers
+from conformance.targets.apache.artifacts import ApacheMissingError, jars, java, releases
+from conformance.targets.apache.clients import JavaClient, java_client
+from conformance.targets.apache.servers import ApacheServer, running
+from impl.runtime.network import Address
+
+
+@pytest.fixture(scope="session", params=releases())
+def release(request: pytest.FixtureRequest) -> str:
+    """A release that is there; what needs one that is not is not tested."""
+    name: str = request.param
+    try:
+        java()
+        jars(name)
+    except ApacheMissingError as error:
+        pytest.skip(f"not tested: {error}")
+    return name
+
+
+@pytest.fixture(scope="session")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Our name server and broker."""
+    with cluster(tmp_path_factory.mktemp("ours"), "ASYNC_FLUSH") as made:
+        made.start_name_server()
+        made.start_broker()
+        yield made
+
+
+@pytest.fixture(scope="session")
+def our_names(ours: Cluster) -> Address:
+    return Address.parse(ours.name_server)
+
+
+@pytest.fixture(scope="session")
+def java_at_ours(
+    release: str, our_names: Address, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[JavaClient]:
+    """Apache's clients at our servers."""
+    with java_client(release, tmp_path_factory.mktemp("java"), our_names) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def apache(
+    release: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[ApacheServer, ApacheServer]]:
+    """Apache's name server and broker."""
+    folder: Path = tmp_path_factory.mktemp("apache")
+    names = servers.name_server(release, folder)
+    broker = servers.broker(release, folder, names.address)
+    with running(names, broker):
+        yield names, broker
