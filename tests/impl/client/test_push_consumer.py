@@ -13,6 +13,7 @@ from impl.broker import retries
 from impl.broker import send as send_module
 from impl.broker.config import BrokerConfig
 from impl.client.assigned import PullLimits
+from impl.client.calls import GroupCalls
 from impl.client.model import MessageQueue, ReceivedMessage, RetryLater, Sent
 from impl.client.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
 from impl.client.session import Session
@@ -282,6 +283,34 @@ def test_deliv_3_what_a_listener_says_of_a_queue_that_moved_on_does_not_count(
     assert kinds[Kind.DELIVER] == (4 if orderly else 8)
     assert not {Kind.CONSUME_OK, Kind.CONSUME_FAIL, Kind.RETRY} & kinds.keys()
     assert offsets == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_deliv_5_a_queue_that_moves_on_while_a_message_is_given_back_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch, orderly: bool
+) -> None:
+    """DELIV-5 OffsetMonotone: an offset kept for a queue of others would be stored again and again."""
+
+    async def scene(world: World) -> tuple[bool, int | None]:
+        ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
+        ear.answer = RetryLater()
+        await world.producer.send(Message("T", b"x"), queue)
+        config = PushConsumerConfig(orderly=orderly, reconsume_max=0)
+        async with member(world, "c1", ear, config) as consumer:
+            assert len(ear.heard) == 1
+            await consumer.lose(queue)
+            await asyncio.sleep(5)
+            return given_back, consumer._offsets.get(queue)
+
+    given_back = False
+
+    async def slowly(calls: GroupCalls, *message: object) -> None:
+        nonlocal given_back
+        await asyncio.sleep(4)
+        given_back = True
+
+    monkeypatch.setattr(GroupCalls, "send_back", slowly)
+    assert play(scene) == (True, None)
 
 
 def test_a_broker_that_lost_the_connection_is_greeted_before_the_next_heartbeat_is_due() -> None:
