@@ -1,0 +1,125 @@
+"""Administration of our own broker, from end to end in a simulated world."""
+
+import asyncio
+
+import pytest
+
+from impl.admin import brokers, groups, messages, name_servers, topics
+from impl.admin.admin import Admin
+from impl.client.model import MessageQueue, NoRouteError, RefusalError, Sent
+from impl.message import KEYS, Message
+from impl.remoting.bodies import SubscriptionGroup, TopicConfig
+from tests.impl.world import World, play
+
+QUEUES = [MessageQueue("T", "broker-a", queue_id) for queue_id in range(2)]
+
+
+async def with_topic(world: World) -> Admin:
+    """An administrator who has made topic T with two queues."""
+    admin = Admin([world.namesrv_address], world.runtime)
+    config = TopicConfig("T", read_queue_nums=2, write_queue_nums=2)
+    await topics.update_topic(admin, await admin.masters("DefaultCluster"), config)
+    await asyncio.sleep(0.1)
+    return admin
+
+
+async def sent(world: World, count: int) -> list[Sent]:
+    outcomes = [
+        await world.producer.send(Message("T", f"{n}".encode(), {KEYS: f"k{n} all"}), QUEUES[n % 2])
+        for n in range(count)
+    ]
+    return [outcome for outcome in outcomes if isinstance(outcome, Sent)]
+
+
+def test_a_topic_lives_from_its_making_to_its_end() -> None:
+    async def scene(world: World) -> None:
+        admin = await with_topic(world)
+        masters = await admin.masters("DefaultCluster")
+        assert "T" in await topics.topic_names(admin)
+        assert len(await sent(world, 5)) == 5
+        stats = await topics.topic_stats(admin, "T")
+        assert {queue: extent.max_offset for queue, extent in stats.items()} == {QUEUES[0]: 3, QUEUES[1]: 2}
+        assert await topics.update_permission(admin, "T", 4, masters) == {world.broker_address: 6}
+        await asyncio.sleep(0.1)
+        (data,) = (await admin.route("T")).queue_datas
+        assert (data.perm, data.read_queue_nums, data.write_queue_nums) == (4, 2, 2)
+        await topics.delete_topic(admin, masters, "T", "DefaultCluster")
+        with pytest.raises(NoRouteError):
+            await topics.topic_stats(admin, "T")
+        await admin.session.stop()
+
+    play(scene)
+
+
+def test_messages_are_found_by_id_and_key_and_read() -> None:
+    async def scene(world: World) -> None:
+        admin = await with_topic(world)
+        outcomes = await sent(world, 4)
+        await asyncio.sleep(1)
+        for number, outcome in enumerate(outcomes):
+            by_id = await messages.by_offset_id(admin, outcome.offset_message_id)
+            (by_unique_key,) = await messages.by_key(admin, "T", outcome.message_id, unique=True)
+            (by_key,) = await messages.by_key(admin, "T", f"k{number}")
+            assert by_id == by_unique_key == by_key
+            assert by_id.message.body == f"{number}".encode()
+        assert len(await messages.by_key(admin, "T", "all")) == 4
+        assert await messages.by_key(admin, "T", "none") == []
+        read = [(queue, stored.message.body) async for queue, stored in messages.read(admin, "T")]
+        assert read == [(QUEUES[0], b"0"), (QUEUES[0], b"2"), (QUEUES[1], b"1"), (QUEUES[1], b"3")]
+        await admin.session.stop()
+
+    play(scene)
+
+
+def test_a_group_without_members_is_followed_and_set_back() -> None:
+    async def scene(world: World) -> None:
+        admin = await with_topic(world)
+        await groups.update_group(admin, [world.broker_address], SubscriptionGroup(group_name="G"))
+        await sent(world, 5)
+        for queue, offset in zip(QUEUES, (3, 1), strict=True):
+            await world.consumer.commit(queue, offset)
+        found = await groups.progress(admin, "G", "T")
+        assert {queue: at.consumer_offset for queue, at in found.queues.items()} == {
+            QUEUES[0]: 3,
+            QUEUES[1]: 1,
+        }
+        assert found.behind == 1
+        assert await groups.reset_offsets(admin, "G", "T", 0) == dict.fromkeys(QUEUES, 0)
+        assert (await groups.progress(admin, "G", "T")).behind == 5
+        assert await groups.reset_offsets(admin, "G", "T", groups.END, force=False) == dict.fromkeys(
+            QUEUES, 0
+        )
+        assert (await groups.reset_offsets(admin, "G", "T", groups.END))[QUEUES[0]] == 3
+        await groups.delete_group(admin, [world.broker_address], "G", offsets=True)
+        assert (await groups.progress(admin, "G", "T")).behind == 5  # as one that never was there
+        await admin.session.stop()
+
+    play(scene)
+
+
+def test_a_broker_tells_how_it_is_and_is_changed_while_it_runs() -> None:
+    async def scene(world: World) -> None:
+        admin = await with_topic(world)
+        (state,) = await brokers.cluster_states(admin)
+        assert (state.name, state.id, state.address) == ("broker-a", 0, world.broker_address)
+        assert state.status is not None
+        assert state.status["brokerVersionDesc"] == "V4_9_8"
+        await brokers.update_config(admin, [world.broker_address], "brokerPermission", "4")
+        assert (await brokers.config(admin, world.broker_address))["brokerPermission"] == "4"
+        with pytest.raises(RefusalError, match="NO_PERMISSION"):
+            await brokers.update_config(admin, [world.broker_address], "rocketmqHome", "/x")
+        await admin.session.stop()
+
+    play(scene)
+
+
+def test_a_broker_out_of_writing_is_not_sent_to_by_who_asks_for_the_route() -> None:
+    async def scene(world: World) -> None:
+        admin = await with_topic(world)
+        await name_servers.wipe_write(admin, "broker-a")
+        assert (await admin.route("T")).queue_datas[0].perm == 4
+        await name_servers.add_write(admin, "broker-a")
+        assert (await admin.route("T")).queue_datas[0].perm == 6
+        await admin.session.stop()
+
+    play(scene)
