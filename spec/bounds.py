@@ -163,8 +163,9 @@ def seen(job: Job, text: str, states: int) -> Seen:
     """What a run of `_job` tells; as far as it came, when it was not finished."""
     lines = (line for line in text.splitlines() if line.startswith(_TOLD))
     kinds = frozenset(" ".join(_TEXT.findall(line)[1:]).replace("\\", "") for line in lines)
+    # TLC tells an expression now under its action, now under the next-state relation as a whole.
     outcomes = {
-        f"{section.name}: {_source(job, expression.place)}"
+        f"{expression.place.module}: {_source(job, expression.place)}"
         for section in sections(output.read(text))
         if section.kind == "action"
         for expression in section.expressions

@@ -55,7 +55,7 @@ def test_what_only_a_larger_constant_shows_is_told(limited: Models) -> None:
     found = {each.growth.constant: each for each in bounds.compare(limited, "Limited", 60)}
     assert set(found) == {"Max", "Nodes"}
     assert found["Max"].kinds == ("Lead role leader",)
-    assert 'Lead: role = "idle"' in found["Max"].outcomes
+    assert 'Limited: role = "idle"' in found["Max"].outcomes
     assert found["Nodes"].states > 6
     assert found["Nodes"].kinds == found["Nodes"].outcomes == ()
     assert bounds.table(found.values()).rows[0][:5] == ("Limited", "Limited", "Max", "1", "2")
