@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "serve": ("impl.cli", "run a name server and a broker in one process"),
     "send": ("impl.cli", "send messages"),
     "consume": ("impl.cli", "consume messages"),
+    "store": ("impl.examine.cli", "inspect and verify a store directory, ours or a released broker's"),
     "admin": ("impl.admin.cli", "administer a cluster, with mqadmin's names and letters"),
     "conform": ("conformance.cli", "hold an implementation to the specification"),
     "trace-check": ("conformance.cli", "validate event logs against the specification with TLC"),

@@ -41,3 +41,14 @@ def local_stamp(milliseconds: int) -> int:
 def local_hour(milliseconds: int) -> int:
     """The hour of the day, 0 to 23, in this machine's time zone."""
     return time.localtime(milliseconds // 1000).tm_hour
+
+
+def local_text(milliseconds: int | None) -> str:
+    """The time in this machine's time zone, to the millisecond; empty for one that is none."""
+    if not milliseconds or milliseconds < 0:
+        return ""
+    seconds, rest = divmod(milliseconds, 1000)
+    try:
+        return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(seconds))}.{rest:03d}"
+    except (OverflowError, ValueError, OSError):
+        return str(milliseconds)  # beyond what a calendar has

@@ -285,6 +285,45 @@ class RealDisk:
         return RealLock(descriptor)
 
 
+class ReadOnlyDisk(RealDisk):
+    """The same without a way to change anything, for files that belong to others."""
+
+    def open(self, path: str) -> RealFile:
+        return RealFile(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def create(self, path: str, size: int) -> RealFile:  # noqa: ARG002
+        raise _read_only(path)
+
+    def remove(self, path: str) -> None:
+        raise _read_only(path)
+
+    def replace(self, source: str, target: str) -> None:  # noqa: ARG002
+        raise _read_only(target)
+
+    def lock(self, path: str) -> RealLock:
+        raise _read_only(path)
+
+    def is_locked(self, path: str) -> bool:
+        """Whether another process holds that lock now."""
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 0)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                return True
+            raise
+        finally:
+            os.close(descriptor)
+        return False
+
+
+def _read_only(path: str) -> OSError:
+    return OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+
 def _identity(status: os.stat_result) -> tuple[int, int]:
     return (status.st_dev, status.st_ino)
 

@@ -129,6 +129,13 @@ class IndexFile:
             yield from map(Entry._make, _ENTRY.iter_unpack(data))
             number += count
 
+    def slots(self) -> "array[int]":
+        """What the slots say, as it stands in the file."""
+        found = array("i", self.file.read(HEADER_BYTES, self._shape.slots * _SLOT.size))
+        if sys.byteorder == "little":
+            found.byteswap()
+        return found
+
     def has(self, key_hash: int, commit_offset: int) -> bool:
         """Whether the hash's chain, as far as it may, has an entry for that record."""
         for entry in self.chain(key_hash):

@@ -108,6 +108,10 @@ class SegmentedFile:
         self._unsynced.update(self._segments)
         self._names_changed = bool(starts)
 
+    def adopt(self, start: int, file: File) -> None:
+        """Take an open segment as it is, behind those there are: for reading only."""
+        self._segments[start] = file
+
     def write(self, position: int, data: bytes | bytearray) -> None:
         """Raises OSError, and what is then at `position` is undefined."""
         offset = position % self.segment_bytes

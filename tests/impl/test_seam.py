@@ -13,6 +13,7 @@ FORBIDDEN |= {"socket", "selectors", "ssl", "threading", "multiprocessing", "sub
 CALLS = {"open", "run_in_executor", "to_thread", "create_server", "create_connection", "open_connection"}
 SHELLS = {"cli.py", "bench_send.py", "client/blocking.py"}  # each runs an event loop of its own
 SHELLS |= {"admin/run.py", "admin/times.py"}  # an administrator's terminal and calendar
+SHELLS |= {"examine/cli.py"}
 OUTSIDE = [
     path
     for path in sorted(ROOT.rglob("*.py"))

@@ -1,0 +1,100 @@
+"""`mqproof store inspect | verify`: what is in a store directory, and whether it is whole."""
+
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+store = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app.add_typer(store, name="store", help="Look at a store directory, ours or a released broker's.")
+
+Directory = Annotated[Path, typer.Argument(help="storePathRootDir of a broker.")]
+Slots = Annotated[int, typer.Option(min=1, help="maxHashSlotNum, where it is not RocketMQ's own.")]
+Json = Annotated[Path | None, typer.Option(help="Write the result here, - is standard output.")]
+
+
+@app.callback()
+def main() -> None:
+    """Look at a store directory."""
+
+
+@store.command()
+def inspect(directory: Directory, index_slots: Slots = 5_000_000, json: Json = None) -> None:
+    """Show what is in a store directory. Nothing is changed and no lock is taken.
+
+    Example: mqproof store inspect build/store
+    """
+    from impl.examine import tables
+    from impl.examine.contents import contents
+
+    opened, in_use = _open("inspect", directory, index_slots)
+    found = contents(opened, in_use=in_use)
+    if json is None or str(json) != "-":
+        tables.show(found)
+    _write_json("inspect", json, found)
+
+
+@store.command()
+def verify(directory: Directory, index_slots: Slots = 5_000_000, json: Json = None) -> None:
+    """Check a store directory: one line for each damage, and exit code 1 if there is any.
+
+    Nothing is changed and no lock is taken. A store that is in use changes while it is read: what was written
+    meanwhile may look damaged, and a line says so.
+
+    Example: mqproof store verify build/store
+    """
+    from impl.examine.verify import verify as check
+
+    opened, in_use = _open("verify", directory, index_slots)
+    verdict = check(opened)
+    if json is None or str(json) != "-":
+        if in_use:
+            print("note: a broker is using this store, what it wrote meanwhile may look damaged")
+        for note in verdict.notes:
+            print(f"note: {note}")
+        for damage in verdict.damages:
+            print(damage)
+        counts = f"{verdict.records} records, {verdict.entries} queue entries, {verdict.keys} keys"
+        print(f"{len(verdict.damages)} damages; {counts}" if verdict.damages else f"whole: {counts}")
+    _write_json("verify", json, {"in_use": in_use, **_fields(verdict)})
+    raise typer.Exit(1 if verdict.damages else 0)
+
+
+def _open(command: str, directory: Path, index_slots: int) -> tuple[Any, bool]:
+    from impl.examine.directory import open_directory
+    from impl.runtime.disk import ReadOnlyDisk
+    from impl.store.errors import StoreError
+
+    disk = ReadOnlyDisk()
+    try:
+        opened = open_directory(disk, str(directory), index_slots)
+        return opened, disk.is_locked(opened.layout.lock)
+    except StoreError as error:
+        _fail(command, str(error))
+    except OSError as error:
+        _fail(command, f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+def _fields(verdict: Any) -> dict[str, Any]:
+    return {name: getattr(verdict, name) for name in verdict.__slots__}
+
+
+def _write_json(command: str, path: Path | None, value: Any) -> None:
+    import msgspec
+
+    if path is None:
+        return
+    text = msgspec.json.encode(value).decode()
+    if str(path) == "-":
+        print(text)
+        return
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        _fail(command, f"--json {path}: {error.strerror}")
+
+
+def _fail(command: str, message: str) -> NoReturn:
+    typer.echo(f"mqproof store {command}: {message}", err=True)
+    raise typer.Exit(2)

@@ -1,0 +1,178 @@
+"""What is in a store directory, as plain data: for tables and for JSON."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from impl.broker.durable_table import read_config
+from impl.examine.directory import StoreDirectory
+from impl.remoting.bodies import TopicConfigs
+from impl.store import record
+from impl.store.errors import StoreError
+
+
+class Segment(msgspec.Struct, frozen=True):
+    name: str
+    bytes: int
+    first_store_ms: int | None
+    """Of its first record; None where it has none."""
+
+
+class Queue(msgspec.Struct, frozen=True):
+    topic: str
+    queue_id: int
+    min_offset: int
+    max_offset: int
+    files: int
+    last_store_ms: int | None
+
+
+class IndexSummary(msgspec.Struct, frozen=True):
+    name: str
+    entries: int
+    begin_offset: int
+    end_offset: int
+    begin_ms: int
+    end_ms: int
+
+
+class CheckpointSummary(msgspec.Struct, frozen=True):
+    log_ms: int
+    queues_ms: int
+    index_ms: int
+    counted_entries: int | None
+    """Our own count; None where a released broker wrote the file last."""
+
+
+class Topic(msgspec.Struct, frozen=True):
+    name: str
+    perm: int
+    read_queues: int
+    write_queues: int
+
+
+class Progress(msgspec.Struct, frozen=True):
+    topic: str
+    group: str
+    queue_id: int
+    offset: int
+
+
+class Contents(msgspec.Struct, frozen=True):
+    directory: str
+    in_use: bool
+    """A broker holds the lock: what is here may have changed already."""
+    is_clean: bool
+    """No abort file."""
+    log_begin: int
+    log_end: int
+    segment_bytes: int
+    segments: list[Segment]
+    queues: list[Queue]
+    index: list[IndexSummary]
+    checkpoint: CheckpointSummary | None
+    topics: list[Topic]
+    offsets: list[Progress]
+    problems: list[str]
+
+
+class OffsetFile(msgspec.Struct, rename="camel"):
+    """consumerOffset.json"""
+
+    offset_table: dict[str, dict[int, int]] = {}
+
+
+def contents(store: StoreDirectory, *, in_use: bool) -> Contents:
+    """Raises OSError where the disk cannot be read."""
+    problems = list(store.problems)
+    return Contents(
+        directory=store.layout.directory,
+        in_use=in_use,
+        is_clean=store.is_clean,
+        log_begin=store.log.begin,
+        log_end=store.log.end,
+        segment_bytes=store.log.segments.segment_bytes if store.log.segments.starts else 0,
+        segments=list(_segments(store)),
+        queues=list(_queues(store)),
+        index=[
+            IndexSummary(
+                f"{file.name:017d}",
+                max(0, file.header.entry_next - 1),
+                file.header.begin_offset,
+                file.header.end_offset,
+                file.header.begin_timestamp_ms,
+                file.header.end_timestamp_ms,
+            )
+            for file in store.index
+        ],
+        checkpoint=_checkpoint(store),
+        topics=topics(store, problems),
+        offsets=offsets(store, problems),
+        problems=problems,
+    )
+
+
+def topics(store: StoreDirectory, problems: list[str]) -> list[Topic]:
+    """What topics.json says; a file that cannot be read becomes a problem."""
+    try:
+        found = read_config(store.disk, f"{store.layout.config}/topics.json", TopicConfigs)
+    except StoreError as error:
+        problems.append(store.path(str(error)))
+        return []
+    table = found.topic_config_table if found else {}
+    return [
+        Topic(name, topic.perm, topic.read_queue_nums, topic.write_queue_nums)
+        for name, topic in sorted(table.items())
+    ]
+
+
+def offsets(store: StoreDirectory, problems: list[str]) -> list[Progress]:
+    """What consumerOffset.json says; a file that cannot be read becomes a problem."""
+    try:
+        found = read_config(store.disk, f"{store.layout.config}/consumerOffset.json", OffsetFile)
+    except StoreError as error:
+        problems.append(store.path(str(error)))
+        return []
+    table = found.offset_table if found else {}
+    return [
+        Progress(topic, group, queue_id, offset)
+        for (topic, _, group), queues in sorted(
+            (name.partition("@"), queues) for name, queues in table.items()
+        )
+        for queue_id, offset in sorted(queues.items())
+    ]
+
+
+def store_time_ms(store: StoreDirectory, commit_offset: int) -> int | None:
+    """Of the record at a commit offset; None where there is none."""
+    size, magic = record.peek(store.log.read(commit_offset, 8))
+    stored = store.log.record_at(commit_offset, size) if magic in record.MAGICS else None
+    return stored.store_timestamp_ms if stored else None
+
+
+def _segments(store: StoreDirectory) -> Iterator[Segment]:
+    for start in store.log.segments.starts:
+        yield Segment(f"{start:020d}", store.log.segments.segment_bytes, store_time_ms(store, start))
+
+
+def _queues(store: StoreDirectory) -> Iterator[Queue]:
+    for (topic, queue_id), queue in sorted(store.queues.items()):
+        last = queue.units(queue.end - 1, 1) if queue.end > queue.first else []
+        yield Queue(
+            topic,
+            queue_id,
+            queue.first,
+            queue.end,
+            len(queue.segments.starts),
+            store_time_ms(store, last[0].commit_offset) if last else None,
+        )
+
+
+def _checkpoint(store: StoreDirectory) -> CheckpointSummary | None:
+    known = store.checkpoint
+    if known is None:
+        return None
+    count = known.queue_count.entries if known.queue_count else None
+    return CheckpointSummary(
+        known.log_timestamp_ms, known.queues_timestamp_ms, known.index_timestamp_ms, count
+    )

@@ -1,0 +1,78 @@
+"""Whether a store directory is whole: one line for each damage.
+
+The log is walked once, from its beginning. Each record is held against the entry of its queue and the
+entries of its keys in the index, and what is left over there is damage too.
+"""
+
+from impl.examine.contents import offsets, topics
+from impl.examine.directory import StoreDirectory
+from impl.examine.index_check import IndexCheck
+from impl.examine.log_walk import LogWalk
+from impl.examine.queue_check import QueuesCheck
+from impl.examine.verdict import Verdict
+from impl.store.dispatch import takes_queue_offset
+
+
+def verify(store: StoreDirectory) -> Verdict:
+    """Look at everything. Raises OSError where the disk cannot be read."""
+    verdict = Verdict(damages=list(store.problems))
+    log = LogWalk(store, verdict)
+    queues = QueuesCheck(store, verdict, log.is_damaged)
+    index = IndexCheck(store, verdict, log.is_damaged)
+    for stored in log.records():
+        verdict.records += 1
+        if takes_queue_offset(stored.message.sys_flag):
+            queues.saw(stored)
+        index.saw(stored)
+    queues.finish()
+    index.finish(log.end)
+    log.finish(queues.commit_offset_max)
+    _check_checkpoint(store, verdict, log)
+    _check_configuration(store, verdict)
+    if not store.is_clean:
+        verdict.notes.append("abort is there: the last exit was not clean, the next start recovers")
+    return verdict
+
+
+def _check_checkpoint(store: StoreDirectory, verdict: Verdict, log: LogWalk) -> None:
+    """What it says may be too little, never too much."""
+    known = store.checkpoint
+    if known is None:
+        if store.is_clean and verdict.records:
+            verdict.damages.append("checkpoint: missing after a clean exit")
+        return
+    for name, time_ms in (
+        ("log", known.log_timestamp_ms),
+        ("queue", known.queues_timestamp_ms),
+        ("index", known.index_timestamp_ms),
+    ):
+        if time_ms > log.store_timestamp_ms:
+            verdict.damages.append(
+                f"checkpoint: the {name} time {time_ms} is later than any record's, {log.store_timestamp_ms}"
+            )
+    count = known.queue_count
+    if count is not None and count.entries < 1 << 62:
+        found = sum(queue.count_between(count.begin, count.position) for queue in store.queues.values())
+        if found < count.entries:
+            verdict.damages.append(
+                f"checkpoint: {count.entries} queue entries up to commit offset {count.position},"
+                f" {found} are there"
+            )
+    if known.index is not None and known.index.position > log.end:
+        verdict.damages.append(
+            f"checkpoint: the index goes to commit offset {known.index.position}, the log to {log.end}"
+        )
+
+
+def _check_configuration(store: StoreDirectory, verdict: Verdict) -> None:
+    known = {topic.name: topic for topic in topics(store, verdict.damages)}
+    for topic in sorted({topic for topic, _ in store.queues} - known.keys()) if known else ():
+        verdict.notes.append(f"config/topics.json: topic {topic} has queues and is not there")
+    for progress in offsets(store, verdict.damages):
+        queue = store.queues.get((progress.topic, progress.queue_id))
+        end = queue.end if queue else 0
+        if progress.offset > end:
+            verdict.damages.append(
+                f"config/consumerOffset.json: group {progress.group} is at {progress.offset} of queue"
+                f" {progress.queue_id} of {progress.topic}, which ends at {end}"
+            )

@@ -1,0 +1,270 @@
+"""What `store verify` says of a whole store, and of each kind of damage.
+
+Method: write a store of several segments, damage one thing by hand, look.
+"""
+
+import random
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from impl.examine.contents import contents
+from impl.examine.directory import open_directory
+from impl.examine.verdict import Verdict
+from impl.examine.verify import verify
+from impl.message import SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK
+from impl.runtime.disk import read_whole, write_durably
+from impl.store.delay import scheduled
+from impl.store.errors import StoreError
+from tests.impl.store.site import Site, message, now
+
+HOUR_MS = 3_600_000
+LOG, QUEUE, INDEX = "store/commitlog", "store/consumequeue/T/0", "store/index"
+
+
+def written() -> Site:
+    """Two queues, a delayed message, transactions; several segments of everything; a clean exit."""
+    site = Site()
+    store = site.open()
+    for number in range(8):
+        site.append(f"m{number}", f"n{number}")
+        site.append(f"o{number}", queue_id=1)
+        store.append(message(f"t{number}", TAGS="TagA", KEYS=f"k{number} all"))
+        store.dispatch()
+        site.clock.advance_ms(HOUR_MS)
+    store.append(scheduled(message("d", DELAY="3"), site.config.delay_levels_ms))
+    store.append(replace(message("p"), sys_flag=SYS_TRANSACTION_PREPARED))
+    store.append(replace(message("r"), sys_flag=SYS_TRANSACTION_ROLLBACK))
+    store.dispatch()
+    site.close()
+    return site
+
+
+def verdict(site: Site) -> Verdict:
+    return verify(open_directory(site.disk, "store", index_slots=3))
+
+
+def damages(site: Site) -> list[str]:
+    return verdict(site).damages
+
+
+def segment(folder: str, number: int) -> str:
+    size = 512 if folder == LOG else 60
+    return f"{folder}/{number * size:020d}"
+
+
+def poke(site: Site, path: str, offset: int, data: bytes) -> None:
+    site.disk.open(path).write(offset, data)
+
+
+def test_a_whole_store_has_no_damage_and_everything_is_counted() -> None:
+    found = verdict(written())
+    assert (found.damages, found.notes) == ([], [])
+    assert (found.records, found.entries, found.keys) == (35, 33, 50)
+
+
+def test_looking_changes_nothing() -> None:
+    site = written()
+    site.simulated_disk.on_step = pytest.fail  # type: ignore[assignment]
+    verdict(site)
+    contents(open_directory(site.disk, "store", index_slots=3), in_use=False)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_store_that_recovered_from_a_crash_is_called_damaged(seed: int) -> None:
+    site = Site()
+    for life in range(3):
+        site.open()
+        for number in range(9):
+            site.append(f"l{life}m{number}", queue_id=number % 2)
+            if number == 4:
+                site.flush()
+        site.simulated_disk.crash_os(random.Random(f"{seed}{life}"))
+    site.open()
+    site.close()
+    assert damages(site) == []
+
+
+def test_after_an_unclean_exit_a_note_says_so() -> None:
+    site = written()
+    site.open()
+    site.append("a")
+    site.simulated_disk.crash_process()
+    found = verdict(site)
+    assert "abort is there: the last exit was not clean, the next start recovers" in found.notes
+    assert found.damages == []
+
+
+def test_after_expiry_nothing_is_missed() -> None:
+    site = written()
+    site.open()
+    site.clock.advance_ms(100 * HOUR_MS)
+    assert now(site.store.clean(manually=True)) > 3
+    site.close()
+    assert damages(site) == []
+
+
+def _body(site: Site) -> None:
+    data = read_whole(site.disk, segment(LOG, 2))
+    poke(site, segment(LOG, 2), data.index(b"m") + 0, b"M")
+
+
+def _remove(path: str) -> Callable[[Site], None]:
+    return lambda site: site.disk.remove(path)
+
+
+def _write(path: str, offset: int, data: bytes) -> Callable[[Site], None]:
+    return lambda site: poke(site, path, offset, data)
+
+
+def _file(path: str, data: bytes) -> Callable[[Site], None]:
+    return lambda site: write_durably(site.disk, path, data)
+
+
+def _lost_queue(site: Site) -> None:
+    for number in range(3):
+        site.disk.remove(segment("store/consumequeue/T/1", number))
+
+
+DAMAGES: dict[str, tuple[Callable[[Site], None], str]] = {
+    "a size": (_write(segment(LOG, 1), 0, b"\x7f"), r"commitlog/0+512: .* at commit offset 512: record says"),
+    "a magic": (_write(segment(LOG, 1), 4, b"\0"), r"commitlog/0+512: no whole record .*: magic 0x00a320a7"),
+    "a body": (_body, r"commitlog/0+1024: no whole record at commit offset \d+: body has CRC"),
+    "a place": (_write(segment(LOG, 1), 35, b"\x07"), r"commitlog/0+512: .* record says position"),
+    "a queue offset": (
+        _write(segment(LOG, 1), 27, b"\x63"),
+        r"consumequeue/T/0: the record at commit offset 512 says offset 99, its entry 3",
+    ),
+    "a segment's rest": (
+        _write(segment(LOG, 1), 0, bytes(512)),
+        r"commitlog/0+512: no filler at commit offset 512",
+    ),
+    "a lost segment": (_remove(segment(LOG, 1)), r"commitlog/0+1024: the segment before it is missing"),
+    "a strange file": (_file(f"{LOG}/notes", b"x"), r"commitlog/notes: not a segment, a name of 20 digits"),
+    "a short segment": (_file(segment(LOG, 50), b"x"), r"commitlog/0+25600: 1 bytes, 512 expected"),
+    "an entry": (_write(segment(QUEUE, 1), 0, b"\x07"), r"consumequeue/T/0: entry 3 not at its record"),
+    "entries": (_write(segment(QUEUE, 1), 0, bytes(40)), r"consumequeue/T/0: entries 3 to 4 missing"),
+    "a tag": (_write(segment(QUEUE, 1), 19, b"\x07"), r"consumequeue/T/0: entry 3 with another tag code"),
+    "a lost queue": (_lost_queue, r"consumequeue/T/1: missing, the log has 8 records of it"),
+    "a lost queue file": (
+        _remove(segment(QUEUE, 1)),
+        r"consumequeue/T/0/0+120: the segment before it is missing",
+    ),
+    "an entry too many": (
+        lambda site: site.disk.create(segment(QUEUE, 8), 60).write(0, b"\0" * 6 + b"\x07\0\0\0\0\x70"),
+        r"consumequeue/T/0: entr(y|ies) 24.* without a record in the log",
+    ),
+    "a strange queue": (_file("store/consumequeue/T/x", b""), r"consumequeue/T/x: not a queue"),
+    "an index slot": (
+        lambda site: poke(site, f"{INDEX}/{site.disk.names(INDEX)[0]}", 40, bytes(12)),
+        r"index/\d{17}: \d slots or entries not in their chains",
+    ),
+    "an index entry": (
+        lambda site: poke(site, f"{INDEX}/{site.disk.names(INDEX)[0]}", 52 + 20, b"\x07"),
+        r"index: keys of 1 records between commit offsets 0 and 0 missing",
+    ),
+    "a lost index file": (
+        lambda site: site.disk.remove(f"{INDEX}/{site.disk.names(INDEX)[1]}"),
+        r"index: keys of \d records between commit offsets \d+ and \d+ missing",
+    ),
+    "the last index file": (
+        lambda site: site.disk.remove(f"{INDEX}/{site.disk.names(INDEX)[-1]}"),
+        r"index: keys of \d records",
+    ),
+    "an index header": (
+        lambda site: poke(site, f"{INDEX}/{site.disk.names(INDEX)[0]}", 35, b"\x01"),
+        r"index/\d{17}: the header says \d slots",
+    ),
+    "a strange index file": (_file(f"{INDEX}/x", b""), r"index/x: not an index file"),
+    "a checkpoint ahead": (
+        lambda site: write_durably(
+            site.disk, "store/checkpoint", struct.pack(">qqq", 1 << 50, 0, 0).ljust(4096, b"\0")
+        ),
+        r"checkpoint: the log time 1125899906842624 is later than any record's",
+    ),
+    "no checkpoint": (_remove("store/checkpoint"), "checkpoint: missing after a clean exit"),
+    "an offset ahead": (
+        _file("store/config/consumerOffset.json", b'{"offsetTable":{"T@G":{0:25,1:8}}}'),
+        r"config/consumerOffset.json: group G is at 25 of queue 0 of T, which ends at 24",
+    ),
+    "no JSON": (_file("store/config/topics.json", b"{{{"), r"config/topics.json: TopicConfigs"),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGES)
+def test_each_damage_is_one_clear_line(what: str) -> None:
+    damage, complaint = DAMAGES[what]
+    site = written()
+    damage(site)
+    found = damages(site)
+    pattern = pytest.raises(AssertionError, match=complaint)
+    with pattern:
+        raise AssertionError("\n".join(found))
+    assert len(found) <= (4 if "index" in what or "queue" in what else 1), found
+
+
+def test_damage_in_the_middle_of_the_log_does_not_hide_what_comes_after() -> None:
+    site = written()
+    poke(site, segment(LOG, 1), 4, b"\0")
+    poke(site, segment(LOG, 4), 4, b"\0")
+    assert [line.partition(":")[0] for line in damages(site)] == [
+        "commitlog/00000000000000000512",
+        "commitlog/00000000000000002048",
+    ]
+
+
+def test_what_a_released_broker_leaves_behind_a_cut_is_a_note() -> None:
+    """It does not zero what it cuts off."""
+    site = written()
+    end = site.store.log_end
+    path = segment(LOG, end // 512)
+    poke(site, path, end % 512, b"stale")
+    found = verdict(site)
+    assert found.damages == []
+    assert [note for note in found.notes if "no queue points there" in note]
+
+
+def test_a_torn_record_that_a_queue_points_at_is_damage() -> None:
+    site = written()
+    site.open()
+    (last,) = site.append("torn")
+    site.close()
+    start = last.commit_offset % 512
+    poke(site, segment(LOG, last.commit_offset // 512), start + 100, bytes(max(1, last.size - 100)))
+    found = damages(site)
+    assert [line for line in found if f"no whole record at commit offset {last.commit_offset}" in line]
+
+
+def test_what_is_no_store_is_refused() -> None:
+    with pytest.raises(StoreError, match="store: not a store, a directory with commitlog/ expected"):
+        open_directory(Site().disk, "store")
+
+
+def test_the_contents_are_told_as_they_are() -> None:
+    site = written()
+    write_durably(site.disk, "store/config/consumerOffset.json", b'{"offsetTable":{"T@G":{0:5}}}')
+    found = contents(open_directory(site.disk, "store", index_slots=3), in_use=True)
+    assert (found.log_begin, found.log_end, found.in_use, found.is_clean) == (
+        0,
+        site.store.log_end,
+        True,
+        True,
+    )
+    assert [(queue.topic, queue.queue_id, queue.min_offset, queue.max_offset) for queue in found.queues] == [
+        ("SCHEDULE_TOPIC_XXXX", 2, 0, 1),
+        ("T", 0, 0, 24),
+        ("T", 1, 0, 8),
+    ]
+    assert sum(file.entries for file in found.index) == 50
+    assert found.checkpoint is not None
+    assert found.checkpoint.counted_entries == 33
+    assert [(progress.group, progress.offset) for progress in found.offsets] == [("G", 5)]
+    assert found.segments[0].first_store_ms == 1_700_000_000_000
+
+
+def test_of_another_number_of_slots_the_right_one_must_be_told() -> None:
+    site = written()
+    opened = open_directory(site.disk, "store")
+    assert "index-slots tells how many there are" in opened.problems[0]
