@@ -1,5 +1,6 @@
 """A broker's configuration and state for administrators (docs/protocol.md, "Administration of a broker")."""
 
+from dataclasses import replace
 from typing import Final
 
 from impl.broker import config, groups
@@ -23,7 +24,9 @@ _VERSION_NAME: Final = "V4_9_8"
 def get_config(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """The configuration, as the text of a properties file."""
     version = java_json.write(services.config_version).decode()
-    body = config.show(services.config).encode()
+    host, port = services.address
+    # As it is, where the configuration leaves it open.
+    body = config.show(replace(services.config, advertised_host=host, port=port)).encode()
     return request.answer(ResponseCode.SUCCESS, headers.write(BrokerConfigResponse(version)), body)
 
 
@@ -106,14 +109,18 @@ def _waiting(services: Services) -> dict[str, str]:
         "queryThreadPoolQueueHeadWaitTimeMills": "0",
         "EndTransactionQueueSize": "0",
         "EndTransactionThreadPoolQueueCapacity": "0",
-        "heldPulls": str(len(services.holds)),
     }
 
 
 def _storage(services: Services) -> dict[str, str]:
     store = services.store
     first = _first_message(services)
+    total_bytes, free_bytes = space = services.runtime.disk.space(services.config.store_directory)
+    used_ratio = str(space.used_percent / 100)
     return {
+        "commitLogDirCapacity": f"Total : {_size(total_bytes)}, Free : {_size(free_bytes)}.",
+        "commitLogDiskRatio": used_ratio,
+        "consumeQueueDiskRatio": used_ratio,
         "commitLogMinOffset": str(store.log_begin),
         "commitLogMaxOffset": str(store.log_end),
         "dispatchBehindBytes": str(store.log_end - store.dispatched_end),
@@ -126,6 +133,10 @@ def _storage(services: Services) -> dict[str, str]:
 def _first_message(services: Services) -> StoredMessage | None:
     data = services.store.record_at(services.store.log_begin)
     return record.decode(data) if data else None
+
+
+def _size(count: int) -> str:
+    return f"{count / (1 << 30):.1f} GiB"
 
 
 def _rates(*meters: Meter) -> str:

@@ -168,6 +168,7 @@ def _progress(services: Services, group: str, topic: str, queue_id: int) -> Queu
         broker_offset=services.store.max_offset(topic, queue_id),
         consumer_offset=consumed,
         last_timestamp=store_time_ms(services, topic, queue_id, consumed - 1) or 0,
+        pull_offset=max(consumed, services.offsets.pulled(group, topic, queue_id)),
     )
 
 

@@ -28,6 +28,7 @@ class OffsetTable:
         self._path = path
         self._runtime = runtime
         self._table: dict[str, dict[int, int]] = {}
+        self._pulled: dict[str, dict[int, int]] = {}
         self._is_dirty = False
 
     def load(self) -> None:
@@ -47,6 +48,14 @@ class OffsetTable:
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
         """The committed offset, or None when the group never committed one for that queue."""
         return self._table.get(topic + _SEPARATOR + group, {}).get(queue_id)
+
+    def note_pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """The group was given the messages before the offset. In memory only."""
+        self._pulled.setdefault(topic + _SEPARATOR + group, {})[queue_id] = offset
+
+    def pulled(self, group: str, topic: str, queue_id: int) -> int:
+        """The offset that was last noted; 0 for none."""
+        return self._pulled.get(topic + _SEPARATOR + group, {}).get(queue_id, 0)
 
     def of_group(self, group: str, topic: str) -> dict[int, int]:
         """The offsets that the group committed in the topic, by queue: a copy."""
@@ -75,6 +84,7 @@ class OffsetTable:
     def _remove(self, keys: list[str]) -> None:
         for key in keys:
             del self._table[key]
+            self._pulled.pop(key, None)
             self._is_dirty = True
 
     async def persist(self) -> None:

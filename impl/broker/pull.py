@@ -134,6 +134,8 @@ def _answer(
     statistics = services.statistics
     (statistics.found if result.records else statistics.missed).add()
     statistics.messages_got.add(len(result.records))
+    if result.records:
+        services.offsets.note_pulled(header.consumer_group, header.topic, header.queue_id, result.next_offset)
     response = PullResponse(broker_id, result.next_offset, result.min_offset, result.max_offset)
     body = b"".join(result.records)
     return request.answer(code, headers.write(response), body, remark=result.status.value)

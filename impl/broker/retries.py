@@ -39,7 +39,7 @@ async def send_back(services: Services, request: Command, channel: Channel) -> R
     if group.retry_queue_nums <= 0:
         return request.answer(ResponseCode.SUCCESS)  # the group wants no retries: the message is let go
     retry_topic = await services.topics.ensure(RETRY_PREFIX + header.group, group.retry_queue_nums)
-    if not retry_topic.perm & PERM_WRITE:
+    if not retry_topic.perm & PERM_WRITE or not retry_topic.write_queue_nums:
         raise RefusedError(ResponseCode.NO_PERMISSION, f"topic {retry_topic.topic_name} may not be written")
     original = _find(services, header.offset)
     if (

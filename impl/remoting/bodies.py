@@ -205,6 +205,8 @@ class QueueProgress(_Body, frozen=True):
     consumer_offset: int
     last_timestamp: int
     """When the last consumed message was stored, in milliseconds; 0 if none was."""
+    pull_offset: int = 0
+    """5.x: up to where messages were handed out, in this life of the broker."""
 
 
 class ConsumeStats(_Body, frozen=True):

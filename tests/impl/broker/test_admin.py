@@ -359,9 +359,10 @@ def test_what_a_group_has_consumed_is_told_queue_by_queue() -> None:
     async def scene(world: World) -> None:
         times = await three_messages(world)
         await commit(world, 2)
+        await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, altered(PULL)))
         answer = await world.ask(RequestCode.GET_CONSUME_STATS, ConsumeStatsRequest("G"))
         stats = java_json.read(ConsumeStats, answer.body).offset_table
-        assert stats[key()] == QueueProgress(3, 2, times[1])
+        assert stats[key()] == QueueProgress(3, 2, times[1], 3)
         assert stats[key(1)] == QueueProgress(0, 0, 0)
         assert len(stats) == 4
         answer = await world.ask(RequestCode.GET_CONSUME_STATS, ConsumeStatsRequest("G", "unknown"))
@@ -483,6 +484,8 @@ def test_a_changed_configuration_is_shown_and_takes_effect() -> None:
     async def scene(world: World) -> None:
         before, version = await shown(world)
         assert (before["autoCreateTopicEnable"], before["maxMessageSize"]) == ("true", str(4 << 20))
+        host, port = world.broker_address
+        assert (before["brokerIP1"], before["listenPort"]) == (host, str(port))
         await update(world, "autoCreateTopicEnable=false\nmaxMessageSize=10\ntraceOn=false\nnobody.knows=1\n")
         after, new_version = await shown(world)
         assert new_version == version + 1
@@ -595,6 +598,7 @@ def test_the_state_of_a_broker_has_what_administrators_tables_show() -> None:
         "msgPutTotalTodayMorning",
         "msgGetTotalYesterdayMorning",
         "msgGetTotalTodayMorning",
+        "commitLogDiskRatio",
     }
     assert read_by_tools <= table.keys()
     assert json.loads(json.dumps(table)) == table

@@ -4,6 +4,7 @@ Sources: docs/protocol.md, "Sending", "Pulling", "Offset requests", "Client regi
 """
 
 import asyncio
+import json
 import re
 from dataclasses import replace
 
@@ -545,16 +546,28 @@ def test_an_offset_commit_of_a_oneway_request_is_noted() -> None:
     assert play(scene) == 1
 
 
-_OTHERS = ("commitOffset", "timestamp", "clientID")
+_OTHERS = (
+    *("commitOffset", "timestamp", "clientID", "clientId", "clientAddr", "msgId", "key", "maxNum"),
+    *("group", "groupName", "producerGroup", "srcGroup", "destGroup", "offset", "delayLevel", "isForce"),
+    *("perm", "readQueueNums", "writeQueueNums", "topicFilterType", "order", "maxReconsumeTimes"),
+)
 _names = st.sampled_from(sorted({*headers.write(SEND), *headers.write(PULL), *"abcdefghijklm", *_OTHERS}))
-_values = st.sampled_from(["", "0", "1", "-1", "T", "G", "9" * 30, str(-(2**63)), "\x00", "%", "a" * 300])
+_values = st.sampled_from(
+    ["", "0", "1", "-1", "T", "G", "true", "9" * 30, str(-(2**63)), "\x00", "%", "a" * 300, "%RETRY%G"]
+)
+_members = ["clientID", "clientId", "group", "consumerGroup", "groupName", "mqSet", "consumerDataSet"]
+_json = st.dictionaries(
+    st.sampled_from(_members),
+    st.sampled_from([None, 0, -1, "", "G", "a/b", [], [{}], [{"groupName": "G"}], {"topic": "T"}, 1e400]),
+)
+_bodies = st.binary(max_size=20) | _json.map(lambda value: json.dumps(value).encode())
 
 
 @settings(max_examples=150, deadline=None)
 @given(
     code=st.sampled_from(sorted(PROCESSORS)),
     fields=st.dictionaries(_names, _values),
-    body=st.binary(max_size=20),
+    body=_bodies,
 )
 def test_whatever_is_asked_is_answered_and_the_broker_lives_on(
     code: int, fields: dict[str, str], body: bytes

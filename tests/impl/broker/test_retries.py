@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from impl.broker.config import BrokerConfig
@@ -141,11 +142,14 @@ def test_what_the_broker_does_not_allow_is_not_stored(config: BrokerConfig, code
     play(scene, config=config)
 
 
-def test_a_retry_topic_that_may_not_be_written_is_not() -> None:
+@pytest.mark.parametrize("changes", [{"perm": 4}, {"write_queue_nums": 0}])
+def test_a_retry_topic_that_may_not_be_written_is_not(changes: dict[str, int]) -> None:
     async def scene(world: World) -> int:
         assert world.broker is not None
         assert world.broker.services is not None
-        await world.broker.services.topics.put(TopicConfig(RETRY_PREFIX + "G", perm=4))
+        await world.broker.services.topics.put(
+            msgspec.structs.replace(TopicConfig(RETRY_PREFIX + "G"), **changes)
+        )
         await world.producer.send(message("x"), QUEUE)
         return await send_back(world, 0)
 
