@@ -1,0 +1,133 @@
+"""Capture the golden bytes again: `python -m tests.interop.capture`, with Maven and a JDK 17.
+
+Each release's own broker, name server and clients talk to each other through taps; of every kind of frame the
+first one is kept, and then the first bytes of what the broker stored.
+"""
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from conformance.targets.apache import servers
+from conformance.targets.apache.artifacts import releases
+from conformance.targets.apache.clients import java_client
+from conformance.targets.apache.servers import ApacheServer, ApacheServerError, running
+from conformance.targets.apache.tap import Passed, Tap
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Serialization
+from impl.runtime.network import Address
+from impl.store.index_file import HEADER_BYTES, Header, IndexShape
+
+GOLDEN = Path(__file__).with_name("golden")
+TOPIC = "Golden"
+BINARY_HEADERS = ("-Drocketmq.serialize.type=ROCKETMQ",)
+
+_LINE_BYTES = 48
+_LOG_BYTES = 1 << 16
+
+
+def main() -> None:
+    for release in releases():
+        folder = GOLDEN / release
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        with tempfile.TemporaryDirectory() as scratch:
+            capture(release, Path(scratch), folder)
+        print(f"{release}: {len(list(folder.iterdir()))} files", file=sys.stderr)
+
+
+def capture(release: str, scratch: Path, folder: Path) -> None:
+    names = servers.name_server(release, scratch)
+    with running(names), Tap(names.address) as registrations:
+        broker = servers.broker(release, scratch, registrations.address)
+        with running(broker):
+            talk(release, scratch, folder, names.address, broker.address)
+            broker.stop()
+            keep_frames(folder, registrations.passed)
+            keep_store(folder, broker)
+        packed = servers.broker(
+            release, scratch, registrations.address, name="packed", properties={"compressedRegister": "true"}
+        )
+        registrations.passed.clear()
+        # 5.x packs the body and says that it did not. Its own name server refuses that: it never comes up.
+        with suppress(ApacheServerError), running(packed):
+            packed.stop()
+        keep_frames(folder, registrations.passed, suffix="-compressed", codes=[RequestCode.REGISTER_BROKER])
+
+
+def talk(release: str, scratch: Path, folder: Path, names: Address, broker: Address) -> None:
+    """Let Apache's clients send and consume, once with each kind of header."""
+    for jvm in ((), BINARY_HEADERS):
+        with (
+            Tap(broker) as at_broker,
+            Tap(names, {str(broker).encode(): str(at_broker.address).encode()}) as at_names,
+        ):
+            group = f"Golden{len(jvm)}"
+            with java_client(release, scratch, at_names.address, jvm=jvm) as client:
+                for mode in ("sync", "oneway", "batch", "delay-1"):
+                    client.send(TOPIC, 2, mode=mode)
+                for mode in ("concurrent", "orderly", "lite"):
+                    client.subscribe(mode, TOPIC, f"{group}_{mode}", mode=mode)
+                    client.wait_for(4, mode)
+                time.sleep(11)  # consumers commit 10 s after their start for the first time
+            keep_frames(folder, [*at_names.passed, *at_broker.passed])
+
+
+def keep_frames(
+    folder: Path, passed: Iterable[Passed], *, suffix: str = "", codes: Iterable[int] = ()
+) -> None:
+    """The first request and the first good response of each request code, by kind of header."""
+    asked: dict[int, int] = {}
+    for each in passed:
+        command = each.command
+        if command.is_response:
+            code, direction = asked.pop(command.opaque, -1), "response"
+        else:
+            code, direction = command.code, "oneway" if command.is_oneway else "request"
+            if command.language == "JAVA":  # our own questions are no news
+                asked[command.opaque] = code
+        is_refusal = command.is_response and command.code != ResponseCode.SUCCESS
+        if command.language != "JAVA" or is_refusal or code < 0 or (codes and code not in codes):
+            continue
+        kind = "json" if command.serialization is Serialization.JSON else "binary"
+        path = folder / f"{kind}-{code}-{direction}{suffix}.hex"
+        if not path.exists():
+            write_hex(path, each.frame)
+
+
+def keep_store(folder: Path, broker: ApacheServer) -> None:
+    """What the broker wrote, without the zeros that are the rest of each file."""
+    store = broker.store
+    (log,) = sorted((store / "commitlog").iterdir())
+    write_hex(folder / "commitlog.hex", _front(log, _LOG_BYTES))
+    for queue in sorted((store / "consumequeue" / TOPIC).iterdir()):
+        (segment,) = queue.iterdir()
+        write_hex(folder / f"consumequeue-{queue.name}.hex", _front(segment, _LOG_BYTES))
+    (index,) = sorted((store / "index").iterdir())
+    header = _front(index, HEADER_BYTES)
+    write_hex(folder / "index-header.hex", header)
+    shape = IndexShape()
+    entries = Header.decode(header).entry_next * (shape.entry_at(1) - shape.entry_at(0))
+    write_hex(folder / "index-entries.hex", _front(index, entries, shape.entry_at(0)))
+    write_hex(folder / "checkpoint.hex", _front(store / "checkpoint", 4096))
+    for name in ("topics.json", "consumerOffset.json", "delayOffset.json", "subscriptionGroup.json"):
+        shutil.copyfile(store / "config" / name, folder / name)
+
+
+def write_hex(path: Path, data: bytes) -> None:
+    lines = (data[at : at + _LINE_BYTES].hex() for at in range(0, len(data), _LINE_BYTES))
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
+
+
+def _front(path: Path, size: int, at: int = 0) -> bytes:
+    with path.open("rb") as file:
+        file.seek(at)
+        return file.read(size).rstrip(b"\0")
+
+
+if __name__ == "__main__":
+    main()
