@@ -165,12 +165,19 @@ def _subscription(services: Services, header: PullRequest, group: SubscriptionGr
             ResponseCode.SUBSCRIPTION_NOT_EXIST,
             f"no heartbeat told of group {header.consumer_group} and topic {header.topic}",
         )
-    if subscription.sub_version < header.sub_version:
+    if subscription.sub_version < header.sub_version and not _serves_newer(subscription, header):
         raise RefusedError(
             ResponseCode.SUBSCRIPTION_NOT_LATEST,
             f"subscription version {subscription.sub_version}, the request has {header.sub_version}",
         )
     return subscription
+
+
+def _serves_newer(subscription: Subscription, header: PullRequest) -> bool:
+    """Whether nothing is lost if a newer subscription, not known yet, is served by this one: it is to
+    everything, and tags are what the client sorts out itself."""
+    types = {subscription.expression_type or "TAG", header.expression_type or "TAG"}
+    return types == {"TAG"} and subscription.sub_string in (None, "", "*")
 
 
 def _tags(expression_type: str | None, expression: str | None, is_class_filter: bool) -> Collection[int]:

@@ -342,6 +342,24 @@ def test_a_pull_without_its_subscription_uses_that_of_the_heartbeats() -> None:
     assert play(scene) == [ResponseCode.SUCCESS, ResponseCode.SUBSCRIPTION_NOT_LATEST]
 
 
+@pytest.mark.parametrize(
+    ("expression_type", "code"),
+    [("TAG", ResponseCode.SUCCESS), ("SQL92", ResponseCode.SUBSCRIPTION_NOT_LATEST)],
+)
+def test_a_subscription_to_everything_serves_one_by_tags_that_is_newer(
+    expression_type: str, code: ResponseCode
+) -> None:
+    async def scene(world: World) -> int:
+        await world.producer.send(message("a", "a"), QUEUE)
+        data = ConsumerData("G", subscription_data_set=[Subscription("T", "*", sub_version=5)])
+        beat = java_json.write(Heartbeat("c", consumer_data_set=[data]), standard=True)
+        await world.ask(RequestCode.HEART_BEAT, body=beat)
+        fields = altered(PULL, sysFlag=0, subVersion=6, expressionType=expression_type)
+        return (await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, fields))).code
+
+    assert play(scene) == code
+
+
 def test_stopping_answers_a_held_pull() -> None:
     async def scene(world: World) -> str:
         await world.producer.send(message("x"), QUEUE)
