@@ -20,6 +20,7 @@ from impl.remoting.bodies import (
     QueueProgress,
     TopicRoute,
 )
+from impl.runtime.network import Address
 
 _NOT_TOLD: Final = "-"
 
@@ -85,6 +86,16 @@ def rows(header: Sequence[str], lines: Iterable[Sequence[str]]) -> Table:
     for line in lines:
         table.add_row(*line)
     return table
+
+
+def settings(who: str, found: Mapping[Address, Mapping[str, str]]) -> Table:
+    """A row a setting of each server."""
+    lines = [
+        (str(address), key, value)
+        for address, values in found.items()
+        for key, value in sorted(values.items())
+    ]
+    return rows((who, "key", "value"), lines)
 
 
 def route_brokers(route: TopicRoute) -> Table:

@@ -1,6 +1,7 @@
 """Commands about brokers."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 import typer
@@ -9,6 +10,9 @@ from impl.admin import brokers, tables
 from impl.admin.admin import Admin, UnreachableError
 from impl.admin.options import Broker, Cluster, NameServers, count, text
 from impl.admin.run import perform, require_one, say, show, targets
+from impl.client.model import ClientError
+from impl.remoting import address_server
+from impl.runtime.network import Address
 
 
 def cluster_list(
@@ -30,6 +34,8 @@ def cluster_list(
     async def work(admin: Admin) -> None:
         while True:
             states = await brokers.cluster_states(admin)
+            if not states:
+                raise ClientError("the name server knows no broker")
             show((tables.cluster_totals if more else tables.cluster_list)(states))
             if interval_s is None:
                 break
@@ -47,17 +53,7 @@ def broker_status(namesrv: NameServers, broker: Broker = None, cluster: Cluster 
 
     Example: mqproof admin brokerStatus -n 127.0.0.1:9876 -b 127.0.0.1:10911
     """
-    require_one(broker, cluster)
-
-    async def work(admin: Admin) -> None:
-        lines = [
-            (str(each), key, value)
-            for each in await targets(admin, broker, cluster)
-            for key, value in sorted((await brokers.status(admin, each)).items())
-        ]
-        show(tables.rows(("broker", "key", "value"), lines))
-
-    perform(namesrv, work)
+    _show_of_each(brokers.status, namesrv, broker, cluster)
 
 
 def get_broker_config(namesrv: NameServers, broker: Broker = None, cluster: Cluster = None) -> None:
@@ -67,17 +63,7 @@ def get_broker_config(namesrv: NameServers, broker: Broker = None, cluster: Clus
 
     Example: mqproof admin getBrokerConfig -n 127.0.0.1:9876 -b 127.0.0.1:10911
     """
-    require_one(broker, cluster)
-
-    async def work(admin: Admin) -> None:
-        lines = [
-            (str(each), key, value)
-            for each in await targets(admin, broker, cluster)
-            for key, value in sorted((await brokers.config(admin, each)).items())
-        ]
-        show(tables.rows(("broker", "key", "value"), lines))
-
-    perform(namesrv, work)
+    _show_of_each(brokers.config, namesrv, broker, cluster)
 
 
 def update_broker_config(
@@ -100,5 +86,20 @@ def update_broker_config(
         await brokers.update_config(admin, found, key, value)
         for each in found:
             say(f"{each}: {key}={value}")
+
+    perform(namesrv, work)
+
+
+def _show_of_each(
+    ask: Callable[[Admin, Address], Awaitable[dict[str, str]]],
+    namesrv: address_server.NameServers,
+    broker: Address | None,
+    cluster: str | None,
+) -> None:
+    require_one(broker, cluster)
+
+    async def work(admin: Admin) -> None:
+        found = {each: await ask(admin, each) for each in await targets(admin, broker, cluster)}
+        show(tables.settings("broker", found))
 
     perform(namesrv, work)

@@ -74,12 +74,7 @@ def get_namesrv_config(namesrv: NameServers) -> None:
     """
 
     async def work(admin: Admin) -> None:
-        lines = [
-            (str(address), key, value)
-            for address, found in (await name_servers.config(admin)).items()
-            for key, value in sorted(found.items())
-        ]
-        show(tables.rows(("name server", "key", "value"), lines))
+        show(tables.settings("name server", await name_servers.config(admin)))
 
     perform(namesrv, work)
 

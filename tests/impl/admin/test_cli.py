@@ -82,6 +82,17 @@ def test_a_topic_that_nobody_knows_is_exit_code_1(cluster: dict[str, str]) -> No
     assert (done.returncode, done.stderr) == (1, "mqproof admin: the name server knows no topic nobody's\n")
 
 
+def test_the_cluster_is_shown_and_having_seen_no_broker_is_no_success(cluster: dict[str, str]) -> None:
+    shown = admin("clusterList", name_server=cluster["namesrv"])
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert cluster["broker"] in shown.stdout
+    status = admin("brokerStatus", "-c", "DefaultCluster", name_server=cluster["namesrv"])
+    assert "brokerVersionDesc" in status.stdout
+    with server("namesrv", "--port", "0") as (_, at):
+        alone = admin("clusterList", name_server=at["namesrv"])
+    assert (alone.returncode, alone.stderr) == (1, "mqproof admin: the name server knows no broker\n")
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(cluster: dict[str, str]) -> None:
     command = " ".join([*map(repr, MQPROOF), "admin", "topicList", "-n", cluster["namesrv"], "|", "true"])
     done = subprocess.run(
