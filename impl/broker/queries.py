@@ -84,16 +84,32 @@ def earliest_store_time(services: Services, request: Command, channel: Channel) 
 
 
 def search_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The message stored nearest to a time, the earlier one if two are as near; 0 for an empty queue."""
+    """The message stored nearest to a time or, for a client of 5.x, the one on the side that it asks for."""
     header = headers.read(SearchOffsetRequest, request.fields)
-    return _offset(request, offset_at_time(services, header.topic, header.queue_id, header.timestamp))
+    where = (services, header.topic, header.queue_id, header.timestamp)
+    if header.boundary_type is None:
+        return _offset(request, offset_at_time(*where))
+    if header.boundary_type.upper() == "UPPER":
+        return _offset(request, _last_until(*where))
+    return _offset(request, _first_since(*where))
 
 
 def offset_at_time(services: Services, topic: str, queue_id: int, timestamp_ms: int) -> int:
-    """The offset of the message stored nearest to a time."""
-    first = low = services.store.min_offset(topic, queue_id)
-    high = services.store.max_offset(topic, queue_id)
-    last = high - 1
+    """The offset of the message stored nearest to a time, the earlier one if two are as near; the queue's end
+    when there is none."""
+    first, end = services.store.min_offset(topic, queue_id), services.store.max_offset(topic, queue_id)
+    after = _first_since(services, topic, queue_id, timestamp_ms)
+    if first < after < end:
+        after_ms = store_time_ms(services, topic, queue_id, after)
+        before_ms = store_time_ms(services, topic, queue_id, after - 1)
+        if after_ms is not None and before_ms is not None:
+            return after - 1 if timestamp_ms - before_ms <= after_ms - timestamp_ms else after
+    return max(first, end - 1) if after == end else after
+
+
+def _first_since(services: Services, topic: str, queue_id: int, timestamp_ms: int) -> int:
+    """The first message stored at that time or later; the queue's end when there is none."""
+    low, high = services.store.min_offset(topic, queue_id), services.store.max_offset(topic, queue_id)
     # Store times do not fall within a queue.
     while low < high:
         middle = (low + high) // 2
@@ -102,14 +118,13 @@ def offset_at_time(services: Services, topic: str, queue_id: int, timestamp_ms: 
             low = middle + 1
         else:
             high = middle
-    if low > last:
-        return max(last, 0)
-    if low > first:
-        after = store_time_ms(services, topic, queue_id, low)
-        before = store_time_ms(services, topic, queue_id, low - 1)
-        if after is not None and before is not None and timestamp_ms - before <= after - timestamp_ms:
-            low -= 1
     return low
+
+
+def _last_until(services: Services, topic: str, queue_id: int, timestamp_ms: int) -> int:
+    """The last message stored at that time or before; 0 when there is none."""
+    behind = _first_since(services, topic, queue_id, timestamp_ms + 1)
+    return behind - 1 if behind > services.store.min_offset(topic, queue_id) else 0
 
 
 def store_time_ms(services: Services, topic: str, queue_id: int, offset: int) -> int | None:

@@ -174,6 +174,8 @@ class SearchOffsetRequest(Header):
     topic: str
     queue_id: Int
     timestamp: Long
+    boundary_type: str | None = None
+    """5.x: UPPER in any case of letters; whatever else there is means LOWER."""
 
 
 class QueryOffsetRequest(Header):

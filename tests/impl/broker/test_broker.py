@@ -409,6 +409,25 @@ def test_a_time_finds_the_message_stored_nearest_to_it() -> None:
     assert play(scene) == [0, 0, 0, 1, 1, 2, 2]
 
 
+def test_a_client_of_5_asks_for_one_side_of_a_time() -> None:
+    async def scene(world: World) -> dict[str, list[int]]:
+        for body in "abc":
+            await world.producer.send(message(body), QUEUE)
+            await asyncio.sleep(10)
+        found = (await world.consumer.pull(QUEUE, 0)).messages
+        first, second, last = (stored.store_timestamp_ms for stored in found)
+        asked = [first - 1, first, first + 1, second - 1, second, last, last + 1]
+        offsets: dict[str, list[int]] = {}
+        for side in ("LOWER", "upper"):
+            for time in asked:
+                header = SearchOffsetRequest("T", 0, time, side)
+                answer = await world.ask(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+                offsets.setdefault(side, []).append(int(answer.fields["offset"]))
+        return offsets
+
+    assert play(scene) == {"LOWER": [0, 0, 1, 1, 1, 2, 3], "upper": [0, 0, 0, 0, 1, 2, 2]}
+
+
 def test_a_time_in_an_empty_queue_is_offset_0() -> None:
     async def scene(world: World) -> str:
         answer = await world.ask(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetRequest("nowhere", 0, 1))
