@@ -68,7 +68,7 @@ def test_a_route_shows_brokers_and_queues() -> None:
     assert words(tables.route_queues(route))[1:] == [["b-a", "2", "3", "R- (4)"]]
 
 
-def test_settings_are_sorted_by_server_and_name() -> None:
+def test_each_servers_settings_are_sorted_by_name() -> None:
     found = {Address("h", 2): {"b": "1", "a": "2"}, Address("h", 1): {"c": "3"}}
     assert words(tables.settings("broker", found)) == [
         ["broker", "key", "value"],
