@@ -286,3 +286,24 @@ def test_how_far_each_level_is_can_be_asked() -> None:
         assert answer.body == b'{"offsetTable":{1:2}}'
 
     play(scene)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"REAL_TOPIC": "../T", "REAL_QID": "0"},
+        {"REAL_TOPIC": "T", "REAL_QID": "-1"},
+        {"REAL_TOPIC": SCHEDULE_TOPIC, "REAL_QID": "1"},
+        {},
+    ],
+)
+def test_a_message_that_cannot_be_delivered_is_passed_over(properties: dict[str, str]) -> None:
+    async def scene(world: World) -> None:
+        assert world.broker is not None
+        await world.broker.store.put(Message(SCHEDULE_TOPIC, b"bad", {"DELAY": "1", **properties}))
+        await send(world, "good", 1)
+        await asyncio.sleep(3)
+        assert delivered(world) == ["good"]
+        assert world.disk.names("/store/consumequeue") == [SCHEDULE_TOPIC, "T"]
+
+    play(scene)

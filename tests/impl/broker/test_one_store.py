@@ -1,0 +1,27 @@
+"""Two brokers on one store directory: the second is refused, the first does not notice."""
+
+from dataclasses import replace
+
+import pytest
+
+from impl.broker.broker import Broker
+from impl.client.model import MessageQueue, Sent
+from impl.message import Message
+from impl.store.errors import StoreError
+from tests.impl.world import World, play
+
+QUEUE = MessageQueue("T", "broker-a", 0)
+
+
+def test_the_second_broker_on_a_store_is_refused_and_the_first_goes_on() -> None:
+    async def scene(world: World) -> None:
+        before = world.disk.copy()
+        second = Broker(replace(world.config, name="broker-b"), world.runtime)
+        with pytest.raises(StoreError, match=r"/store/lock: .* is another broker running on /store"):
+            await second.start()
+        assert world.disk.names("/store") == before.names("/store")
+        outcome = await world.producer.send(Message("T", b"x"), QUEUE)
+        assert isinstance(outcome, Sent)
+        assert outcome.status == "SEND_OK"
+
+    play(scene)

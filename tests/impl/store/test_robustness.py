@@ -1,0 +1,144 @@
+"""What a store does when its surroundings fail: it is told in one line, and nothing that was promised is lost.
+
+Source: docs/protocol.md, "Disk errors", "Expiry", "Commit log".
+"""
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from impl.message import Message
+from impl.runtime.disk import Lock
+from impl.runtime.simulated_disk import SimulatedDisk, Step
+from impl.store.config import FlushMode
+from impl.store.delay import SCHEDULE_TOPIC
+from impl.store.errors import StoreError
+from impl.store.record import RecordError, decode
+from impl.store.results import PutStatus
+from tests.impl.store.site import SMALL, Site, bodies, check_index, message, now
+
+
+def _fails(code: int, kind: str, part: str) -> Callable[[Step], None]:
+    def hook(step: Step) -> None:
+        if step.kind == kind and part in step.path:
+            raise OSError(code, os.strerror(code), step.path)
+
+    return hook
+
+
+@pytest.mark.parametrize("kind", ["write", "create"])
+@pytest.mark.parametrize("part", ["commitlog", "consumequeue", "index"])
+@pytest.mark.parametrize("mode", list(FlushMode))
+def test_a_full_disk_makes_the_store_read_only_and_a_restart_with_room_goes_on(
+    kind: str, part: str, mode: FlushMode
+) -> None:
+    site = Site(replace(SMALL, flush_mode=mode))
+    site.open()
+    site.append("before")
+    site.flush()
+    site.simulated_disk.on_step = _fails(errno.ENOSPC, kind, part)
+    stored = ["before"]
+    for number in range(20):
+        appended = _try_append(site, f"m{number}")
+        stored += [f"m{number}"] * appended
+        now(site.store.flush_log())
+        if site.store.failure:
+            break
+    assert "No space left on device" in site.store.failure
+    refused = now(site.store.put(message("no")))
+    assert (refused.status, refused.reason) == (PutStatus.SERVICE_NOT_AVAILABLE, site.store.failure)
+    site.simulated_disk.on_step = None
+    site.reopen_after_process_crash()
+    assert bodies(site.store) == stored
+    check_index(site.store)
+    assert site.append("after")[0].queue_offset == len(stored)
+
+
+def _try_append(site: Site, name: str) -> bool:
+    try:
+        site.store.append(message(name))
+    except OSError as error:
+        site.store._fail(error)  # what `put` does
+        return False
+    site.store.dispatch()
+    return True
+
+
+class _ReadOnly(SimulatedDisk):
+    def lock(self, path: str) -> Lock:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+
+def test_a_directory_that_cannot_be_written_is_one_clear_error() -> None:
+    with pytest.raises(StoreError, match=r"store: .*Read-only file system.*store/lock"):
+        Site(disk=_ReadOnly()).open()
+
+
+@pytest.mark.parametrize("part", ["abort", "commitlog", "checkpoint"])
+def test_a_disk_that_fails_while_opening_is_one_clear_error_and_harmless(part: str) -> None:
+    site = Site()
+    site.open()
+    site.append("a", "b")
+    site.simulated_disk.crash_process()
+    told = []
+    for kind in ("create", "write", "sync", "replace"):
+        site.simulated_disk.on_step = _fails(errno.EIO, kind, part)
+        try:
+            site.open()
+        except StoreError as error:
+            told.append(str(error))
+        site.simulated_disk.on_step = None
+        site.simulated_disk.crash_process()
+    site.open()
+    assert bodies(site.store) == ["a", "b"]
+    assert all("Input/output error" in line and "\n" not in line for line in told)
+    assert told or part == "checkpoint", "an opening writes no checkpoint"
+
+
+@pytest.mark.parametrize("topic", ["..", ".", "a/b", "../T", "/etc", "a\0b", "", "T\n", "schön"])
+def test_a_topic_is_never_more_than_a_name_in_the_directory(topic: str) -> None:
+    site = Site()
+    store = site.open()
+    before = site.disk.names("store")
+    result = now(store.put(Message(topic, b"x")))
+    assert result.status is PutStatus.MESSAGE_ILLEGAL
+    assert site.disk.names("store") == before
+    assert store.log_end == 0
+
+
+@pytest.mark.parametrize("topic", ["..", "a/b", "."])
+def test_a_record_whose_topic_is_a_path_is_no_record(topic: str) -> None:
+    site = Site()
+    store = site.open()
+    (appended,) = site.append("x", topic="T" * len(topic))
+    data = bytearray(store.record_at(appended.commit_offset) or b"")
+    at = data.index(b"T" * len(topic))
+    data[at : at + len(topic)] = topic.encode()
+    with pytest.raises(RecordError, match="cannot be the name"):
+        decode(bytes(data), appended.commit_offset)
+
+
+def test_the_schedule_topic_may_hold_what_nobody_can_deliver() -> None:
+    """Its entries are written like any others; delivery passes them over."""
+    site = Site()
+    store = site.open()
+    store.append(Message(SCHEDULE_TOPIC, b"x", {"DELAY": "x", "REAL_TOPIC": "../T", "REAL_QID": "0"}))
+    store.dispatch()
+    assert store.max_offset(SCHEDULE_TOPIC, 0) == 1
+
+
+def test_a_clock_that_steps_back_changes_neither_order_nor_what_recovery_trusts() -> None:
+    site = Site()
+    site.open()
+    times = []
+    for step_ms in (0, -3_600_000, 5_000, -86_400_000, 1, 90_000_000):
+        site.clock.advance_ms(step_ms)
+        times += [each.store_timestamp_ms for each in site.append("a", "b")]
+        site.flush()
+    assert times == sorted(times)
+    site.reopen_after_power_loss()
+    assert len(bodies(site.store)) == 12
+    assert now(site.store.clean(manually=True)) == 0
