@@ -17,6 +17,7 @@ from impl.remoting.dispatch import RefusedError
 from impl.remoting.headers import BrokerConfigResponse
 from impl.runtime.clock import now_ms
 from impl.store import record
+from impl.store.delay import SCHEDULE_TOPIC
 
 _VERSION_NAME: Final = "V4_9_8"
 
@@ -127,6 +128,15 @@ def _storage(services: Services) -> dict[str, str]:
         "remainHowManyDataToFlush": str(store.log_end - store.log_flushed),
         "remainHowManyDataToCommit": "0",
         "earliestMessageTimeStamp": str(first.store_timestamp_ms if first else -1),
+        **_delays(services),
+    }
+
+
+def _delays(services: Services) -> dict[str, str]:
+    """Of each level that ever delivered: the next offset, and its queue's end."""
+    return {
+        f"scheduleMessageOffset_{level}": f"{offset},{services.store.max_offset(SCHEDULE_TOPIC, level - 1)}"
+        for level, offset in services.delays.offsets().offset_table.items()
     }
 
 

@@ -33,9 +33,10 @@ from impl.remoting.headers import (
     TopicRequest,
 )
 from impl.remoting.java_json import ObjectKey
-from impl.runtime.clock import now_ms
 
 _TO_THE_END: Final = -1
+_NEVER: Final = -1
+"""As the time when something was stored."""
 _LISTS_ONLY: Final = "CPP"
 """Clients of this language get tables as lists: they cannot read objects as keys."""
 
@@ -175,13 +176,18 @@ def _progress(services: Services, group: str, topic: str, queue_id: int) -> Queu
 def _time_span(services: Services, group: str, topic: str, queue_id: int) -> TimeSpan:
     begin, end = services.store.min_offset(topic, queue_id), services.store.max_offset(topic, queue_id)
     next_offset = services.offsets.query(group, topic, queue_id) or 0
-    waiting_ms = store_time_ms(services, topic, queue_id, next_offset)
+
+    def stored_ms(offset: int) -> int:
+        found = store_time_ms(services, topic, queue_id, offset)
+        return _NEVER if found is None else found
+
+    waiting_since_ms = stored_ms(next_offset)
     return TimeSpan(
-        consume_time_stamp=store_time_ms(services, topic, queue_id, max(begin, next_offset - 1)) or 0,
-        delay_time=max(0, now_ms(services.runtime.clock) - waiting_ms) if waiting_ms is not None else 0,
-        max_time_stamp=store_time_ms(services, topic, queue_id, end - 1) or 0,
+        consume_time_stamp=stored_ms(max(begin, next_offset - 1)),
+        delay_time=0 if waiting_since_ms == _NEVER else max(0, services.store.now_ms() - waiting_since_ms),
+        max_time_stamp=stored_ms(end - 1),
         message_queue=MessageQueue(services.config.name, queue_id, topic),
-        min_time_stamp=store_time_ms(services, topic, queue_id, begin) or 0,
+        min_time_stamp=stored_ms(begin),
     )
 
 

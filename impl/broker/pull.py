@@ -34,6 +34,8 @@ _HOLD_MS_MAX: Final = 60_000
 _EXPRESSION_CHARACTERS_MAX: Final = 4096
 
 _EVERYTHING: Final[frozenset[int]] = frozenset()
+_NOTHING: Final = frozenset({1 << 32})
+"""No tag has this code: codes have 32 bits."""
 
 _CODES: Final = {
     GetStatus.FOUND: ResponseCode.SUCCESS,
@@ -194,7 +196,9 @@ def _tags(expression_type: str | None, expression: str | None, is_class_filter: 
             ResponseCode.SUBSCRIPTION_PARSE_FAILED,
             f"expression of {len(expression)} characters, at most {_EXPRESSION_CHARACTERS_MAX} expected",
         )
-    return _tag_codes(expression)
+    if not expression.replace("||", ""):
+        raise RefusedError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"expression {expression} names no tag")
+    return _tag_codes(expression) or _NOTHING
 
 
 @lru_cache(maxsize=4096)

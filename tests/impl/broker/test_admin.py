@@ -390,7 +390,8 @@ def test_a_topics_extent_its_groups_and_its_times_are_told() -> None:
         assert java_json.read(bodies.GroupList, answer.body).group_list == ["G", "H"]
         await consumer.remoting.close()
         answer = await world.ask(RequestCode.QUERY_CONSUME_TIME_SPAN, TopicGroupRequest("T", "G"))
-        span = java_json.read(TimeSpans, answer.body).consume_time_span_set[0]
+        span, empty, *_ = java_json.read(TimeSpans, answer.body).consume_time_span_set
+        assert (empty.min_time_stamp, empty.max_time_stamp, empty.delay_time) == (-1, -1, 0)
         assert (span.min_time_stamp, span.consume_time_stamp, span.max_time_stamp) == (
             times[0],
             times[0],

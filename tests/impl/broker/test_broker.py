@@ -593,7 +593,7 @@ _values = st.sampled_from(
     ["", "0", "1", "-1", "T", "G", "true", "9" * 30, str(-(2**63)), "\x00", "%", "a" * 300, "%RETRY%G"]
 )
 _members = ["clientID", "clientId", "group", "consumerGroup", "groupName", "mqSet", "consumerDataSet"]
-_json = st.dictionaries(
+_json: st.SearchStrategy[dict[str, object]] = st.dictionaries(
     st.sampled_from(_members),
     st.sampled_from([None, 0, -1, "", "G", "a/b", [], [{}], [{"groupName": "G"}], {"topic": "T"}, 1e400]),
 )

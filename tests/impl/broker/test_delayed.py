@@ -284,6 +284,8 @@ def test_how_far_each_level_is_can_be_asked() -> None:
         await asyncio.sleep(2)
         answer = await world.ask(RequestCode.GET_ALL_DELAY_OFFSET)
         assert answer.body == b'{"offsetTable":{1:2}}'
+        info = await world.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+        assert b'"scheduleMessageOffset_1":"2,2"' in info.body
 
     play(scene)
 

@@ -104,6 +104,8 @@ def test_a_group_may_be_stopped_from_broadcasting(allowed: bool, code: ResponseC
         ({"subscription": None}, [b"a", b"b", b"c"]),
         ({"subscription": "code of the client's", "sysFlag": 4 | 8}, [b"a", b"b", b"c"]),
         ({"subscription": "a", "expressionType": "TAG"}, [b"a"]),
+        ({"subscription": " || "}, []),
+        ({"subscription": " "}, []),
     ],
 )
 def test_the_subscription_of_a_pull_chooses(changes: dict[str, object], expected: list[bytes]) -> None:
@@ -126,10 +128,11 @@ def test_the_class_filter_of_a_heartbeat_lets_everything_through() -> None:
     assert play(scene) == [b"x"]
 
 
-def test_an_expression_without_end_does_not_parse() -> None:
+@pytest.mark.parametrize("expression", ["a||" * 2000, "||", "||||"])
+def test_an_expression_without_end_or_of_nothing_but_bars_does_not_parse(expression: str) -> None:
     async def scene(world: World) -> int:
         await send(world)
-        return (await pull(world, subscription="a||" * 2000)).code
+        return (await pull(world, subscription=expression)).code
 
     assert play(scene) == ResponseCode.SUBSCRIPTION_PARSE_FAILED
 
