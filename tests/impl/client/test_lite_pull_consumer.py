@@ -171,6 +171,21 @@ def test_deliv_5_offset_monotone_what_was_polled_before_a_seek_does_not_count_af
     assert play(scene) == 2
 
 
+def test_while_a_queue_moves_nothing_of_it_is_polled() -> None:
+    async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
+        await fill(world, QUEUE, 5)
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE])
+            await consumer.poll(max_count=1)
+            seeking = asyncio.create_task(consumer.seek(QUEUE, 4))
+            await asyncio.sleep(0)
+            meanwhile = [message.body for message in await consumer.poll(0)]
+            await seeking
+            return meanwhile, await poll_all(consumer)
+
+    assert play(scene) == ([], [b"4"])
+
+
 def test_paused_queues_give_nothing_until_resumed() -> None:
     async def scene(world: World) -> list[list[bytes]]:
         await fill(world, QUEUE, 2)

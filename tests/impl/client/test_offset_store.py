@@ -1,5 +1,6 @@
 """Where offsets are kept: the file of a broadcast consumer, and a queue's last word."""
 
+import asyncio
 from collections.abc import Mapping
 
 import pytest
@@ -75,6 +76,18 @@ def test_a_disk_error_is_made_good_by_the_next_save() -> None:
         return await store(runtime).load(QUEUE)
 
     assert run_simulated(main(), loop) == 7
+
+
+def test_saves_at_the_same_time_leave_the_later_one() -> None:
+    loop = SimulatedLoop()
+    runtime = simulated(loop, SimulatedNetwork(), seed=3)
+
+    async def main() -> int | None:
+        offsets = store(runtime)
+        await asyncio.gather(*(offsets.save({QUEUE: offset}) for offset in range(20)))
+        return await store(runtime).load(QUEUE)
+
+    assert run_simulated(main(), loop) == 19
 
 
 def test_a_client_id_cannot_lead_out_of_the_directory() -> None:

@@ -218,6 +218,27 @@ def test_a_broker_that_does_not_renew_locks_stops_consumption_before_it_gives_th
     assert later == paused
 
 
+def test_deliv_4_a_queue_that_comes_back_while_its_listener_runs_waits_for_it() -> None:
+    """DELIV-4 QueueOrder: lost and gained again at once, as when a member comes and goes."""
+
+    async def scene(world: World) -> tuple[int, list[bytes]]:
+        ear = Ear()
+        ear.takes_s = 4.0
+        await send_to_queue(world, numbers(0, 2))
+        async with member(world, "c1", ear, ORDERLY) as consumer:
+            most = ear.busy[QUEUE]
+            await consumer.lose(QUEUE)
+            for _ in range(200):
+                await asyncio.sleep(0.1)
+                consumer.members_changed()
+                most = max(most, ear.busy[QUEUE])
+        return most, ear.bodies()
+
+    most, bodies = play(scene)
+    assert most == 1
+    assert bodies == [b"0", b"0", b"1"]
+
+
 def test_a_stop_unlocks_so_that_the_next_member_need_not_wait() -> None:
     async def scene(world: World) -> list[bytes]:
         first, second = Ear(), Ear()

@@ -109,6 +109,24 @@ def test_only_wanted_tags_come_compared_as_texts_and_the_rest_is_passed_over() -
     assert offsets == 20
 
 
+def test_a_topic_that_is_unsubscribed_is_read_no_more() -> None:
+    async def scene(world: World) -> tuple[list[bytes], set[str]]:
+        ear = Ear()
+        await make_topic(world)
+        async with member(world, "c1", ear) as consumer:
+            await send(world, numbers(0, 4))
+            await asyncio.sleep(1)
+            await consumer.unsubscribe("T")
+            await asyncio.sleep(1)
+            await send(world, numbers(4, 8))
+            await asyncio.sleep(21)
+            return ear.bodies(), {queue.topic for queue in consumer.owned()}
+
+    bodies, topics = play(scene)
+    assert sorted(bodies) == numbers(0, 4)
+    assert topics == {f"%RETRY%{GROUP}"}
+
+
 def test_a_message_has_what_its_producer_gave() -> None:
     async def scene(world: World) -> ReceivedMessage:
         await make_topic(world)

@@ -74,6 +74,33 @@ def test_a_task_is_called_again_when_it_said_also_after_it_failed_and_not_while_
     assert calls[3] == 1
 
 
+def test_a_queue_that_comes_back_while_its_task_runs_waits_for_it() -> None:
+    async def scene(world: World) -> int:
+        running: Counter[MessageQueue] = Counter()
+        most = 0
+
+        async def task(consumer: PullConsumer, queue: MessageQueue) -> int:
+            nonlocal most
+            running[queue] += 1
+            most = max(most, running[queue])
+            await asyncio.sleep(3)
+            running[queue] -= 1
+            return 0
+
+        await make_topic(world)
+        async with ScheduledPull(world.session, GROUP) as service:
+            await service.register("T", task)
+            await asyncio.sleep(2)
+            for queue in list(service.owned()):
+                await service.lose(queue)
+            service.members_changed()
+            await asyncio.sleep(10)
+            assert len(service.owned()) == 4
+        return most
+
+    assert play(scene) == 1
+
+
 def test_the_end_waits_for_the_call_that_runs() -> None:
     async def scene(world: World) -> tuple[int, int]:
         began, ended = [], []

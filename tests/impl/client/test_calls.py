@@ -1,0 +1,145 @@
+"""What a consumer asks of brokers: of which replica, and what it makes of answers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+
+from impl.client.calls import GroupCalls
+from impl.client.model import ClientError, MessageQueue
+from impl.client.session import Session
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import BrokerData, LockedQueues, QueueData, TopicRoute
+from impl.remoting.bodies import MessageQueue as NamedQueue
+from impl.remoting.channel import Channel, Reply
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.dispatch import handler
+from impl.remoting.headers import PullResponse
+from impl.remoting.server import RemotingServer
+from impl.runtime.network import Address, SimulatedNetwork
+from impl.runtime.runtime import simulated
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+
+T = TypeVar("T")
+
+QUEUE, OTHER = MessageQueue("T", "b", 0), MessageQueue("T", "b", 1)
+
+
+class Site:
+    """A master and its slaves, which answer pulls with a suggestion and other requests as they are told."""
+
+    def __init__(self) -> None:
+        self.suggested = 0
+        self.pulled_at: list[int] = []
+        self.answers: dict[int, Command | bytes] = {}
+        self.servers: dict[int, RemotingServer] = {}
+        self.addresses: dict[int, str] = {}
+
+    def processors(self, broker_id: int) -> dict[int, object]:
+        def pull(request: Command, channel: Channel) -> Reply:
+            self.pulled_at.append(broker_id)
+            return request.answer(19, headers.write(PullResponse(self.suggested, 0, 0, 0)))
+
+        def route(request: Command, channel: Channel) -> Reply:
+            data = BrokerData(dict(self.addresses), "b", "C")
+            return request.answer(0, body=java_json.write(TopicRoute([data], [QueueData("b", 6, 2, 0, 2)])))
+
+        def other(request: Command, channel: Channel) -> Reply:
+            answer = self.answers[request.code]
+            return (
+                request.answer(0, body=answer) if isinstance(answer, bytes) else request.answer(answer.code)
+            )
+
+        codes = (
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+            RequestCode.LOCK_BATCH_MQ,
+            RequestCode.GET_MAX_OFFSET,
+        )
+        return {
+            RequestCode.PULL_MESSAGE: pull,
+            RequestCode.GET_ROUTEINFO_BY_TOPIC: route,
+            **dict.fromkeys(codes, other),
+        }
+
+
+def with_site(scene: Callable[[Site, GroupCalls], Awaitable[T]], *broker_ids: int) -> T:
+    loop = SimulatedLoop()
+
+    async def main() -> T:
+        network, site = SimulatedNetwork(), Site()
+        for broker_id in broker_ids:
+            server = RemotingServer(network, handler(site.processors(broker_id)))  # type: ignore[arg-type]  # of our own making
+            site.addresses[broker_id] = str(await server.start("127.0.0.1", 0))
+            site.servers[broker_id] = server
+        name_server = Address.parse(site.addresses[min(broker_ids)])  # it answers route queries too
+        session = Session([name_server], simulated(loop, network))
+        try:
+            return await scene(site, GroupCalls(session, "G"))
+        finally:
+            await session.stop()
+            for server in site.servers.values():
+                await server.stop()
+
+    return run_simulated(main(), loop)
+
+
+@pytest.mark.parametrize(
+    ("there", "suggested", "second"),
+    [((0, 1), 0, 0), ((0, 1), 1, 1), ((0, 2), 1, 2), ((0, 3), 1, 0), ((1, 2), 0, 1)],
+)
+def test_a_pull_goes_where_the_last_answer_said_or_to_the_next_slave_or_to_anybody(
+    there: tuple[int, ...], suggested: int, second: int
+) -> None:
+    async def scene(site: Site, calls: GroupCalls) -> list[int]:
+        site.suggested = suggested
+        await calls.pull(QUEUE, 0)
+        await calls.pull(QUEUE, 0)
+        await calls.pull(OTHER, 0)  # of another queue nothing was said
+        return site.pulled_at
+
+    assert with_site(scene, *there) == [min(there), second, min(there)]
+
+
+def test_locks_are_those_of_the_answer_that_were_asked_for() -> None:
+    async def scene(site: Site, calls: GroupCalls) -> set[MessageQueue]:
+        given = [NamedQueue("b", 1, "T"), NamedQueue("b", 7, "T")]
+        site.answers[RequestCode.LOCK_BATCH_MQ] = java_json.write(LockedQueues(given))
+        return await calls.lock([QUEUE, OTHER])
+
+    assert with_site(scene, 0) == {OTHER}
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"lockOKMQSet":7,"consumerIdList":7}'])
+def test_bodies_that_make_no_sense_are_one_clear_error(body: bytes) -> None:
+    async def scene(site: Site, calls: GroupCalls) -> None:
+        site.answers = {RequestCode.LOCK_BATCH_MQ: body, RequestCode.GET_CONSUMER_LIST_BY_GROUP: body}
+        with pytest.raises(ClientError, match="makes no sense"):
+            await calls.lock([QUEUE])
+        with pytest.raises(ClientError, match="makes no sense"):
+            await calls.members("T")
+
+    with_site(scene, 0)
+
+
+def test_a_refusal_names_queue_and_code() -> None:
+    async def scene(site: Site, calls: GroupCalls) -> str:
+        site.answers[RequestCode.GET_MAX_OFFSET] = Command(ResponseCode.SYSTEM_BUSY, 0)
+        with pytest.raises(ClientError) as caught:
+            await calls.max_offset(QUEUE)
+        return str(caught.value)
+
+    assert with_site(scene, 0) == "T@b:0: SYSTEM_BUSY: no remark"
+
+
+def test_an_answer_that_does_not_come_is_an_error_in_time() -> None:
+    async def scene(site: Site, calls: GroupCalls) -> float:
+        await calls.pull(QUEUE, 0)
+        began_s = asyncio.get_running_loop().time()
+        await site.servers[0].stop()
+        with pytest.raises(ClientError, match="T@b:0"):
+            await calls.pull(QUEUE, 0, hold_ms=1000)
+        return asyncio.get_running_loop().time() - began_s
+
+    assert with_site(scene, 0) < 12
