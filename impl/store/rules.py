@@ -32,6 +32,8 @@ RULES: Final = {
     "offsets-continue": "impl.store.message_store:MessageStore.next_queue_offset",
     # what the next recovery rests on
     "checkpoint-behind-the-durable": "impl.store.queue_flush:CheckpointWriter.checkpoint_now",
+    "only-the-old-is-deleted": "impl.store.expiry:expired_before",
+    "offsets-outlive-their-messages": "impl.store.recovery:is_expired",
     "store-time-never-back": "impl.store.commit_log:CommitLog.next_store_timestamp",
     "abort-file-while-running": "impl.store.layout:mark_running",
     "abort-file-removed-last": "impl.store.layout:mark_clean",

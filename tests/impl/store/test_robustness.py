@@ -1,4 +1,4 @@
-"""What a store does when its surroundings fail: it is told in one line, and nothing that was promised is lost.
+"""What a store does when its surroundings fail: one line tells it, and nothing that was promised is lost.
 
 Source: docs/protocol.md, "Disk errors", "Expiry", "Commit log".
 """
