@@ -15,8 +15,8 @@ def update_sub_group(
     broker: Broker = None,
     cluster: Cluster = None,
     consume: Annotated[Any, flag("s", "consumeEnable", "The group may consume.")] = "true",
-    from_min: Annotated[Any, flag("m", "consumeFromMinEnable", "From the first message.")] = "true",
-    broadcast: Annotated[Any, flag("d", "consumeBroadcastEnable", "Also in broadcast mode.")] = "true",
+    from_min: Annotated[Any, flag("m", "consumeFromMinEnable", "From the first message.")] = "false",
+    broadcast: Annotated[Any, flag("d", "consumeBroadcastEnable", "Also in broadcast mode.")] = "false",
     retry_queues: Annotated[int, count("q", "retryQueueNums", "Of the retry topic.", 0)] = 1,
     retry_max: Annotated[int, count("r", "retryMaxTimes", "Then to the dead letters.", -1)] = 16,
     broker_id: Annotated[int, count("i", "brokerId", "Where it reads from.", 0)] = 0,
@@ -25,7 +25,7 @@ def update_sub_group(
 ) -> None:
     """Make a consumer group, or change it.
 
-    At one broker (-b) or at all masters of a cluster (-c). What is not given gets its default.
+    At one broker (-b) or at all masters of a cluster (-c). What is not given becomes mqadmin's default.
 
     Example: mqproof admin updateSubGroup -n 127.0.0.1:9876 -c DefaultCluster -g G -r 3
     """
