@@ -171,12 +171,14 @@ def _messages(
         reconsume_times=header.reconsume_times or 0,
     )
     if header.batch:
-        return _unpacked(services, common), wait
+        return _unpacked(services, header, common), wait
     return [scheduled_or_refused(services, common)], wait
 
 
-def _unpacked(services: Services, batch: Message) -> list[Message]:
+def _unpacked(services: Services, header: SendRequest, batch: Message) -> list[Message]:
     """The messages of a batch; what a message says itself counts before what the batch says."""
+    if header.topic.startswith(RETRY_PREFIX):
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be sent to a retry topic")
     bytes_max = services.config.store.message_bytes_max
     if len(batch.body) > bytes_max:
         raise RefusedError(

@@ -82,6 +82,7 @@ def test_a_batch_becomes_separate_messages_and_one_answer() -> None:
     [
         (b"", {}, "empty"),
         (b"not a batch", {}, "no whole message"),
+        (encode_batch([Part(b"x")]), {"topic": "%RETRY%G"}, "retry topic"),
         (encode_batch([Part(b"x", {"DELAY": "3"})]), {}, "delayed"),
         (encode_batch([Part(b"x")]), {"properties": "DELAY\x013"}, "delayed"),
         (encode_batch([Part(b"x" * 600)] * 2), {}, "at most 1000"),
