@@ -41,7 +41,8 @@ class JavaClient:
         self._process = process
         self._log = log
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def send(
         self, topic: str, count: int, *, mode: str = "sync", size: int = 0, tag: str = "TagA"
@@ -82,6 +83,17 @@ class JavaClient:
     def of(self, consumer: str) -> list[Event]:
         return [message for message in self.messages if message["consumer"] == consumer]
 
+    def end(self) -> None:
+        """The clients leave their groups when their input ends; who does not is killed."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(_SECONDS_MAX)
+        self._reader.join()
+
     def _command(self, *words: str) -> None:
         assert self._process.stdin is not None
         assert not any(" " in word or not word for word in words), words
@@ -114,9 +126,10 @@ class JavaClient:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith(b'{"event"'):  # libraries print there too
-                self._events.put(json.loads(line))
+        with self._process.stdout as lines:
+            for line in lines:
+                if line.startswith(b'{"event"'):  # libraries print there too
+                    self._events.put(json.loads(line))
 
 
 @contextmanager
@@ -141,13 +154,13 @@ def java_client(
             cwd=folder,
             start_new_session=True,
         )
+    client = JavaClient(process, log)
     try:
-        client = JavaClient(process, log)
         if client._next(time.monotonic() + _SECONDS_MAX) != {"event": "ready"}:
             raise DriverError(f"the Java client does not start; see {log}")
         yield client
     finally:
-        _end(process)
+        client.end()
 
 
 def mqadmin(release: str, folder: Path, name_server: Address, *arguments: str) -> str:
@@ -206,14 +219,3 @@ def _compiled(release: str) -> Path:
                 Path(scratch).rename(folder)
                 Path(scratch).mkdir()  # for the context manager to remove
     return folder
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """The clients leave their groups when their input ends; who does not is killed."""
-    assert process.stdin is not None
-    process.stdin.close()
-    try:
-        process.wait(_SECONDS_MAX)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(_SECONDS_MAX)

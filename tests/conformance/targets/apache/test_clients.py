@@ -30,9 +30,9 @@ for line in sys.stdin:
 def _client(tmp_path: Path) -> Iterator[JavaClient]:
     command = [sys.executable, "-c", _STAND_IN]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        yield JavaClient(process, tmp_path / "log")
-        assert process.stdin is not None
-        process.stdin.close()
+        client = JavaClient(process, tmp_path / "log")
+        yield client
+        client.end()
 
 
 def test_events_are_told_apart(tmp_path: Path) -> None:
