@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from impl.admin.admin import Admin, UnreachableError, address_of, read_body
-from impl.client.model import ClientError
+from impl.client.model import ClientError, RefusalError
 from impl.properties import ConfigError, parse
 from impl.remoting.bodies import Table
 from impl.remoting.codes import RequestCode
@@ -21,7 +21,7 @@ class BrokerState:
     id: int
     address: Address
     status: Mapping[str, str] | None
-    """Its runtime information; None when it does not answer."""
+    """Its runtime information; None when it gives none."""
 
 
 async def cluster_states(admin: Admin) -> list[BrokerState]:
@@ -37,7 +37,7 @@ async def cluster_states(admin: Admin) -> list[BrokerState]:
     async def state(cluster: str, name: str, id_: int, address: Address) -> BrokerState:
         try:
             return BrokerState(cluster, name, id_, address, await status(admin, address))
-        except UnreachableError:
+        except (UnreachableError, RefusalError):
             return BrokerState(cluster, name, id_, address, None)
 
     return list(await asyncio.gather(*(state(*broker) for broker in sorted(brokers))))

@@ -42,7 +42,7 @@ def cluster_list(brokers: Sequence[BrokerState]) -> Table:
     for broker in brokers:
         where = (broker.cluster, broker.name, str(broker.id), str(broker.address))
         if broker.status is None:
-            table.add_row(*where, "no answer", *[_NOT_TOLD] * 5)
+            table.add_row(*where, "no status", *[_NOT_TOLD] * 5)
             continue
         status = broker.status
         table.add_row(

@@ -222,6 +222,14 @@ def test_a_mistake_in_a_properties_file_names_file_and_line(tmp_path: Path) -> N
     )
 
 
+def test_key_value_configuration_that_is_none_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "kvConfig.json").write_text("[]")
+    done = run("namesrv", "--port", "0", "--store", str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"mqproof namesrv: {tmp_path}/kvConfig.json: ")
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_send_that_finds_nobody_is_refused_with_exit_code_1() -> None:
     done = run("send", "--namesrv", "127.0.0.1:1", "--topic", "T", "--body", "b")
     assert done.returncode == 1

@@ -26,7 +26,7 @@ def cluster_list(
 ) -> None:
     """Every broker, and how it is.
 
-    Exit code 4 when one of them does not answer.
+    Exit code 4 when one of them gives no status.
 
     Example: mqproof admin clusterList -n 127.0.0.1:9876
     """
@@ -41,7 +41,7 @@ def cluster_list(
                 break
             await asyncio.sleep(interval_s)
         if silent := [str(state.address) for state in states if state.status is None]:
-            raise UnreachableError(f"no answer from {', '.join(silent)}")
+            raise UnreachableError(f"no status from {', '.join(silent)}")
 
     perform(namesrv, work)
 

@@ -12,17 +12,19 @@ from tests.impl.admin.site import OK, Answer, Site, play
 STATUS = {"brokerVersionDesc": "V4_9_8"}
 
 
-def test_every_broker_of_every_cluster_is_shown_also_one_that_does_not_answer() -> None:
+def test_every_broker_of_every_cluster_is_shown_also_one_that_gives_no_status() -> None:
     async def scene(site: Site) -> None:
         answer: Answer = (0, {}, java_json.write(Table(STATUS)))
         await site.add_broker("b-b", {RequestCode.GET_BROKER_RUNTIME_INFO: answer}, cluster="D")
         silent = await site.add_broker("b-a", {})
         await site.add_broker("b-a", {RequestCode.GET_BROKER_RUNTIME_INFO: answer}, id_=1)
+        await site.add_broker("b-c", {})
         site.network.silence(silent.address)
         states = await brokers.cluster_states(site.admin)
         assert [(state.cluster, state.name, state.id, state.status) for state in states] == [
             ("C", "b-a", 0, None),
             ("C", "b-a", 1, STATUS),
+            ("C", "b-c", 0, None),
             ("D", "b-b", 0, STATUS),
         ]
 

@@ -43,7 +43,7 @@ def test_a_cluster_is_a_row_a_broker_and_what_is_not_told_a_dash() -> None:
         ["cluster", "broker", "id", "address", "version", "in/s", "out/s", "lock ms", "hours", "disk"],
         ["C", "b-a", "0", "10.0.0.1:10911", "V4_9_8", "1.2", "7.0 (3 wait, 12 ms)", "0", "2.0", "18%"],
         ["C", "b-a", "1", "10.0.0.2:10911", "-", "-", "-", "-", "-", "-"],
-        ["C", "b-b", "0", "10.0.0.3:10911", "no answer", "-", "-", "-", "-", "-"],
+        ["C", "b-b", "0", "10.0.0.3:10911", "no status", "-", "-", "-", "-", "-"],
     ]
 
 

@@ -1,12 +1,14 @@
 """The address server, asked over a simulated network. Source: docs/protocol.md, "Client"."""
 
 import asyncio
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from impl.remoting.address_server import AddressServer, AddressServerError, parse
-from impl.runtime.network import Address, Connection, SimulatedNetwork
+from impl.runtime.network import Address, AsyncioNetwork, Connection, SimulatedNetwork
 from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 
 WHERE = Address("10.0.0.7", 8080)
@@ -81,6 +83,28 @@ def test_the_answer_is_a_list_of_addresses() -> None:
 def test_another_answer_is_one_error_that_names_the_server(answer: bytes | None, reason: str) -> None:
     with pytest.raises(AddressServerError, match=rf"^http://10.0.0.7:8080/rocketmq/nsaddr: .*{reason}"):
         fetch(answer)
+
+
+def test_a_web_server_as_they_are_tells_the_addresses() -> None:
+    class Page(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:  # the library's name
+            self.send_response(200 if self.path == "/rocketmq/nsaddr" else 404)
+            self.send_header("Content-Length", "14")
+            self.end_headers()
+            self.wfile.write(b"10.0.0.1:9876\n")
+
+        def log_message(self, format: str, *_: object) -> None: ...  # noqa: A002  # the library's name
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        there = parse(f"http://127.0.0.1:{server.server_port}/rocketmq/nsaddr")
+        assert isinstance(there, AddressServer)
+        assert asyncio.run(there.fetch(AsyncioNetwork())) == (Address("10.0.0.1", 9876),)
+        with pytest.raises(AddressServerError, match="status 404"):
+            asyncio.run(AddressServer(there.address, "/").fetch(AsyncioNetwork()))
+        server.shutdown()
 
 
 def test_nobody_listening_is_such_an_error_too() -> None:
