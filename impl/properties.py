@@ -81,7 +81,7 @@ def apply(properties: Mapping[str, Property], options: Mapping[str, Option]) -> 
     return fields
 
 
-def changes(
+def from_afar(
     properties_text: str, *, protected: frozenset[str], fixed: frozenset[str]
 ) -> Mapping[str, Property]:
     """What somebody wants to change of a running server: all of it is fit to be applied, or none.

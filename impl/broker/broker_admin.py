@@ -7,7 +7,7 @@ from impl.broker import config, groups
 from impl.broker.services import Processor, Services
 from impl.broker.statistics import Meter
 from impl.message import StoredMessage
-from impl.properties import ConfigError
+from impl.properties import ConfigError, ProtectedKeyError
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import DataVersion, Table
 from impl.remoting.channel import Channel, Reply
@@ -36,7 +36,7 @@ def update_config(services: Services, request: Command, channel: Channel) -> Rep
     old = services.config
     try:
         new = config.updated(old, request.body.decode())
-    except config.ProtectedKeyError as error:
+    except ProtectedKeyError as error:
         raise RefusedError(ResponseCode.NO_PERMISSION, str(error)) from None
     except (ConfigError, UnicodeDecodeError) as error:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address
 from typing import Any, Final
 
-from impl.properties import ConfigError, Option, apply, boolean, number, one_of, parse, text
+from impl.properties import ConfigError, Option, apply, boolean, from_afar, number, one_of, parse, text
 from impl.remoting import address_server
 from impl.remoting.address_server import NameServers
 from impl.remoting.bodies import PERM_READ_WRITE
@@ -227,10 +227,6 @@ def read(file_text: str, where: str) -> tuple[BrokerConfig, tuple[str, ...]]:
     return config, tuple(unknown)
 
 
-class ProtectedKeyError(Exception):
-    """A change of a key that nobody may change from afar."""
-
-
 def show(config: BrokerConfig) -> str:
     """The configuration as the text of a properties file."""
     values = {key: option.show(getattr(config, option.field)) for key, option in OPTIONS.items()}
@@ -242,15 +238,10 @@ def updated(config: BrokerConfig, properties_text: str) -> BrokerConfig:
     """The configuration after a change from afar; keys that we do not know change nothing.
 
     Raises:
-        ProtectedKeyError: the whole change is refused.
-        ConfigError: not properties, a value its key cannot have, or a key that counts at the start only.
+        ProtectedKeyError, ConfigError: as `properties.from_afar`, or a value that its key cannot have.
     """
-    properties = parse(properties_text, "the body")
-    if protected := PROTECTED & properties.keys():
-        raise ProtectedKeyError(f"{', '.join(sorted(protected))} cannot be changed from afar")
-    known = properties.keys() & (OPTIONS.keys() | STORE_OPTIONS.keys())
-    if fixed := known - RUNNING_KEYS:
-        raise ConfigError(f"{', '.join(sorted(fixed))} counts at the start only")
+    fixed = frozenset(OPTIONS.keys() | STORE_OPTIONS.keys()) - RUNNING_KEYS
+    properties = from_afar(properties_text, protected=PROTECTED, fixed=fixed)
     return with_changes(config, {**apply(properties, OPTIONS), **apply(properties, STORE_OPTIONS)})
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from impl.namesrv.route_table import Bounds
-from impl.properties import Option, apply, boolean, changes, number, text
+from impl.properties import Option, apply, boolean, from_afar, number, text
 
 _INT_MAX: Final = 2**31 - 1
 
@@ -65,7 +65,7 @@ def updated(config: NameServerConfig, properties_text: str) -> NameServerConfig:
     """The configuration after a change from afar; keys that we do not know change nothing.
 
     Raises:
-        ProtectedKeyError, ConfigError: as `properties.changes`, or a value that its key cannot have.
+        ProtectedKeyError, ConfigError: as `properties.from_afar`, or a value that its key cannot have.
     """
-    properties = changes(properties_text, protected=PROTECTED, fixed=frozenset(START_OPTIONS))
+    properties = from_afar(properties_text, protected=PROTECTED, fixed=frozenset(START_OPTIONS))
     return replace(config, **apply(properties, RUNNING_OPTIONS))
