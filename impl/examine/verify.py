@@ -25,7 +25,7 @@ def verify(store: StoreDirectory) -> Verdict:
             queues.saw(stored)
         index.saw(stored)
     queues.finish()
-    index.finish(log.end)
+    index.finish()
     log.finish(queues.commit_offset_max)
     _check_checkpoint(store, verdict, log)
     _check_configuration(store, verdict)
