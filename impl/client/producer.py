@@ -71,6 +71,8 @@ class _Parcel:
     """What one request carries: one message, or a batch of one topic."""
 
     messages: tuple[Message, ...]
+    properties: str
+    """The header's."""
     body: bytes
     is_batch: bool
 
@@ -171,32 +173,36 @@ class Producer:
     # What is sent.
 
     def _parcel(self, message: Message) -> _Parcel:
-        message = self._prepared(message)
+        message, properties = self._prepared(message)
         if len(message.body) >= self._config.compress_from_bytes:
             message = deflated(message)
-        return _Parcel((message,), message.body, is_batch=False)
+        return _Parcel((message,), properties, message.body, is_batch=False)
 
     def _batch(self, messages: list[Message]) -> _Parcel:
         check_batch(messages)
-        prepared = tuple(map(self._prepared, messages))
+        prepared = tuple(self._prepared(message)[0] for message in messages)
         body = encode_batch(prepared)
         if len(body) > self._config.body_bytes_max:
             most = self._config.body_bytes_max
             raise MessageError(f"the batch has {len(body)} bytes, at most {most} are allowed")
-        return _Parcel(prepared, body, is_batch=True)
+        shared = {WAIT: prepared[0].properties[WAIT]}
+        return _Parcel(prepared, encode_properties(shared), body, is_batch=True)
 
-    def _prepared(self, message: Message) -> Message:
+    def _prepared(self, message: Message) -> tuple[Message, str]:
+        """The message as it is sent, and its properties as they are."""
         if not message.body:
             raise MessageError("the body is empty")
         if len(message.body) > self._config.body_bytes_max:
             most = self._config.body_bytes_max
             raise MessageError(f"the body has {len(message.body)} bytes, at most {most} are allowed")
         properties = dict(message.properties)
-        properties.setdefault(UNIQUE_KEY, self._keys.take())
+        if UNIQUE_KEY not in properties:
+            properties[UNIQUE_KEY] = self._keys.take()
         properties.setdefault(WAIT, "true")
         try:
             message.topic.encode()
-            size = len(encode_properties(properties).encode())
+            text = encode_properties(properties)
+            size = len(text.encode())
         except ValueError as error:
             raise MessageError(str(error)) from None
         if size > _PROPERTIES_BYTES_MAX:
@@ -204,11 +210,10 @@ class Producer:
                 f"the properties have {size} bytes, at most {_PROPERTIES_BYTES_MAX} are allowed"
             )
         born_ms = message.born_timestamp_ms or now_ms(self._session.runtime.clock)
-        return replace(message, properties=properties, born_timestamp_ms=born_ms)
+        return replace(message, properties=properties, born_timestamp_ms=born_ms), text
 
     def _request(self, parcel: _Parcel, queue: MessageQueue, *, oneway: bool = False) -> Command:
         message = parcel.messages[0]
-        properties = {WAIT: message.properties[WAIT]} if parcel.is_batch else message.properties
         times_max = message.properties.get(MAX_RECONSUME_TIMES, "")
         header = SendRequest(
             producer_group=self._config.group,
@@ -219,7 +224,7 @@ class Producer:
             sys_flag=message.sys_flag,
             born_timestamp=message.born_timestamp_ms,
             flag=message.flag,
-            properties=encode_properties(properties),
+            properties=parcel.properties,
             reconsume_times=message.reconsume_times,
             unit_mode=False,
             max_reconsume_times=int(times_max)
@@ -233,23 +238,38 @@ class Producer:
     # Where to.
 
     async def _target(
-        self, topic: str, last_broker: str | None, asked: MessageQueue | None, select: Selector | None
+        self,
+        topic: str,
+        last_broker: str | None,
+        asked: MessageQueue | None,
+        select: Selector | None,
+        deadline_s: float | None = None,
     ) -> MessageQueue:
-        queues = await self._writable_queues(topic)
+        """Where the next attempt goes. Raises NoRouteError, RemotingError."""
+        route = self._session.routes.known(topic)
+        if route is None:
+            try:
+                async with asyncio.timeout_at(deadline_s):
+                    route = await self._route(topic)
+            except TimeoutError:
+                raise NoRouteError(f"the route of {topic} was not found in time") from None
         if asked is not None:
             return asked
+        queues = self._writable_queues(topic, route)
         if not queues:
             raise NoRouteError(f"topic {topic} has no writable queue")
         if select is not None:
             return select(queues)
         return self._choice.choose(queues, last_broker, _now_s())
 
-    async def _writable_queues(self, topic: str) -> Sequence[MessageQueue]:
+    async def _route(self, topic: str) -> TopicRoute:
         route = await self._session.routes.get(topic)
         if route is None:
             template = await self._session.routes.get(self._config.default_topic)
             route = template and self._as_if_created(template)
-        route = require(topic, route)
+        return require(topic, route)
+
+    def _writable_queues(self, topic: str, route: TopicRoute) -> Sequence[MessageQueue]:
         known = self._queues.get(topic)
         if known is None or known[0] is not route:
             known = self._queues[topic] = (route, publish_queues(topic, route))
@@ -281,11 +301,9 @@ class Producer:
         ends: list[_Ended] = []
         for attempt in range(1, attempts + 1):
             try:
-                async with asyncio.timeout_at(deadline_s):
-                    target = await self._target(parcel.topic, last_broker, queue, select)
-            except (RemotingError, NoRouteError, TimeoutError) as error:
-                remark = str(error) or f"the route of {parcel.topic} was not found in time"
-                ends.append(_Ended("NO_ROUTE", attempt - 1, remark))
+                target = await self._target(parcel.topic, last_broker, queue, select, deadline_s)
+            except (RemotingError, NoRouteError) as error:
+                ends.append(_Ended("NO_ROUTE", attempt - 1, str(error)))
                 break
             last_broker = target.broker_name
             ends.append(await self._attempt(parcel, target, attempt, deadline_s))

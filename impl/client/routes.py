@@ -39,6 +39,10 @@ class Routes:
         """
         return self._routes.get(topic) or await self.refresh(topic)
 
+    def known(self, topic: str) -> TopicRoute | None:
+        """The route we have, without asking anybody."""
+        return self._routes.get(topic)
+
     async def refresh(self, topic: str) -> TopicRoute | None:
         """Ask again; as `get`. Callers that ask at the same time share one request."""
         task = self._asking.get(topic)

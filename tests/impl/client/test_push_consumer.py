@@ -703,6 +703,7 @@ def test_a_stop_waits_for_listeners_stores_how_far_they_came_and_says_good_bye()
             await asyncio.sleep(1)
             began_s = asyncio.get_running_loop().time()
             await consumer.stop()
+            assert GROUP not in session._members
             took_s = asyncio.get_running_loop().time() - began_s
             offsets = await committed(world)
             assert world.broker is not None

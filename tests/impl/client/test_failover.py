@@ -1,0 +1,88 @@
+"""Two brokers, of which one goes and comes back: producers go elsewhere, consumers miss nothing."""
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from impl.broker.broker import Broker
+from impl.broker.config import BrokerConfig
+from impl.client.model import Sent
+from impl.client.producer import Producer, ProducerConfig
+from impl.client.push_consumer import PushConsumerConfig
+from impl.message import Message
+from tests.impl.client.members import Ear, member, numbers
+from tests.impl.world import SMALL_STORE, World, play
+
+SECOND = BrokerConfig(name="broker-b", store_directory="/store-b", port=10_922, store=SMALL_STORE)
+
+
+async def start_second(world: World) -> Broker:
+    broker = Broker(replace(SECOND, name_servers=(world.namesrv_address,)), world.runtime)
+    await broker.start()
+    return broker
+
+
+async def spread(world: World, second: Broker) -> None:
+    """Topic T at both brokers, known to everybody."""
+    assert world.broker is not None
+    for broker in (world.broker, second):
+        assert broker.services is not None
+        await broker.services.topics.create_for_send("T", "TBW102", 2)
+    await asyncio.sleep(0.1)
+
+
+def test_route_5_sends_go_to_the_other_broker_at_once_when_one_is_gone() -> None:
+    """ROUTE-5 RetryAvoidsLastBroker: long before the route tells."""
+
+    async def scene(world: World) -> tuple[Counter[str], Counter[str]]:
+        second = await start_second(world)
+        await spread(world, second)
+        outcomes = [await world.producer.send(Message("T", b"x")) for _ in range(8)]
+        before = Counter(each.queue.broker_name for each in outcomes if isinstance(each, Sent))
+        await second.stop()
+        outcomes = [await world.producer.send(Message("T", b"x")) for _ in range(8)]
+        return before, Counter(each.queue.broker_name for each in outcomes if isinstance(each, Sent))
+
+    assert play(scene) == ({"broker-a": 4, "broker-b": 4}, {"broker-a": 8})
+
+
+def test_route_6_with_the_latency_strategy_a_broker_that_is_gone_is_tried_once_a_rest() -> None:
+    """ROUTE-6 FaultyBrokerRested"""
+
+    async def scene(world: World) -> list[int]:
+        second = await start_second(world)
+        await spread(world, second)
+        producer = Producer(world.session, ProducerConfig(latency_fault_strategy=True))
+        await producer.send(Message("T", b"x"))
+        await second.stop()
+        outcomes = [await producer.send(Message("T", b"x")) for _ in range(20)]
+        return [each.attempts for each in outcomes]
+
+    attempts = play(scene)
+    assert sorted(attempts) == [1] * 19 + [2]
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_deliv_1_what_a_broker_kept_while_it_was_away_is_consumed_when_it_comes_back(orderly: bool) -> None:
+    """DELIV-1 NoAckedLost"""
+
+    async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
+        ear = Ear()
+        second = await start_second(world)
+        await spread(world, second)
+        for body in numbers(0, 12):
+            assert isinstance(await world.producer.send(Message("T", body)), Sent)
+        await second.stop()
+        async with member(world, "c1", ear, PushConsumerConfig(orderly=orderly)):
+            await asyncio.sleep(60)
+            early = ear.bodies()
+            second = await start_second(world)
+            await asyncio.sleep(60)
+            await second.stop()
+        return early, ear.bodies()
+
+    early, bodies = play(scene)
+    assert len(early) == 6
+    assert sorted(bodies) == sorted(numbers(0, 12))
