@@ -4,9 +4,11 @@ Every operation raises RefusalError when a server says no, UnreachableError when
 ClientError when an answer makes no sense. See docs/protocol.md, "Administration".
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Final, Self, TypeVar
+
+from msgspec import structs
 
 from impl.client.model import ClientError, NoRouteError, RefusalError
 from impl.client.session import Session
@@ -15,7 +17,7 @@ from impl.remoting.address_server import NameServers
 from impl.remoting.bodies import ClusterInfo, TopicRoute
 from impl.remoting.channel import RemotingError
 from impl.remoting.codes import RequestCode, ResponseCode, response_name
-from impl.remoting.command import Command, new_request
+from impl.remoting.command import LANGUAGE, Command, new_request
 from impl.remoting.headers import RouteRequest
 from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
@@ -48,17 +50,23 @@ class Admin:
         await self.session.stop()
 
     async def ask(
-        self, broker: Address, code: RequestCode, header: headers.Header | None = None, body: bytes = b""
+        self,
+        broker: Address,
+        code: RequestCode,
+        header: headers.Header | None = None,
+        body: bytes = b"",
+        *,
+        more: Mapping[str, str] | None = None,
+        language: str = LANGUAGE,
     ) -> Command:
-        """A broker's (or any server's) good answer within 5 s."""
-        return await self.ask_raw(broker, code, headers.write(header) if header else {}, body)
+        """A broker's (or any server's) good answer within 5 s.
 
-    async def ask_raw(
-        self, broker: Address, code: RequestCode, fields: dict[str, str], body: bytes = b""
-    ) -> Command:
-        """As `ask`, with the header's fields as they go over the wire."""
+        `more` are fields beside the header; `language` is what we say that we are written in.
+        """
+        fields = {**(headers.write(header) if header else {}), **(more or {})}
+        request = structs.replace(new_request(code, fields, body), language=language)
         try:
-            answer = await self.session.remoting.invoke(broker, new_request(code, fields, body), _TIMEOUT_S)
+            answer = await self.session.remoting.invoke(broker, request, _TIMEOUT_S)
         except RemotingError as error:
             raise UnreachableError(f"{code.name}: {error}") from None
         return _good(code, broker, answer)

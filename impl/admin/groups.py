@@ -15,11 +15,14 @@ from impl.remoting.bodies import (
     ConsumeStats,
     QueueOffsets,
     QueueProgress,
+    RunningInfo,
     SubscriptionGroup,
 )
 from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import LANGUAGE
 from impl.remoting.headers import (
     ConsumerGroupRequest,
+    ConsumerRequest,
     ConsumeStatsRequest,
     DeleteGroupRequest,
     ResetOffsetRequest,
@@ -79,14 +82,8 @@ async def delete_group(admin: Admin, brokers: Sequence[Address], group: str, *, 
 async def connection(admin: Admin, group: str) -> ConsumerConnection | None:
     """The group's members, as the first broker tells that has any; None when none has."""
     for broker in (await _brokers(admin, group)).values():
-        try:
-            header = ConsumerGroupRequest(group)
-            answer = await admin.ask(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
-        except RefusalError as error:
-            if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-                raise
-        else:
-            return read_body(ConsumerConnection, answer)
+        if found := await _connection_at(admin, group, broker):
+            return found
     return None
 
 
@@ -107,6 +104,20 @@ async def progress(admin: Admin, group: str, topic: str | None = None) -> Progre
     return Progress(dict(sorted(queues.items())), tps)
 
 
+async def owners(admin: Admin, group: str) -> dict[MessageQueue, str]:
+    """The client id of the member that has each queue. Members that do not tell are left out."""
+    found = {}
+    for broker in (await _brokers(admin, group)).values():
+        connected = await _connection_at(admin, group, broker)
+        for member in connected.connection_set if connected else ():
+            header = ConsumerRequest(group, member.client_id, jstack_enable=False)
+            with suppress(RefusalError):
+                answer = await admin.ask(broker, RequestCode.GET_CONSUMER_RUNNING_INFO, header)
+                queues = read_body(RunningInfo, answer).mq_table
+                found.update({queue_of(key): member.client_id for key in queues})
+    return found
+
+
 async def summaries(admin: Admin) -> list[GroupSummary]:
     """Every group that has a retry topic, which is every group that ever had a member."""
     found = []
@@ -123,18 +134,21 @@ async def summaries(admin: Admin) -> list[GroupSummary]:
 
 
 async def reset_offsets(
-    admin: Admin, group: str, topic: str, timestamp_ms: int, *, force: bool = True
+    admin: Admin, group: str, topic: str, timestamp_ms: int, *, force: bool = True, cpp: bool = False
 ) -> dict[MessageQueue, int]:
     """Set the group to what was stored from a time on, or to the end; returns where it is then.
 
-    Without `force` no queue goes forward. Members that are connected are told by their broker; of a group
-    without members the offsets are changed at the broker. ClientError when a broker does neither.
+    Without `force` no queue goes forward. Members that are connected are told by their broker, those in C++
+    (`cpp`) in words of their own; of a group without members the offsets are changed at the broker.
+    ClientError when a broker does neither.
     """
     offsets = {}
     header = ResetOffsetRequest(topic, group, timestamp_ms, force)
     for name, broker in (await admin.masters_of(topic)).items():
         try:
-            answer = await admin.ask(broker, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+            answer = await admin.ask(
+                broker, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header, language="CPP" if cpp else LANGUAGE
+            )
         except RefusalError as error:
             if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
                 raise
@@ -161,6 +175,17 @@ async def _reset_at_broker(
         await calls.commit(queue, target)
         offsets[queue] = target
     return offsets
+
+
+async def _connection_at(admin: Admin, group: str, broker: Address) -> ConsumerConnection | None:
+    try:
+        header = ConsumerGroupRequest(group)
+        answer = await admin.ask(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
+    except RefusalError as error:
+        if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+            raise
+        return None
+    return read_body(ConsumerConnection, answer)
 
 
 async def _brokers(admin: Admin, group: str, topic: str | None = None) -> dict[str, Address]:

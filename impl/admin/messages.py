@@ -8,7 +8,6 @@ from impl.client.calls import GroupCalls, read_records
 from impl.client.model import ClientError, MessageQueue, RefusalError
 from impl.client.routes import subscribe_queues
 from impl.message import KEYS, UNIQUE_KEY, StoredMessage, parse_offset_message_id
-from impl.remoting import headers
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.headers import UNIQUE_KEY_QUERY, QueryMessageRequest, ViewMessageRequest
 from impl.runtime.network import Address
@@ -54,11 +53,11 @@ async def by_key(
     With `unique` the key is a producer's unique key. What an index finds by hash is compared here.
     """
     header = QueryMessageRequest(topic, key, count_max, begin_ms, end_ms)
-    fields = {**headers.write(header), UNIQUE_KEY_QUERY: str(unique).lower()}
+    more = {UNIQUE_KEY_QUERY: str(unique).lower()}
     found: list[StoredMessage] = []
     for broker in (await admin.masters_of(topic)).values():
         try:
-            found += _records_of((await admin.ask_raw(broker, RequestCode.QUERY_MESSAGE, fields)).body)
+            found += _records_of((await admin.ask(broker, RequestCode.QUERY_MESSAGE, header, more=more)).body)
         except RefusalError as error:
             if error.code != ResponseCode.QUERY_NOT_FOUND:
                 raise

@@ -132,13 +132,13 @@ def topic_status(queues: Mapping[MessageQueue, QueueExtent]) -> Table:
     return rows(("broker", "#queue", "#min offset", "#max offset", "last updated"), lines)
 
 
-def progress(found: Progress) -> Table:
-    """A row a queue: where it ends, where the group is."""
-    table = _table(
-        "topic", "broker", "#queue", "#broker offset", "#consumer offset", "#behind", "last consumed"
-    )
+def progress(found: Progress, owners: Mapping[MessageQueue, str] | None = None) -> Table:
+    """A row a queue: where it ends, where the group is; with `owners`, which member has it."""
+    columns = ["topic", "broker", "#queue", "#broker offset", "#consumer offset", "#behind", "last consumed"]
+    table = _table(*columns, *(["client"] if owners is not None else []))
     for queue, at in found.queues.items():
-        table.add_row(*_progress_row(queue, at))
+        owner = [owners.get(queue, _NOT_TOLD)] if owners is not None else []
+        table.add_row(*_progress_row(queue, at), *owner)
     return table
 
 

@@ -194,6 +194,13 @@ class ConsumerConnection(_Body, frozen=True):
     subscription_table: dict[str, Subscription]
 
 
+class RunningInfo(_Body, frozen=True):
+    """GET_CONSUMER_RUNNING_INFO, of which we read no more than this."""
+
+    mq_table: dict[ObjectKey, msgspec.Raw] = {}
+    """By MessageQueue: the queues that the client has."""
+
+
 class ProducerConnection(_Body, frozen=True):
     connection_set: list[Connection]
 

@@ -2,6 +2,8 @@
 
 from typing import Annotated, Any
 
+import typer
+
 from impl.admin import groups, tables
 from impl.admin.admin import Admin
 from impl.admin.options import Broker, Cluster, Group, NameServers, Topic, count, flag, text, when
@@ -78,20 +80,21 @@ def consumer_progress(
     namesrv: NameServers,
     group: Annotated[str | None, text("g", "groupName", "NAME", "Only this group, by queue.")] = None,
     topic: Annotated[str | None, text("t", "topicName", "NAME", "Only in this topic.")] = None,
+    clients: Annotated[Any, flag("s", "showClientIP", "Which member has each queue.")] = "false",
 ) -> None:
     """How far consumer groups are.
 
     Example: mqproof admin consumerProgress -n 127.0.0.1:9876 -g G
     """
-    if topic is not None and group is None:
-        fail("-t needs -g", WRONG_USE)
+    if group is None and (topic is not None or clients):
+        fail("-t and -s need -g", WRONG_USE)
 
     async def work(admin: Admin) -> None:
         if group is None:
             show(tables.groups(await groups.summaries(admin)))
             return
         found = await groups.progress(admin, group, topic)
-        show(tables.progress(found))
+        show(tables.progress(found, await groups.owners(admin, group) if clients else None))
         say(f"\n{found.tps:.1f} messages a second, {found.behind} behind")
 
     perform(namesrv, work)
@@ -103,6 +106,7 @@ def reset_offset_by_time(
     topic: Topic,
     timestamp: Annotated[Any, when("s", "timestamp", "now, milliseconds, yyyy-MM-dd#HH:mm:ss:SSS.")],
     force: Annotated[Any, flag("f", "force", "Also forward, past what it has not consumed.")] = "true",
+    cpp: Annotated[bool, typer.Option("-c", "--cplus", help="The group's clients are in C++.")] = False,
 ) -> None:
     """Set a group to a time.
 
@@ -112,6 +116,7 @@ def reset_offset_by_time(
     """
 
     async def work(admin: Admin) -> None:
-        show(tables.offsets(await groups.reset_offsets(admin, group, topic, timestamp, force=force)))
+        found = await groups.reset_offsets(admin, group, topic, timestamp, force=force, cpp=cpp)
+        show(tables.offsets(found))
 
     perform(namesrv, work)

@@ -61,7 +61,7 @@ MISTAKES = [
     (("updateTopic", "-t", "T", "-b", "h", "-o", "true"), 2, "-b: 'h' is not an address, HOST:PORT expected"),
     (("updateTopic", "-t", "T", "-c", "C", "-o", "maybe"), 2, "-o: 'maybe', true or false expected"),
     (("resetOffsetByTime", "-g", "G", "-t", "T", "-s", "soon"), 2, "-s: 'soon' is no time; now,"),
-    (("consumerProgress", "-t", "T"), 2, "-t needs -g"),
+    (("consumerProgress", "-t", "T"), 2, "-t and -s need -g"),
     (("printMsg", "-t", "T", "-c", "runes"), 2, "-c: 'runes' is no character set"),
     (("queryMsgById", "-i", "zz"), 1, "'zz' is not an offset message id"),
 ]

@@ -111,6 +111,26 @@ def test_groups_are_summed_up_with_and_without_members_and_offsets() -> None:
     play(scene)
 
 
+def test_each_queue_has_the_member_that_says_so() -> None:
+    async def scene(site: Site) -> None:
+        members = [bodies.Connection("10.0.0.9:1", f"c{number}", "JAVA", 409) for number in range(2)]
+        connected = ConsumerConnection(members, "", "CONSUME_PASSIVELY", "CLUSTERING", {})
+        told = b'{"mqTable":{{"brokerName":"b-a","queueId":1,"topic":"T"}:{"commitOffset":5,"droped":false}}}'
+        broker = await site.add_broker(
+            "b-a",
+            {
+                RequestCode.GET_CONSUMER_CONNECTION_LIST: (0, {}, java_json.write(connected)),
+                RequestCode.GET_CONSUMER_RUNNING_INFO: (0, {}, told),
+            },
+        )
+        await site.add_broker("b-b", {RequestCode.GET_CONSUMER_CONNECTION_LIST: OFFLINE})
+        assert await groups.owners(site.admin, "G") == {MessageQueue("T", "b-a", 1): "c1"}
+        broker.answers[RequestCode.GET_CONSUMER_RUNNING_INFO] = refusal(ResponseCode.SYSTEM_ERROR)
+        assert await groups.owners(site.admin, "G") == {}
+
+    play(scene)
+
+
 def test_a_group_with_members_is_reset_by_its_broker() -> None:
     async def scene(site: Site) -> None:
         table = {ObjectKey(bodies.MessageQueue("b-a", 0, "T")): 2}
@@ -120,6 +140,8 @@ def test_a_group_with_members_is_reset_by_its_broker() -> None:
         assert found == {MessageQueue("T", "b-a", 0): 2}
         (fields,) = broker.fields_of(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
         assert headers.read(ResetOffsetRequest, fields) == ResetOffsetRequest("T", "G", 77, False)
+        await groups.reset_offsets(site.admin, "G", "T", 77, cpp=True)
+        assert [request.language for request in broker.asked] == ["PYTHON", "CPP"]
 
     play(scene)
 

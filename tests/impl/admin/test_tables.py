@@ -92,6 +92,9 @@ def test_queues_show_their_extent_and_how_far_a_group_is() -> None:
     assert words(tables.topic_status({QUEUE: QueueExtent(0, 5, 2)}))[1:] == [["b-a", "1", "2", "5", "-"]]
     behind = Progress({QUEUE: QueueProgress(5, 3, 0)}, 0.5)
     assert words(tables.progress(behind))[1:] == [["T", "b-a", "1", "5", "3", "2", "-"]]
+    assert words(tables.progress(behind, {}))[1:] == [["T", "b-a", "1", "5", "3", "2", "-", "-"]]
+    assert words(tables.progress(behind, {QUEUE: "me"}))[0][-1] == "client"
+    assert words(tables.progress(behind, {QUEUE: "me"}))[1][-1] == "me"
     assert words(tables.offsets({QUEUE: 7}))[1:] == [["b-a", "1", "7"]]
     assert words(tables.groups([GroupSummary("G", None, behind), GroupSummary("H", None, None)]))[1:] == [
         ["G", "0", "-", "-", "-", "0.5", "2"],
