@@ -110,8 +110,6 @@ async def _target(services: Services, header: SendRequest) -> _Target:
 
 
 async def _topic(services: Services, header: SendRequest) -> TopicConfig:
-    if problem := name_problem(header.topic):
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, problem)
     if header.topic in NOT_FOR_CLIENTS:
         raise RefusedError(ResponseCode.NO_PERMISSION, f"nobody may send to topic {header.topic}")
     topic = services.topics.get(header.topic) or await _made(services, header)
@@ -121,6 +119,8 @@ async def _topic(services: Services, header: SendRequest) -> TopicConfig:
 
 
 async def _made(services: Services, header: SendRequest) -> TopicConfig:
+    if problem := name_problem(header.topic):
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, problem)
     template = header.default_topic or DEFAULT_TOPIC
     made = None
     if (

@@ -69,9 +69,13 @@ class ConsumeQueue:
 
     def units(self, queue_offset: int, count: int) -> list[Unit]:
         """At most `count` entries from `queue_offset` on; fewer at the end of the queue or of a segment."""
+        return list(self.scan(queue_offset, count))
+
+    def scan(self, queue_offset: int, count: int) -> Iterator[Unit]:
+        """The same, each made when it is looked at: most readers stop long before the last."""
         size = min(count, self.end - queue_offset) * QUEUE_UNIT_BYTES
         data = self.segments.read(queue_offset * QUEUE_UNIT_BYTES, max(0, size))
-        return [Unit._make(fields) for fields in _UNIT.iter_unpack(data)]
+        return map(Unit._make, _UNIT.iter_unpack(data))
 
     def find_end(self, is_good: Callable[[Unit], bool]) -> int:
         """The offset behind the good entries, when those are a prefix (else behind some run of good ones)."""

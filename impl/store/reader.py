@@ -31,7 +31,7 @@ def read_messages(
         return GetResult(status, next_offset, begin, end)
     records: list[bytes] = []
     room, next_offset, gone = max_bytes, offset, False
-    for unit in queue.units(offset, max(_UNITS_LOOKED_AT, max_count)):
+    for unit in queue.scan(offset, max(_UNITS_LOOKED_AT, max_count)):
         if not tag_codes or unit.tags_code in tag_codes:
             if records and (len(records) >= max_count or unit.size > room):
                 break
