@@ -87,6 +87,9 @@ class Index:
                 file = self._writable(store_timestamp_ms)
                 self._unsynced[file.name] = file.file
                 file.put(hashed, commit_offset, store_timestamp_ms)
+                if file.header.entry_next == 2:
+                    # A released broker that takes over after a kill sees that the file is not to be trusted.
+                    file.write_header()
         self.position = end
 
     def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:

@@ -262,6 +262,15 @@ def test_under_a_released_brokers_checkpoint_only_full_flushed_files_survive_a_c
     assert site.recovery.abnormal is not clean
 
 
+def test_a_released_broker_would_throw_away_the_file_that_a_killed_process_was_writing() -> None:
+    """It does so by the file's last time and the checkpoint's third; the rest of the header may be old."""
+    site = _written(count=5)
+    site.simulated_disk.crash_process()
+    header = Header.decode(site.disk.open(f"store/index/{names(site)[-1]}").read(0, HEADER_BYTES))
+    assert header.end_timestamp_ms > read_checkpoint(site.disk, CHECKPOINT).index_timestamp_ms
+    assert header.entry_next == 2
+
+
 def test_a_header_that_was_never_written_makes_its_file_be_built_again() -> None:
     """Brokers of 4.9 write it when a file is full; also after a clean exit it may be old."""
     site = _written(count=6)
