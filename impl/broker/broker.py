@@ -6,26 +6,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
-from impl.broker import (
-    broker_admin,
-    connections,
-    consumer_calls,
-    group_admin,
-    groups,
-    lookups,
-    offset_admin,
-    pull,
-    queries,
-    retries,
-    send,
-    topic_admin,
-)
+from impl.broker import groups
 from impl.broker.clients import ClientTable
 from impl.broker.config import BrokerConfig
 from impl.broker.delayed import DelayedDelivery
 from impl.broker.flow_control import SendGate
 from impl.broker.holds import PullHolds
 from impl.broker.offsets import OffsetTable
+from impl.broker.processors import PROCESSORS
 from impl.broker.queue_locks import QueueLockTable
 from impl.broker.registration import Registrar
 from impl.broker.services import Processor, Services
@@ -37,7 +25,7 @@ from impl.remoting.address_server import FETCH_INTERVAL_S
 from impl.remoting.bodies import DataVersion
 from impl.remoting.channel import Channel, Handler, Reply
 from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.codes import ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.dispatch import handler
 from impl.remoting.server import RemotingServer
@@ -48,39 +36,6 @@ from impl.store.message_store import MessageStore
 from impl.store.results import Recovery
 
 _log = logging.getLogger(__name__)
-
-PROCESSORS: Final[dict[int, Processor]] = {
-    RequestCode.SEND_MESSAGE: send.send_message,
-    RequestCode.SEND_MESSAGE_V2: send.send_message,
-    RequestCode.SEND_BATCH_MESSAGE: send.send_message,
-    RequestCode.CONSUMER_SEND_MSG_BACK: retries.send_back,
-    RequestCode.PULL_MESSAGE: pull.pull_message,
-    RequestCode.LITE_PULL_MESSAGE: pull.pull_message,
-    RequestCode.QUERY_CONSUMER_OFFSET: queries.query_offset,
-    RequestCode.UPDATE_CONSUMER_OFFSET: queries.update_offset,
-    RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: queries.search_offset,
-    RequestCode.GET_MAX_OFFSET: queries.max_offset,
-    RequestCode.GET_MIN_OFFSET: queries.min_offset,
-    RequestCode.GET_EARLIEST_MSG_STORETIME: queries.earliest_store_time,
-    RequestCode.QUERY_MESSAGE: lookups.query_message,
-    RequestCode.VIEW_MESSAGE_BY_ID: lookups.view_message,
-    RequestCode.GET_ALL_DELAY_OFFSET: lookups.delay_offsets,
-    RequestCode.HEART_BEAT: groups.heartbeat,
-    RequestCode.UNREGISTER_CLIENT: groups.unregister,
-    RequestCode.GET_CONSUMER_LIST_BY_GROUP: groups.consumer_ids,
-    RequestCode.LOCK_BATCH_MQ: groups.lock_queues,
-    RequestCode.UNLOCK_BATCH_MQ: groups.unlock_queues,
-    RequestCode.CHECK_CLIENT_CONFIG: groups.check_client,
-    RequestCode.GET_CONSUMER_CONNECTION_LIST: connections.consumer_connections,
-    RequestCode.GET_PRODUCER_CONNECTION_LIST: connections.producer_connections,
-    RequestCode.GET_ALL_PRODUCER_INFO: connections.all_producers,
-    **topic_admin.PROCESSORS,
-    **group_admin.PROCESSORS,
-    **offset_admin.PROCESSORS,
-    **consumer_calls.PROCESSORS,
-    **broker_admin.PROCESSORS,
-}
-"""Request code to what answers it."""
 
 _CLIENT_SCAN_S: Final = 10.0
 _DRAIN_MORE_S: Final = 1.0
@@ -176,7 +131,9 @@ class Broker:
         self._registrar = Registrar(services, self._client)
         register = self._registrar.register
         # In the background: a send that creates its topic does not wait for a silent name server.
-        topics.on_change = lambda: self._in_background(register())
+        topics_changed = asyncio.Event()
+        topics.on_change = topics_changed.set
+        self._in_background(self._whenever(topics_changed, register))
         if self._registrar.is_fetched:
             await self._registrar.fetch()
             self._every(FETCH_INTERVAL_S, self._registrar.fetch)
@@ -253,14 +210,28 @@ class Broker:
         async def loop() -> None:
             while True:
                 await asyncio.sleep(seconds)
-                await work()
+                await _guarded(work)
 
         self._in_background(loop())
+
+    async def _whenever(self, event: asyncio.Event, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Work whenever it happens; what happens several times meanwhile is worked on once."""
+        while True:
+            await event.wait()
+            event.clear()
+            await _guarded(work)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+async def _guarded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    try:
+        await work()
+    except Exception:  # what is done again and again must not end with the first surprise
+        _log.exception("%s failed", work.__qualname__)
 
 
 def _bound(work: Processor, services: Services) -> Handler:

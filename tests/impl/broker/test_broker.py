@@ -7,13 +7,14 @@ import asyncio
 import json
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.broker.broker import PROCESSORS
 from impl.broker.config import BrokerConfig
+from impl.broker.processors import PROCESSORS
 from impl.broker.send import _CODES as SEND_CODES
 from impl.client.model import MessageQueue, Outcome, PullResult, Sent
 from impl.message import TAGS, UNIQUE_KEY, Message
@@ -560,6 +561,31 @@ ASKED_WITHOUT_ANYTHING = {
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
     RequestCode.DELETE_EXPIRED_COMMITLOG,
 }
+
+
+def test_topics_made_together_are_registered_together_and_none_is_forgotten() -> None:
+    async def scene(world: World) -> tuple[int, int]:
+        registered = 0
+        table = world.namesrv._services.table
+        register = table.register
+
+        def counted(*arguments: Any, **named: Any) -> Any:
+            nonlocal registered
+            registered += 1
+            return register(*arguments, **named)
+
+        world.network.delay_s = 0.05
+        table.register = counted  # type: ignore[method-assign]
+        fields = [altered(SEND, topic=f"T{number}") for number in range(40)]
+        requests = [new_request(RequestCode.SEND_MESSAGE, one, b"x") for one in fields]
+        await asyncio.gather(*(world.ask_raw(request) for request in requests))
+        await asyncio.sleep(1)
+        routes = [await world.session.routes.refresh(f"T{number}") for number in range(40)]
+        return registered, sum(route is not None for route in routes)
+
+    registered, known = play(scene)
+    assert known == 40
+    assert 1 <= registered < 40
 
 
 def test_requests_without_fields_or_body_are_error_answers_and_the_broker_lives_on() -> None:
