@@ -34,6 +34,8 @@ class Cluster:
     flush: str
     broker_port: int
     name_server: str = ""
+    broker_options: tuple[str, ...] = ()
+    """Further options of `mqproof broker`."""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -49,6 +51,7 @@ class Cluster:
         self._start_server(
             "broker", "broker", "--namesrv", self.name_server, "--port", str(self.broker_port),
             "--store", str(self.folder / "store"), "--flush", self.flush, "--name", "broker-a",
+            *self.broker_options,
         )  # fmt: skip
 
     def kill_broker(self) -> None:
