@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from impl.admin.admin import Admin, UnreachableError
+from impl.admin.tables import visible
 from impl.client.model import ClientError
 from impl.remoting.address_server import NameServers
 from impl.runtime.network import Address, AsyncioNetwork
@@ -74,5 +75,5 @@ def show(*tables: Table) -> None:
 
 
 def fail(message: str, code: int) -> NoReturn:
-    typer.echo(f"mqproof admin: {message}", err=True)
+    typer.echo(f"mqproof admin: {visible(message)}", err=True)
     raise typer.Exit(code)

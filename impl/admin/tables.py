@@ -6,6 +6,7 @@ from typing import Final
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from impl.admin import times
 from impl.admin.brokers import BrokerState
@@ -42,10 +43,11 @@ def cluster_list(brokers: Sequence[BrokerState]) -> Table:
     for broker in brokers:
         where = (broker.cluster, broker.name, str(broker.id), str(broker.address))
         if broker.status is None:
-            table.add_row(*where, "no status", *[_NOT_TOLD] * 5)
+            _add(table, *where, "no status", *[_NOT_TOLD] * 5)
             continue
         status = broker.status
-        table.add_row(
+        _add(
+            table,
             *where,
             status.get("brokerVersionDesc", _NOT_TOLD),
             _load(status, "putTps", "send"),
@@ -65,7 +67,8 @@ def cluster_totals(brokers: Sequence[BrokerState]) -> Table:
     for broker in brokers:
         if broker.id == 0:
             status = broker.status or {}
-            table.add_row(
+            _add(
+                table,
                 broker.cluster,
                 broker.name,
                 *(
@@ -84,7 +87,7 @@ def rows(header: Sequence[str], lines: Iterable[Sequence[str]]) -> Table:
     """Texts as they are; a column whose name begins with # stands right."""
     table = _table(*header)
     for line in lines:
-        table.add_row(*line)
+        _add(table, *line)
     return table
 
 
@@ -138,7 +141,7 @@ def progress(found: Progress, owners: Mapping[MessageQueue, str] | None = None) 
     table = _table(*columns, *(["client"] if owners is not None else []))
     for queue, at in found.queues.items():
         owner = [owners.get(queue, _NOT_TOLD)] if owners is not None else []
-        table.add_row(*_progress_row(queue, at), *owner)
+        _add(table, *_progress_row(queue, at), *owner)
     return table
 
 
@@ -159,7 +162,8 @@ def groups(found: Sequence[GroupSummary]) -> Table:
     table = _table("group", "#members", "version", "type", "model", "#tps", "#behind")
     for each in found:
         progress = each.progress
-        table.add_row(
+        _add(
+            table,
             each.group,
             *_members(each.connection),
             f"{progress.tps:.1f}" if progress else _NOT_TOLD,
@@ -224,6 +228,11 @@ def message(stored: StoredMessage) -> Table:
     return rows(("", ""), lines)
 
 
+def visible(text: str) -> str:
+    """The text with its control characters as escapes: what peers wrote must not steer a terminal."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 def permission(perm: int) -> str:
     """`RW`, `R-`, `-W` or `--`, as tools of files show it, with the number."""
     return f"{'R' if perm & PERM_READ else '-'}{'W' if perm & PERM_WRITE else '-'} ({perm})"
@@ -235,6 +244,11 @@ def _table(*columns: str) -> Table:
         is_number = column.startswith("#")
         table.add_column(column.removeprefix("#"), justify="right" if is_number else "left", overflow="fold")
     return table
+
+
+def _add(table: Table, *cells: str) -> None:
+    """A row of texts as they are: rich would take `[...]` in a bare string for a style."""
+    table.add_row(*(Text(visible(cell)) for cell in cells))
 
 
 def _load(status: Mapping[str, str], tps: str, queue: str) -> str:

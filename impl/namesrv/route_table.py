@@ -260,6 +260,8 @@ class RouteTable:
         for name in names:
             if not 1 <= len(name) <= most:
                 raise BoundsError(f"a name of {len(name)} characters, 1 to {most} expected")
+            if not name.isprintable():
+                raise BoundsError(f"{name!r} is no name: it has control characters")
 
     def _check_queues(self, more: int) -> None:
         # Counted only when there is something new, which is rare; a broker mostly says what it said before.

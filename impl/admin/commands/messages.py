@@ -31,7 +31,9 @@ def query_msg_by_id(
         if not found:
             raise ClientError(f"no message {message_id} in topic {topic}")
         show(tables.message(found[-1]))
-        say("\n" + found[-1].message.body.decode(errors="replace"))
+        say("")
+        for line in found[-1].message.body.decode(errors="replace").splitlines():
+            say(tables.visible(line))
 
     perform(namesrv, work)
 
@@ -82,8 +84,8 @@ def print_msg(
 
     async def work(admin: Admin) -> None:
         async for queue, stored in messages.read(admin, topic, tags=tags, begin_ms=begin, end_ms=end):
-            line = _line(queue, stored)
-            say(f"{line}  {stored.message.body.decode(charset, errors='replace')}" if body else line)
+            text = stored.message.body.decode(charset, errors="replace")
+            say(tables.visible(f"{_line(queue, stored)}  {text}" if body else _line(queue, stored)))
 
     perform(namesrv, work)
 

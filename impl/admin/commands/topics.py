@@ -105,7 +105,7 @@ def topic_route(namesrv: NameServers, topic: Topic) -> None:
         route = await admin.route(topic)
         show(tables.route_brokers(route), tables.route_queues(route))
         if route.order_topic_conf:
-            say(f"order: {route.order_topic_conf}")
+            say(f"order: {tables.visible(route.order_topic_conf)}")
 
     perform(namesrv, work)
 
@@ -124,7 +124,7 @@ def topic_list(
     async def work(admin: Admin) -> None:
         if not clusters:
             for name in await topics.topic_names(admin):
-                say(name)
+                say(tables.visible(name))
             return
         lines = [
             (cluster, name, ", ".join(await topics.groups_of(admin, name)) or "-")

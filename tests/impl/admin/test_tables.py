@@ -112,6 +112,13 @@ def test_a_message_shows_its_place_and_properties() -> None:
     assert "property KEYS" not in shown
 
 
+def test_what_peers_wrote_is_shown_and_not_obeyed() -> None:
+    message = Message("T", b"", {"own": "[red]x[/red]\x1b[2J\n"})
+    shown = {line[0]: line[1] for line in words(tables.message(StoredMessage(message, 0, 0, 0, 1, 0)))}
+    assert shown["property own"] == r"[red]x[/red]\x1b[2J\n"
+    assert tables.visible("Grüße, \t 世界") == r"Grüße, \t 世界"
+
+
 def test_a_narrow_terminal_folds_and_loses_nothing() -> None:
     table = tables.rows(("broker", "#n"), [("a-very-long-broker-name", "12345")])
     folded = "".join("".join(cells) for cells in words(table, width=20)[1:])
