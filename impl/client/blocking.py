@@ -43,6 +43,7 @@ class BlockingClient:
         self._client_id = client_id
         self._consumer_group = consumer_group
         self._producer_config = producer
+        self._consumer: PullConsumer | None = None
         self._loop = asyncio.new_event_loop()
         self._loop.set_default_executor(ThreadPoolExecutor(listener_threads, "mqproof-listener"))
         self._thread = threading.Thread(target=self._loop.run_forever, name="mqproof-client", daemon=True)
@@ -128,27 +129,32 @@ class BlockingClient:
 
     def queues(self, topic: str) -> list[MessageQueue]:
         """As PullConsumer.queues."""
-        return self._run(self._consumer.queues(topic))
+        return self._run(self._pull_consumer().queues(topic))
 
     def pull(self, queue: MessageQueue, offset: int, *, max_count: int = 32, tags: str = "*") -> PullResult:
         """As PullConsumer.pull, without a hold."""
-        return self._run(self._consumer.pull(queue, offset, max_count=max_count, tags=tags))
+        return self._run(self._pull_consumer().pull(queue, offset, max_count=max_count, tags=tags))
 
     def commit(self, queue: MessageQueue, offset: int) -> None:
         """As PullConsumer.commit."""
-        self._run(self._consumer.commit(queue, offset))
+        self._run(self._pull_consumer().commit(queue, offset))
 
     def committed(self, queue: MessageQueue) -> int | None:
         """As PullConsumer.committed."""
-        return self._run(self._consumer.committed(queue))
+        return self._run(self._pull_consumer().committed(queue))
 
     # Inside.
 
     async def _start(self) -> None:
         self._session = connect(self._name_servers, self._client_id)
         self._producer = Producer(self._session, self._producer_config)
-        self._consumer = PullConsumer(self._session, self._consumer_group)
         await self._session.start()
+
+    def _pull_consumer(self) -> PullConsumer:
+        """Made when first needed: who only sends is no member of a consumer group."""
+        if self._consumer is None:
+            self._consumer = PullConsumer(self._session, self._consumer_group)
+        return self._consumer
 
     async def _push_consumer(
         self, group: str, topics: Mapping[str, str], listener: Listener, config: PushConsumerConfig | None

@@ -5,11 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from impl.client.compose import check_batch, encode_batch
-from impl.client.compression import deflated
 from impl.client.model import (
     STORED_STATUSES,
-    MessageError,
     MessageQueue,
     NoRouteError,
     Outcome,
@@ -17,31 +14,21 @@ from impl.client.model import (
     Sent,
     Unknown,
 )
+from impl.client.parcel import Packing, Parcel, unique_key
 from impl.client.queue_choice import LEVELS_5, LatencyLevels, QueueChoice, Selector
 from impl.client.routes import publish_queues, require
 from impl.client.session import Session
 from impl.event_log import EventLog
-from impl.message import (
-    KEYS,
-    MAX_RECONSUME_TIMES,
-    RETRY_PREFIX,
-    UNIQUE_KEY,
-    WAIT,
-    Message,
-    UniqueKeys,
-    encode_properties,
-)
+from impl.message import KEYS, Message
 from impl.remoting import headers
 from impl.remoting.bodies import QueueData, TopicRoute
 from impl.remoting.channel import ConnectError, RemotingError
 from impl.remoting.codes import RequestCode, ResponseCode, is_retriable, response_name
 from impl.remoting.command import Command, new_request
 from impl.remoting.headers import HeaderError, SendRequest, SendResponse
-from impl.runtime.clock import now_ms
 from spec.events import Kind
 
 _UNKNOWN: Final = "unknown"
-_PROPERTIES_BYTES_MAX: Final = 32767
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +51,6 @@ class ProducerConfig:
     default_topic: str = "TBW102"
     default_topic_queues: int = 4
     """Queues asked for when a send creates its topic."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Parcel:
-    """What one request carries: one message, or a batch of one topic."""
-
-    messages: tuple[Message, ...]
-    properties: str
-    """The header's."""
-    body: bytes
-    is_batch: bool
-
-    @property
-    def topic(self) -> str:
-        return self.messages[0].topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +79,9 @@ class Producer:
         self._session = session
         self._config = config or ProducerConfig()
         self._events = events
-        self._keys = UniqueKeys(session.runtime.random, session.runtime.clock)
+        self._packing = Packing(
+            session.runtime, self._config.body_bytes_max, self._config.compress_from_bytes
+        )
         levels = self._config.latency_levels if self._config.latency_fault_strategy else None
         self._choice = QueueChoice(session.runtime.random.randrange(1 << 16), levels)
         self._queues: dict[str, tuple[TopicRoute, list[MessageQueue]]] = {}
@@ -130,7 +104,7 @@ class Producer:
         Raises:
             MessageError: the body is empty or too long, or topic or properties cannot be encoded.
         """
-        (outcome,) = await self._send(self._parcel(message), queue, select, timeout_ms)
+        (outcome,) = await self._send(self._packing.single(message), queue, select, timeout_ms)
         return outcome
 
     async def send_batch(
@@ -150,7 +124,7 @@ class Producer:
             MessageError: as `send`, or the messages differ in topic or waiting, are delayed, or are too long
                 together.
         """
-        return await self._send(self._batch(list(messages)), queue, select, timeout_ms)
+        return await self._send(self._packing.batch(list(messages)), queue, select, timeout_ms)
 
     async def send_oneway(
         self, message: Message, queue: MessageQueue | None = None, *, select: Selector | None = None
@@ -160,7 +134,7 @@ class Producer:
         Raises:
             MessageError: as `send`. NoRouteError, RemotingError: nothing was sent.
         """
-        parcel = self._parcel(message)
+        parcel = self._packing.single(message)
         target = await self._target(parcel.topic, None, queue, select)
         address = self._session.routes.address(parcel.topic, target.broker_name)
         if address is None:
@@ -168,68 +142,23 @@ class Producer:
         self._emit(Kind.SEND, parcel, target, attempt=1)
         request = self._request(parcel, target, oneway=True)
         await self._session.remoting.send_oneway(address, request)
-        return _key(parcel.messages[0])
+        return unique_key(parcel.first)
 
-    # What is sent.
-
-    def _parcel(self, message: Message) -> _Parcel:
-        message, properties = self._prepared(message)
-        if len(message.body) >= self._config.compress_from_bytes:
-            message = deflated(message)
-        return _Parcel((message,), properties, message.body, is_batch=False)
-
-    def _batch(self, messages: list[Message]) -> _Parcel:
-        check_batch(messages)
-        prepared = tuple(self._prepared(message)[0] for message in messages)
-        body = encode_batch(prepared)
-        if len(body) > self._config.body_bytes_max:
-            most = self._config.body_bytes_max
-            raise MessageError(f"the batch has {len(body)} bytes, at most {most} are allowed")
-        shared = {WAIT: prepared[0].properties[WAIT]}
-        return _Parcel(prepared, encode_properties(shared), body, is_batch=True)
-
-    def _prepared(self, message: Message) -> tuple[Message, str]:
-        """The message as it is sent, and its properties as they are."""
-        if not message.body:
-            raise MessageError("the body is empty")
-        if len(message.body) > self._config.body_bytes_max:
-            most = self._config.body_bytes_max
-            raise MessageError(f"the body has {len(message.body)} bytes, at most {most} are allowed")
-        properties = dict(message.properties)
-        if UNIQUE_KEY not in properties:
-            properties[UNIQUE_KEY] = self._keys.take()
-        properties.setdefault(WAIT, "true")
-        try:
-            message.topic.encode()
-            text = encode_properties(properties)
-            size = len(text.encode())
-        except ValueError as error:
-            raise MessageError(str(error)) from None
-        if size > _PROPERTIES_BYTES_MAX:
-            raise MessageError(
-                f"the properties have {size} bytes, at most {_PROPERTIES_BYTES_MAX} are allowed"
-            )
-        born_ms = message.born_timestamp_ms or now_ms(self._session.runtime.clock)
-        return replace(message, properties=properties, born_timestamp_ms=born_ms), text
-
-    def _request(self, parcel: _Parcel, queue: MessageQueue, *, oneway: bool = False) -> Command:
-        message = parcel.messages[0]
-        times_max = message.properties.get(MAX_RECONSUME_TIMES, "")
+    def _request(self, parcel: Parcel, queue: MessageQueue, *, oneway: bool = False) -> Command:
+        config = self._config
         header = SendRequest(
-            producer_group=self._config.group,
+            producer_group=config.group,
             topic=parcel.topic,
-            default_topic=self._config.default_topic,
-            default_topic_queue_nums=self._config.default_topic_queues,
+            default_topic=config.default_topic,
+            default_topic_queue_nums=config.default_topic_queues,
             queue_id=queue.queue_id,
-            sys_flag=message.sys_flag,
-            born_timestamp=message.born_timestamp_ms,
-            flag=message.flag,
+            sys_flag=parcel.first.sys_flag,
+            born_timestamp=parcel.first.born_timestamp_ms,
+            flag=parcel.first.flag,
             properties=parcel.properties,
-            reconsume_times=message.reconsume_times,
+            reconsume_times=parcel.first.reconsume_times,
             unit_mode=False,
-            max_reconsume_times=int(times_max)
-            if times_max.isdecimal() and parcel.topic.startswith(RETRY_PREFIX)
-            else None,
+            max_reconsume_times=parcel.reconsume_max,
             batch=parcel.is_batch,
         )
         code = RequestCode.SEND_BATCH_MESSAGE if parcel.is_batch else RequestCode.SEND_MESSAGE_V2
@@ -293,7 +222,7 @@ class Producer:
     # Attempts.
 
     async def _send(
-        self, parcel: _Parcel, queue: MessageQueue | None, select: Selector | None, timeout_ms: int | None
+        self, parcel: Parcel, queue: MessageQueue | None, select: Selector | None, timeout_ms: int | None
     ) -> list[Outcome]:
         deadline_s = _now_s() + (timeout_ms or self._config.send_timeout_ms) / 1000
         attempts = 1 if queue is not None or select is not None else 1 + self._config.retries
@@ -311,7 +240,7 @@ class Producer:
                 break
         return _outcomes(parcel, ends)
 
-    async def _attempt(self, parcel: _Parcel, queue: MessageQueue, attempt: int, deadline_s: float) -> _Ended:
+    async def _attempt(self, parcel: Parcel, queue: MessageQueue, attempt: int, deadline_s: float) -> _Ended:
         address = self._session.routes.address(queue.topic, queue.broker_name)
         if address is None:
             remark = f"broker {queue.broker_name} has no master"
@@ -356,7 +285,7 @@ class Producer:
     def _emit(
         self,
         kind: Kind,
-        parcel: _Parcel,
+        parcel: Parcel,
         queue: MessageQueue,
         attempt: int,
         status: str | None = None,
@@ -367,7 +296,7 @@ class Producer:
         for place, message in enumerate(parcel.messages):
             self._events.emit(
                 kind,
-                msg_id=_key(message),
+                msg_id=unique_key(message),
                 topic=message.topic,
                 queue_id=queue.queue_id,
                 queue_offset=None if queue_offset is None else queue_offset + place,
@@ -381,7 +310,7 @@ class Producer:
             )
 
 
-def _outcomes(parcel: _Parcel, ends: Sequence[_Ended]) -> list[Outcome]:
+def _outcomes(parcel: Parcel, ends: Sequence[_Ended]) -> list[Outcome]:
     """What all attempts together tell of each message.
 
     Stored is stored, whatever came later. A refusal after an attempt whose fate is unknown leaves the
@@ -396,7 +325,7 @@ def _outcomes(parcel: _Parcel, ends: Sequence[_Ended]) -> list[Outcome]:
         return [
             Sent(
                 status=end.status,
-                message_id=_key(message),
+                message_id=unique_key(message),
                 queue=end.queue,
                 queue_offset=end.response.queue_offset + place,
                 offset_message_id=ids[place] if place < len(ids) else "",
@@ -406,13 +335,9 @@ def _outcomes(parcel: _Parcel, ends: Sequence[_Ended]) -> list[Outcome]:
         ]
     doubts = [end for end in ends if end.status == _UNKNOWN]
     if doubts:
-        return [Unknown(_key(message), doubts[-1].remark, attempts) for message in parcel.messages]
+        return [Unknown(unique_key(message), doubts[-1].remark, attempts) for message in parcel.messages]
     last = ends[-1]
-    return [Refused(_key(message), last.status, last.remark, attempts) for message in parcel.messages]
-
-
-def _key(message: Message) -> str:
-    return message.properties[UNIQUE_KEY]
+    return [Refused(unique_key(message), last.status, last.remark, attempts) for message in parcel.messages]
 
 
 def _now_s() -> float:
