@@ -39,6 +39,14 @@ def read_config(disk: Disk, path: str, kind: type[File]) -> File | None:
     return None
 
 
+class _Batch(Generic[Value]):
+    """Changes that are written together."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Value | None] = {}
+        self.error: OSError | None = OSError("given up before it was written")
+
+
 class DurableTable(Generic[Value]):
     """`to_file` makes the file's content of a version and values."""
 
@@ -51,10 +59,12 @@ class DurableTable(Generic[Value]):
         self._values: dict[str, Value] = {}
         self.version = DataVersion(0, now_ms(runtime.clock))
         self._changing = asyncio.Lock()
+        self._next: _Batch[Value] = _Batch()
         self._is_dirty = False
 
     def __len__(self) -> int:
-        return len(self._values)
+        """What is there and what is about to be."""
+        return len(self._values) + len(self._next.values)
 
     def load(self, version: DataVersion, values: Mapping[str, Value]) -> None:
         """Take over what was in the file."""
@@ -80,13 +90,26 @@ class DurableTable(Generic[Value]):
         self._is_dirty = True
 
     async def change(self, values: Mapping[str, Value | None]) -> None:
-        """Add, replace, and remove those whose value is None. OSError when the file cannot be written; then
-        nothing has changed."""
+        """Add, replace, and remove those whose value is None. Changes that come while the file is written are
+        written together. OSError when the file cannot be written; then nothing has changed."""
+        batch = self._next
+        batch.values.update(values)
         async with self._changing:
-            future = _changed(self._values, values)
-            await self._write(self._next_version(), future)
+            if batch is self._next:
+                self._next = _Batch()
+                await self._write_batch(batch)
+        if batch.error is not None:
+            raise batch.error
+
+    async def _write_batch(self, batch: "_Batch[Value]") -> None:
+        try:
+            await self._write(self._next_version(), _changed(self._values, batch.values))
+        except OSError as error:
+            batch.error = error
+        else:
+            batch.error = None
             # Whatever `add_now` added meanwhile stays.
-            self._values = _changed(self._values, values)
+            self._values = _changed(self._values, batch.values)
             self.version = self._next_version()
 
     async def persist(self) -> None:

@@ -4,7 +4,6 @@ A topic is on disk before the first message in it is acknowledged: without it, n
 after a crash. See docs/protocol.md, "Topics".
 """
 
-import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -108,7 +107,6 @@ class TopicTable:
         self._topics_max = topics_max
         self._queues_max = queues_max
         self._table: DurableTable[TopicConfig] = DurableTable(path, runtime, TopicConfigs)
-        self._creating = asyncio.Lock()
         self.on_change: Callable[[], None] = lambda: None
 
     def load(self, defaults: list[TopicConfig]) -> None:
@@ -161,21 +159,19 @@ class TopicTable:
 
     async def ensure(self, topic: str, queues: int, perm: int = PERM_READ_WRITE) -> TopicConfig:
         """The topic as it is, or else made like this. Raises as create_for_send."""
-        async with self._creating:
+        existing = self.get(topic)
+        if existing is None:
+            await self.put(_topic(topic, queues, perm))
             existing = self.get(topic)
-            if existing is not None:
-                return existing
-            made = _topic(topic, queues, perm)
-            await self.put(made)
-            return made
+            assert existing is not None
+        return existing
 
     async def ensure_all(self, topics: Mapping[str, int]) -> None:
         """Topics by name, those that do not exist with so many queues, in one write. As ensure."""
-        if any(self.get(name) is None for name in topics):
-            async with self._creating:
-                made = {name: _topic(name, queues) for name, queues in topics.items() if not self.get(name)}
-                self._require_room(len(made))
-                await self._table.change(made)
+        made = {name: _topic(name, queues) for name, queues in topics.items() if self.get(name) is None}
+        if made:
+            self._require_room(len(made))
+            await self._table.change(made)
             self.on_change()
 
     async def put(self, topic: TopicConfig) -> None:

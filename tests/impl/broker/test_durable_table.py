@@ -51,6 +51,36 @@ def test_a_change_is_durable_and_counts_only_then() -> None:
     run_simulated(main(), loop)
 
 
+def test_changes_that_come_together_are_written_together_and_fail_together() -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+    writes = 0
+
+    def count(step: Step) -> None:
+        nonlocal writes
+        writes += step.kind == "replace"
+
+    def refuse(step: Step) -> None:
+        raise OSError("planted")
+
+    async def main() -> None:
+        groups = table(loop, disk)
+        disk.on_step = count
+        names = [f"g{number}" for number in range(50)]
+        await asyncio.gather(*(groups.change({name: ONE}) for name in names))
+        assert set(groups.values()) == on_disk(disk) == set(names)
+        assert writes <= 2
+        disk.on_step = refuse
+        changes = [groups.change({name: None}) for name in names]
+        outcomes = await asyncio.gather(*changes, return_exceptions=True)
+        assert [str(outcome) for outcome in outcomes] == ["planted"] * 50
+        disk.on_step = None
+        assert set(groups.values()) == set(names)
+        await groups.change({"g0": None})
+        assert len(groups) == len(on_disk(disk)) == 49
+
+    run_simulated(main(), loop)
+
+
 def test_what_is_added_during_a_change_is_not_lost() -> None:
     loop, disk = SimulatedLoop(), SimulatedDisk()
 

@@ -202,3 +202,36 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 def test_an_address_is_read_and_written() -> None:
     assert Address.parse(" 10.0.0.1:9876 ") == Address("10.0.0.1", 9876)
     assert str(Address("10.0.0.1", 9876)) == "10.0.0.1:9876"
+
+
+def test_whoever_writes_much_learns_in_the_same_turn_that_the_peer_does_not_take_it() -> None:
+    class Writer(End):
+        paused = False
+
+        def write_paused(self) -> None:
+            self.paused = True
+
+    async def main() -> int:
+        ends: list[Writer] = []
+
+        def end(connection: Connection) -> Writer:
+            connection.pause_reading()
+            ends.append(Writer(connection))
+            return ends[-1]
+
+        network = AsyncioNetwork()
+        listener = await network.listen("127.0.0.1", 0, end)
+        connection = await network.connect(listener.address, end)
+        while len(ends) < 2:
+            await asyncio.sleep(0.01)
+        chunk, count = bytes(64 * 1024), 0
+        while count < 1000 and not any(one.paused for one in ends):  # in one turn of the loop
+            connection.write(chunk)
+            count += 1
+        listener.close()
+        for one in ends:
+            one.connection.abort()
+            await one.gone.wait()
+        return count
+
+    assert asyncio.run(main()) < 1000
