@@ -22,6 +22,7 @@ from impl.client.locks import RENEWAL_S, QueueLocks
 from impl.client.model import ClientError, Listener, MessageQueue
 from impl.client.offset_store import BrokerOffsets, FileOffsets, Offsets
 from impl.client.orderly import OrderlyConsumption
+from impl.client.process_queue import ProcessQueue
 from impl.client.producer import Producer, ProducerConfig
 from impl.client.rebalance import Rebalancer
 from impl.client.redelivery import Redelivery
@@ -189,7 +190,7 @@ class PushConsumer:
 
     async def gain(self, queue: MessageQueue) -> bool:
         if queue in self._leaving:
-            return False  # its listener has not ended
+            return False  # we are not done with it yet
         if self._locks is not None and not await self._locks.lock(queue):
             return False
         try:
@@ -204,18 +205,16 @@ class PushConsumer:
 
     async def lose(self, queue: MessageQueue) -> None:
         held = self._queues.drop(queue)
-        if held is None:
-            return
-        await self._offsets.release(queue)
+        if held is not None:
+            task = self._leaving[queue] = asyncio.create_task(self._leave(held))
+            task.add_done_callback(lambda _: self._leaving.pop(queue, None))
 
-        async def leave() -> None:
-            # The next owner waits for the lock, and so for our listener.
-            await self._consumption.settled(held)
-            if self._locks is not None:
-                await self._locks.unlock([queue])
-
-        task = self._leaving[queue] = asyncio.create_task(leave())
-        task.add_done_callback(lambda _: self._leaving.pop(queue, None))
+    async def _leave(self, held: ProcessQueue) -> None:
+        await self._offsets.release(held.queue)
+        # The next owner waits for the lock, and so for our listener.
+        await self._consumption.settled(held)
+        if self._locks is not None:
+            await self._locks.unlock([held.queue])
 
     # As a member, for brokers.
 

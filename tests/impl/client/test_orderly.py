@@ -8,6 +8,7 @@ import pytest
 
 from impl.client.calls import GroupCalls
 from impl.client.model import MessageQueue, ReceivedMessage, RetryLater
+from impl.client.offset_store import Offsets
 from impl.client.producer import Producer
 from impl.client.push_consumer import PushConsumerConfig
 from impl.client.session import Session
@@ -218,7 +219,10 @@ def test_a_broker_that_does_not_renew_locks_stops_consumption_before_it_gives_th
     assert later == paused
 
 
-def test_deliv_4_a_queue_that_comes_back_while_its_listener_runs_waits_for_it() -> None:
+@pytest.mark.parametrize("storing_takes_s", [0.0, 2.0])
+def test_deliv_4_a_queue_that_comes_back_while_its_listener_runs_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch, storing_takes_s: float
+) -> None:
     """DELIV-4 QueueOrder: lost and gained again at once, as when a member comes and goes."""
 
     async def scene(world: World) -> tuple[int, list[bytes]]:
@@ -227,13 +231,18 @@ def test_deliv_4_a_queue_that_comes_back_while_its_listener_runs_waits_for_it() 
         await send_to_queue(world, numbers(0, 2))
         async with member(world, "c1", ear, ORDERLY) as consumer:
             most = ear.busy[QUEUE]
-            await consumer.lose(QUEUE)
+            losing = asyncio.create_task(consumer.lose(QUEUE))
             for _ in range(200):
                 await asyncio.sleep(0.1)
                 consumer.members_changed()
                 most = max(most, ear.busy[QUEUE])
+            await losing
         return most, ear.bodies()
 
+    async def slowly(offsets: Offsets, queue: MessageQueue) -> None:
+        await asyncio.sleep(storing_takes_s)
+
+    monkeypatch.setattr(Offsets, "release", slowly)
     most, bodies = play(scene)
     assert most == 1
     assert bodies == [b"0", b"0", b"1"]

@@ -8,8 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from impl.broker import broker as broker_module
-from impl.broker import retries
+from impl.broker import processors, retries
 from impl.broker import send as send_module
 from impl.broker.config import BrokerConfig
 from impl.client.assigned import PullLimits
@@ -36,7 +35,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, code: RequestCode, response: Respons
     def processor(services: object, request: Command, channel: object) -> Reply:
         raise RefusedError(response, "planted")
 
-    monkeypatch.setitem(broker_module.PROCESSORS, code, processor)
+    monkeypatch.setitem(processors.PROCESSORS, code, processor)
 
 
 @pytest.fixture
