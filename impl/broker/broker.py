@@ -11,6 +11,7 @@ from impl.broker.clients import ClientTable
 from impl.broker.config import BrokerConfig
 from impl.broker.delayed import DelayedDelivery
 from impl.broker.flow_control import SendGate
+from impl.broker.handed_out import HandedOut
 from impl.broker.holds import PullHolds
 from impl.broker.offsets import OffsetTable
 from impl.broker.processors import PROCESSORS
@@ -100,7 +101,7 @@ class Broker:
             f"{folder}/subscriptionGroup.json", runtime, groups_max=config.groups_max
         )
         group_table.load()
-        offsets = OffsetTable(f"{folder}/consumerOffset.json", runtime)
+        offsets = OffsetTable(f"{folder}/consumerOffset.json", runtime, config.offset_pairs_max)
         offsets.load()
         delays = DelayedDelivery(f"{folder}/delayOffset.json", self.store, self._holds, runtime)
         delays.load()
@@ -117,6 +118,7 @@ class Broker:
             topics=topics,
             groups=group_table,
             offsets=offsets,
+            handed_out=HandedOut(config.offset_pairs_max),
             clients=self._clients,
             locks=QueueLockTable(config.queue_lock_ms),
             holds=self._holds,

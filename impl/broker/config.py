@@ -37,6 +37,8 @@ class BrokerConfig:
     topics_max: int = 50_000
     """What peers can make us keep, and write down whenever one is added."""
     groups_max: int = 50_000
+    offset_pairs_max: int = 1_000_000
+    """Pairs of topic and group with offsets."""
     permission: int = PERM_READ_WRITE
     """What the broker as a whole allows."""
     region: str = "DefaultRegion"

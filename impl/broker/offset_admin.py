@@ -5,6 +5,7 @@ from typing import Final
 
 from impl.broker.checks import require_group, require_topic
 from impl.broker.consumer_calls import TELLABLE_VERSION
+from impl.broker.groups import now_ms as loop_ms
 from impl.broker.queries import offset_at_time, store_time_ms
 from impl.broker.services import Processor, Services
 from impl.remoting import headers, java_json
@@ -127,7 +128,9 @@ def consume_stats(services: Services, request: Command, channel: Channel) -> Rep
                 (_key(services, topic, queue_id), _progress(services, header.consumer_group, topic, queue_id))
                 for queue_id in _read_queues(services, topic)
             )
-    return request.answer(ResponseCode.SUCCESS, body=java_json.write(ConsumeStats(offset_table=table)))
+    now_s = loop_ms() / 1000
+    rate = sum(services.handed_out.rate(topic, header.consumer_group, now_s) for topic in topics)
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(ConsumeStats(rate, table)))
 
 
 def topic_stats(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
@@ -169,7 +172,7 @@ def _progress(services: Services, group: str, topic: str, queue_id: int) -> Queu
         broker_offset=services.store.max_offset(topic, queue_id),
         consumer_offset=consumed,
         last_timestamp=store_time_ms(services, topic, queue_id, consumed - 1) or 0,
-        pull_offset=max(consumed, services.offsets.pulled(group, topic, queue_id)),
+        pull_offset=max(consumed, services.handed_out.end(topic, group, queue_id)),
     )
 
 

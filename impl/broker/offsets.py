@@ -9,6 +9,8 @@ from typing import Final
 import msgspec
 
 from impl.broker.durable_table import read_config
+from impl.remoting.codes import ResponseCode
+from impl.remoting.dispatch import RefusedError
 from impl.remoting.java_json import write
 from impl.runtime.disk import write_durably
 from impl.runtime.runtime import Runtime
@@ -24,11 +26,11 @@ class _File(msgspec.Struct, rename="camel"):
 class OffsetTable:
     """Committed offsets by topic, group and queue. The last commit counts, greater or smaller."""
 
-    def __init__(self, path: str, runtime: Runtime) -> None:
+    def __init__(self, path: str, runtime: Runtime, pairs_max: int = 1_000_000) -> None:
         self._path = path
+        self._pairs_max = pairs_max
         self._runtime = runtime
         self._table: dict[str, dict[int, int]] = {}
-        self._pulled: dict[str, dict[int, int]] = {}
         self._is_dirty = False
 
     def load(self) -> None:
@@ -42,20 +44,20 @@ class OffsetTable:
             self._table = stored.offset_table
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        self._table.setdefault(topic + _SEPARATOR + group, {})[queue_id] = offset
+        """Raises RefusedError when too many groups have offsets in too many topics already."""
+        key = topic + _SEPARATOR + group
+        offsets = self._table.get(key)
+        if offsets is None:
+            if len(self._table) >= self._pairs_max:
+                remark = f"{len(self._table)} pairs of topic and group have offsets, no more are kept"
+                raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
+            offsets = self._table[key] = {}
+        offsets[queue_id] = offset
         self._is_dirty = True
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
         """The committed offset, or None when the group never committed one for that queue."""
         return self._table.get(topic + _SEPARATOR + group, {}).get(queue_id)
-
-    def note_pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """The group was given the messages before the offset. In memory only."""
-        self._pulled.setdefault(topic + _SEPARATOR + group, {})[queue_id] = offset
-
-    def pulled(self, group: str, topic: str, queue_id: int) -> int:
-        """The offset that was last noted; 0 for none."""
-        return self._pulled.get(topic + _SEPARATOR + group, {}).get(queue_id, 0)
 
     def of_group(self, group: str, topic: str) -> dict[int, int]:
         """The offsets that the group committed in the topic, by queue: a copy."""
@@ -84,7 +86,6 @@ class OffsetTable:
     def _remove(self, keys: list[str]) -> None:
         for key in keys:
             del self._table[key]
-            self._pulled.pop(key, None)
             self._is_dirty = True
 
     async def persist(self) -> None:

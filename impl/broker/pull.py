@@ -137,7 +137,14 @@ def _answer(
     (statistics.found if result.records else statistics.missed).add()
     statistics.messages_got.add(len(result.records))
     if result.records:
-        services.offsets.note_pulled(header.consumer_group, header.topic, header.queue_id, result.next_offset)
+        services.handed_out.note(
+            header.topic,
+            header.consumer_group,
+            header.queue_id,
+            result.next_offset,
+            len(result.records),
+            asyncio.get_running_loop().time(),
+        )
     response = PullResponse(broker_id, result.next_offset, result.min_offset, result.max_offset)
     body = b"".join(result.records)
     return request.answer(code, headers.write(response), body, remark=result.status.value)

@@ -7,6 +7,7 @@ from impl.broker.clients import ClientTable
 from impl.broker.config import BrokerConfig
 from impl.broker.delayed import DelayedDelivery
 from impl.broker.flow_control import SendGate
+from impl.broker.handed_out import HandedOut
 from impl.broker.holds import PullHolds
 from impl.broker.offsets import OffsetTable
 from impl.broker.queue_locks import QueueLockTable
@@ -34,6 +35,7 @@ class Services:
     topics: TopicTable
     groups: SubscriptionGroupTable
     offsets: OffsetTable
+    handed_out: HandedOut
     clients: ClientTable
     locks: QueueLockTable
     holds: PullHolds

@@ -361,6 +361,10 @@ def test_what_a_group_has_consumed_is_told_queue_by_queue() -> None:
         await commit(world, 2)
         await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, altered(PULL)))
         answer = await world.ask(RequestCode.GET_CONSUME_STATS, ConsumeStatsRequest("G"))
+        assert java_json.read(ConsumeStats, answer.body).consume_tps == 0
+        await asyncio.sleep(10.1)
+        later = await world.ask(RequestCode.GET_CONSUME_STATS, ConsumeStatsRequest("G"))
+        assert java_json.read(ConsumeStats, later.body).consume_tps == pytest.approx(0.3, abs=0.01)
         stats = java_json.read(ConsumeStats, answer.body).offset_table
         assert stats[key()] == QueueProgress(3, 2, times[1], 3)
         assert stats[key(1)] == QueueProgress(0, 0, 0)

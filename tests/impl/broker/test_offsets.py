@@ -5,6 +5,7 @@ from contextlib import closing
 import pytest
 
 from impl.broker.offsets import OffsetTable
+from impl.remoting.dispatch import RefusedError
 from impl.runtime.disk import read_whole
 from impl.runtime.network import SimulatedNetwork
 from impl.runtime.runtime import simulated
@@ -47,6 +48,17 @@ def test_persisted_offsets_are_found_again_after_power_loss_and_have_rocketmqs_s
         assert read_whole(disk, PATH) == b'{"offsetTable":{"T@G":{0:7,1:2}}}'
 
     run_simulated(main(), loop)
+
+
+def test_offsets_are_kept_of_so_many_pairs_of_topic_and_group_and_no_more() -> None:
+    with closing(SimulatedLoop()) as loop:
+        offsets = OffsetTable(PATH, simulated(loop, SimulatedNetwork()), pairs_max=2)
+    offsets.commit("G", "T", 0, 1)
+    offsets.commit("H", "T", 0, 1)
+    with pytest.raises(RefusedError, match="2 pairs"):
+        offsets.commit("G", "U", 0, 1)
+    offsets.commit("G", "T", 1, 5)
+    assert (offsets.query("G", "T", 1), offsets.query("G", "U", 0)) == (5, None)
 
 
 def test_nothing_new_is_not_written_again() -> None:

@@ -1,0 +1,38 @@
+"""How far and how fast groups pull."""
+
+import pytest
+
+from impl.broker.handed_out import HandedOut, Pace
+
+
+def test_a_pace_is_that_of_the_last_ten_seconds_and_ends_when_nothing_comes() -> None:
+    pace = Pace(0.0)
+    for second in range(20):
+        pace.add(3, float(second))
+    assert pace.rate(20.0) == pytest.approx(3)
+    assert pace.rate(25.0) == pytest.approx(3)
+    assert pace.rate(40.0) == 0
+
+
+def test_each_pair_of_topic_and_group_has_its_own_progress() -> None:
+    handed_out = HandedOut(pairs_max=10)
+    handed_out.note("T", "G", 0, 5, 5, 0.0)
+    handed_out.note("T", "G", 1, 7, 2, 1.0)
+    handed_out.note("T", "H", 0, 1, 1, 1.0)
+    assert [
+        handed_out.end("T", group, queue) for group, queue in (("G", 0), ("G", 1), ("H", 0), ("H", 1))
+    ] == [
+        5,
+        7,
+        1,
+        0,
+    ]
+    assert (handed_out.rate("T", "G", 10.0), handed_out.rate("U", "G", 10.0)) == (0.7, 0)
+
+
+def test_no_more_pairs_are_remembered_than_allowed() -> None:
+    handed_out = HandedOut(pairs_max=1)
+    for group in "GH":
+        handed_out.note("T", group, 0, 5, 5, 0.0)
+    handed_out.note("T", "G", 0, 6, 1, 0.0)
+    assert (handed_out.end("T", "G", 0), handed_out.end("T", "H", 0)) == (6, 0)
