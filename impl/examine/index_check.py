@@ -22,7 +22,8 @@ class IndexCheck:
         self._files = [file for file in store.index if file.header.entry_next > 0]
         self._entries = self._all_entries()
         self._ahead: Entry | None = next(self._entries, None)
-        self._end = self._files[-1].header.end_offset + 1 if self._files else 0
+        # After an unclean exit the header may have been written in the middle of a record's keys.
+        self._end = self._files[-1].header.end_offset + store.is_clean if self._files else 0
         state = store.checkpoint.index if store.checkpoint else None
         if state is not None and store.is_clean:
             self._end = max(self._end, state.position)
