@@ -12,7 +12,7 @@ import pytest
 
 from impl.examine.directory import open_directory
 from impl.examine.verify import verify
-from impl.runtime.disk import RealDisk, ReadOnlyDisk
+from impl.runtime.disk import ReadOnlyDisk, RealDisk
 from impl.store import record
 from impl.store.config import StoreConfig
 from impl.store.delay import SCHEDULE_TOPIC
@@ -29,8 +29,9 @@ ALL = ["apache-4.9.5-clean", "apache-4.9.5-killed", "apache-5.5.0-clean", "apach
 @pytest.fixture(params=ALL)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A copy of the directory; its name says where it is from."""
-    directory = tmp_path / request.param
-    with tarfile.open(GOLDEN / f"{request.param}.tar.xz") as archive:
+    name: str = request.param
+    directory = tmp_path / name
+    with tarfile.open(GOLDEN / f"{name}.tar.xz") as archive:
         archive.extractall(directory, filter="data")
     return directory
 
