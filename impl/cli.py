@@ -207,6 +207,9 @@ def consume(
             " an offset."
         ),
     ] = False,
+    orderly: Annotated[
+        bool, typer.Option(help="With --share: lock each queue, so that no two members consume it at once.")
+    ] = False,
     follow: Annotated[
         bool,
         typer.Option(help="At the end wait for more; wait for a broker that is away."),
@@ -252,7 +255,9 @@ def consume(
         as_json=as_json,
         show=print,
     )
-    work = tools.share if share else tools.consume
+    if orderly and not share:
+        _fail("consume", "--orderly is for members that --share")
+    work = (tools.share_in_order if orderly else tools.share) if share else tools.consume
     _run("consume", work(job, _runtime(), _client_log("consume", events)))
 
 

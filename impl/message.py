@@ -124,7 +124,7 @@ _POWERS_OF_31: Final = [pow(31, exponent, 1 << 32) for exponent in range(256)]
 def java_hash(text: str) -> int:
     """Java's String.hashCode: 31*h + c over UTF-16 units, as a signed 32-bit number."""
     if text.isascii() and len(text) <= len(_POWERS_OF_31):
-        value = sum(map(mul, reversed(text.encode()), _POWERS_OF_31)) & 0xFFFFFFFF
+        value: int = sum(map(mul, reversed(text.encode()), _POWERS_OF_31)) & 0xFFFFFFFF
         return value - (1 << 32) if value >> 31 else value
     value = 0
     units = text.encode("utf-16-le", "surrogatepass")

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from itertools import islice
@@ -12,9 +12,19 @@ from typing import Final, TypeVar
 import msgspec
 
 from impl.client.lite_pull_consumer import LitePullConfig, LitePullConsumer
-from impl.client.model import ClientError, MessageQueue, Outcome, PullResult, Refused, Sent
+from impl.client.model import (
+    ClientError,
+    MessageQueue,
+    Outcome,
+    PullResult,
+    ReceivedMessage,
+    Refused,
+    RetryLater,
+    Sent,
+)
 from impl.client.producer import Producer, ProducerConfig
 from impl.client.pull_consumer import PullConsumer
+from impl.client.push_consumer import PushConsumer, PushConsumerConfig
 from impl.client.queue_choice import by_hash
 from impl.client.session import Session
 from impl.client.start_offset import ConsumeFrom
@@ -30,6 +40,7 @@ _HOLD_MS: Final = 1000
 _QUIET_MS: Final = 3000
 """A member that does not follow ends when nothing came for so long: finding its queues takes a moment."""
 _POLL_MAX: Final = 32
+_POLL_MS: Final = 200
 _PAUSE_S: Final = 0.2
 """Between two tries of who does not give up."""
 
@@ -202,22 +213,50 @@ async def share(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> i
     Where to begin counts in queues of which the group has no offset. Without `follow` it ends when nothing
     came for a while.
     """
-    begin = {Begin.MAX: ConsumeFrom.LAST_OFFSET, Begin.TIME: ConsumeFrom.TIMESTAMP}
-    config = LitePullConfig(begin.get(job.begin, ConsumeFrom.FIRST_OFFSET), job.begin_ms)
-    progress = _Progress(job)
+    progress = _Progress(_with_an_end(job))
     async with (
         Session(job.name_servers, runtime) as session,
-        LitePullConsumer(session, job.group, config, events) as consumer,
+        LitePullConsumer(
+            session, job.group, LitePullConfig(_consume_from(job), job.begin_ms), events
+        ) as consumer,
     ):
         await consumer.subscribe(job.topic, job.tags)
         while not progress.is_enough:
             left = _POLL_MAX if job.count_max is None else job.count_max - progress.shown
-            messages = await consumer.poll(_HOLD_MS if job.follow else _QUIET_MS, min(left, _POLL_MAX))
-            for message in messages:
+            for message in await consumer.poll(_POLL_MS, min(left, _POLL_MAX)):
                 progress.show(message.stored)
-            if not messages and not job.follow:
-                break
     return progress.shown
+
+
+async def share_in_order(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> int:
+    """As `share`, with each queue locked at its broker: while queues move, no two members consume one."""
+    progress = _Progress(_with_an_end(job))
+
+    async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
+        if progress.is_enough:
+            return RetryLater()  # not consumed: it stays in front of its queue
+        for message in messages:
+            progress.show(message.stored)
+        return None
+
+    config = PushConsumerConfig(orderly=True, consume_from=_consume_from(job), consume_from_ms=job.begin_ms)
+    async with (
+        Session(job.name_servers, runtime) as session,
+        PushConsumer(session, job.group, listener, config, events) as consumer,
+    ):
+        await consumer.subscribe(job.topic, job.tags)
+        while not progress.is_enough:
+            await asyncio.sleep(_PAUSE_S)
+    return progress.shown
+
+
+def _with_an_end(job: ConsumeJob) -> ConsumeJob:
+    return job if job.follow else replace(job, idle_ms_max=_QUIET_MS)
+
+
+def _consume_from(job: ConsumeJob) -> ConsumeFrom:
+    known = {Begin.MAX: ConsumeFrom.LAST_OFFSET, Begin.TIME: ConsumeFrom.TIMESTAMP}
+    return known.get(job.begin, ConsumeFrom.FIRST_OFFSET)
 
 
 class _Progress:

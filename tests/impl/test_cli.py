@@ -185,6 +185,7 @@ MISTAKES = [
         "consume --namesrv h:1 --topic T --group G --from-min --from-max",
         "consume: give one of --from-min, --from-max and --from-time",
     ),
+    ("consume --namesrv h:1 --topic T --group G --orderly", "consume: --orderly is for members that --share"),
     ("namesrv --host a..b", "namesrv: 'a..b' cannot be the name of a host"),
 ]
 
