@@ -17,7 +17,7 @@ from impl.broker.offsets import OffsetTable
 from impl.broker.processors import PROCESSORS
 from impl.broker.queue_locks import QueueLockTable
 from impl.broker.registration import Registrar
-from impl.broker.services import Processor, Services
+from impl.broker.services import Processor, Services, loop_ms
 from impl.broker.statistics import Statistics
 from impl.broker.subscription_groups import SubscriptionGroupTable
 from impl.broker.topics import TopicTable, built_in
@@ -125,7 +125,7 @@ class Broker:
             sends=SendGate(config.sends_max, config.sends_bytes_max, config.busy_ms),
             statistics=Statistics(),
             config_version=DataVersion(0, wall_ms(runtime.clock)),
-            started_s=groups.now_ms() // 1000,
+            started_s=loop_ms() // 1000,
             delays=delays,
             events=self._events,
         )
@@ -181,14 +181,14 @@ class Broker:
 
     async def _drop_silent_clients(self) -> None:
         assert self.services is not None
-        self.services.locks.drop_expired(groups.now_ms())
-        before_ms = groups.now_ms() - self.services.config.client_expiry_ms
+        self.services.locks.drop_expired(loop_ms())
+        before_ms = loop_ms() - self.services.config.client_expiry_ms
         for channel in self._clients.silent_since(before_ms):
             channel.close()
 
     async def _sample(self) -> None:
         assert self.services is not None
-        self.services.statistics.sample(groups.now_ms() / 1000, wall_ms(self._runtime.clock))
+        self.services.statistics.sample(loop_ms() / 1000, wall_ms(self._runtime.clock))
 
     async def _check_holds(self) -> None:
         self._holds.check(self.store.max_offset)

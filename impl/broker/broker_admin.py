@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
-from impl.broker import config, groups
-from impl.broker.services import Processor, Services
+from impl.broker import config
+from impl.broker.services import Processor, Services, loop_ms
 from impl.broker.statistics import Meter
 from impl.message import StoredMessage
 from impl.properties import ConfigError, ProtectedKeyError
@@ -61,7 +61,7 @@ def runtime_info(services: Services, request: Command, channel: Channel) -> Repl
 
 
 def _identity(services: Services) -> dict[str, str]:
-    running_s = groups.now_ms() // 1000 - services.started_s
+    running_s = loop_ms() // 1000 - services.started_s
     hours, rest = divmod(running_s, 3600)
     return {
         "brokerVersion": str(VERSION),

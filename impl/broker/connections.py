@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-from impl.broker import groups
 from impl.broker.clients import Member
-from impl.broker.services import Services
+from impl.broker.services import Services, loop_ms
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import (
     Connection,
@@ -52,7 +51,7 @@ def producer_connections(services: Services, request: Command, channel: Channel)
 def all_producers(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
     """All producers, by group."""
     # Members remember the event loop's time; administrators want the wall clock's.
-    loop_to_wall_ms = wall_ms(services.runtime.clock) - groups.now_ms()
+    loop_to_wall_ms = wall_ms(services.runtime.clock) - loop_ms()
     data = {
         name: [_info(channel, member, loop_to_wall_ms) for channel, member in members.items()]
         for name, members in services.clients.producers().items()

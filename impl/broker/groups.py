@@ -3,13 +3,12 @@
 See docs/protocol.md, "Client registration" and "Queue locks".
 """
 
-import asyncio
 from collections.abc import Iterable
 from typing import Final
 
 from impl.broker.checks import require_group
 from impl.broker.clients import Member
-from impl.broker.services import Services
+from impl.broker.services import Services, loop_ms
 from impl.message import RETRY_PREFIX
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import (
@@ -51,7 +50,7 @@ async def heartbeat(services: Services, request: Command, channel: Channel) -> R
         }
     )
     if channel.is_open:
-        member = Member(beat.client_id, request.language, request.version, now_ms())
+        member = Member(beat.client_id, request.language, request.version, loop_ms())
         notify(services, services.clients.heartbeat(channel, beat, member))
     return request.answer(ResponseCode.SUCCESS)
 
@@ -86,7 +85,7 @@ def lock_queues(services: Services, request: Command, channel: Channel) -> Reply
     asked = java_json.read(QueueLocks, request.body)
     require_group(services, asked.consumer_group)
     queues = [queue for queue in asked.mq_set if _is_ours(services, queue)]
-    held = services.locks.lock(asked.consumer_group, asked.client_id, queues, now_ms())
+    held = services.locks.lock(asked.consumer_group, asked.client_id, queues, loop_ms())
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(LockedQueues(held), standard=True))
 
 
@@ -109,11 +108,6 @@ def notify(services: Services, groups: Iterable[str]) -> None:
             if channel.takes:
                 note = new_request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, fields, oneway=True)
                 channel.send_oneway(note)
-
-
-def now_ms() -> int:
-    """The event loop's clock: for how long somebody was silent, not what time it is."""
-    return int(asyncio.get_running_loop().time() * 1000)
 
 
 def _is_ours(services: Services, queue: MessageQueue) -> bool:

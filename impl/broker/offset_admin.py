@@ -5,9 +5,8 @@ from typing import Final
 
 from impl.broker.checks import require_group, require_topic
 from impl.broker.consumer_calls import TELLABLE_VERSION
-from impl.broker.groups import now_ms as loop_ms
 from impl.broker.queries import offset_at_time, store_time_ms
-from impl.broker.services import Processor, Services
+from impl.broker.services import Processor, Services, loop_ms
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import (
     ConsumeStats,

@@ -3,7 +3,6 @@
 See docs/protocol.md, "Sending", "Batches" and "Put statuses".
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -64,11 +63,11 @@ async def send_message(services: Services, request: Command, channel: Channel) -
         with services.sends.admitted(len(request.body)):
             target = await _target(services, header)
             messages, wait = _messages(services, request, header, target, channel)
-            results = await _put(services, header, messages, wait)
-    except (RefusedError, HeaderError) as refusal:
-        code = refusal.code if isinstance(refusal, RefusedError) else ResponseCode.SYSTEM_ERROR
-        remark = refusal.remark if isinstance(refusal, RefusedError) else str(refusal)
-        return request.answer(code, tracing, remark=remark)
+            results = await services.store.put_batch(messages, wait=wait)
+    except RefusedError as refusal:
+        return request.answer(refusal.code, tracing, remark=refusal.remark)
+    except HeaderError as error:
+        return request.answer(ResponseCode.SYSTEM_ERROR, tracing, remark=str(error))
     first = results[0]
     code = _CODES[first.status]
     if first.status not in STORED:
@@ -196,14 +195,6 @@ def _unpacked(services: Services, header: SendRequest, batch: Message) -> list[M
             raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
         messages.append(replace(batch, body=part.body, properties=properties, flag=part.flag))
     return messages
-
-
-async def _put(
-    services: Services, header: SendRequest, messages: Sequence[Message], wait: bool
-) -> Sequence[PutResult]:
-    if header.batch:
-        return await services.store.put_batch(messages, wait=wait)
-    return [await services.store.put(messages[0], wait=wait)]
 
 
 def _report(services: Services, message: Message, wait: bool, result: PutResult) -> None:

@@ -1,5 +1,6 @@
 """What the request processors of one broker share."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -50,6 +51,11 @@ class Services:
     def tracing_fields(self) -> dict[str, str]:
         """Fields of every send response, errors included: Java clients take them for granted."""
         return {"MSG_REGION": self.config.region, "TRACE_ON": "true" if self.config.trace_on else "false"}
+
+
+def loop_ms() -> int:
+    """The event loop's clock: for how long somebody was silent, not what time it is."""
+    return int(asyncio.get_running_loop().time() * 1000)
 
 
 Processor = Callable[[Services, Command, Channel], Reply | Awaitable[Reply]]
