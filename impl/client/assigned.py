@@ -120,28 +120,36 @@ class AssignedQueues:
             self.assign(queue, offset)
 
     async def _read(self, held: ProcessQueue, offset: int) -> None:
+        while not held.is_dropped:
+            try:
+                offset = await self._step(held, offset)
+            except Exception as error:  # a loop that ends would leave a queue that nobody reads
+                _log.error("reading %s failed", held.queue, exc_info=error)
+                await asyncio.sleep(_ERROR_PAUSE_S)
+
+    async def _step(self, held: ProcessQueue, offset: int) -> int:
+        """Pull once, or wait; returns from where to pull next."""
+        if self._is_full(held):
+            await asyncio.sleep(_FULL_PAUSE_S)
+            return offset
         queue = held.queue
-        while True:
-            if self._is_full(held):
-                await asyncio.sleep(_FULL_PAUSE_S)
-                continue
-            result = await self._pull(queue, offset)
-            if result is None:
-                continue
-            offset = result.next_offset
-            if result.status == "OFFSET_ILLEGAL":
-                _log.warning("%s has no such offset, going on at %d", queue, offset)
-                await self.go_to(queue, offset)
-                return
-            messages = [
-                ReceivedMessage(stored, queue, stored.message.reconsume_times) for stored in result.messages
-            ]
-            if messages:
-                held.put(messages)
-                self._receive(held, messages)
-            elif not len(held):
-                # What was passed over is not wanted; the group need not look at it again.
-                self._offsets.advance(queue, offset)
+        result = await self._pull(queue, offset)
+        if result is None:
+            return offset
+        if result.status == "OFFSET_ILLEGAL":
+            _log.warning("%s has no offset %d, going on at %d", queue, offset, result.next_offset)
+            await self.go_to(queue, result.next_offset)
+            return offset
+        messages = [
+            ReceivedMessage(stored, queue, stored.message.reconsume_times) for stored in result.messages
+        ]
+        if messages:
+            held.put(messages)
+            self._receive(held, messages)
+        elif not len(held):
+            # What was passed over is not wanted; the group need not look at it again.
+            self._offsets.advance(queue, result.next_offset)
+        return result.next_offset
 
     async def _pull(self, queue: MessageQueue, offset: int) -> PullResult | None:
         """None after an error that was waited out."""

@@ -16,6 +16,7 @@ from impl.client.calls import GroupCalls
 from impl.client.consumer_events import ConsumerEvents
 from impl.client.model import ClientError, MessageQueue, ReceivedMessage
 from impl.client.offset_store import BrokerOffsets, Offsets
+from impl.client.periodic import repeat
 from impl.client.process_queue import ProcessQueue
 from impl.client.pull_consumer import topic_queues
 from impl.client.rebalance import Rebalancer
@@ -106,7 +107,8 @@ class LitePullConsumer:
         self._since_ms = half_an_hour_ago_ms if since_ms is None else since_ms
         await self._announce()
         if self._config.auto_commit:
-            self._tasks.append(asyncio.create_task(self._save_regularly()))
+            saving = repeat(self._offsets.save, self._config.commit_interval_ms / 1000)
+            self._tasks.append(asyncio.create_task(saving))
 
     async def stop(self) -> None:
         """Store how far we came, and leave the group. What the last poll gave comes again."""
@@ -270,8 +272,3 @@ class LitePullConsumer:
             self._polled = None
             if not held.is_dropped:
                 self._offsets.advance(held.queue, held.remove(messages))
-
-    async def _save_regularly(self) -> None:
-        while True:
-            await asyncio.sleep(self._config.commit_interval_ms / 1000)
-            await self._offsets.save()

@@ -47,6 +47,7 @@ class PullConsumer:
 
         `reset` says in the event log that the offset did not get there by consuming: it may go back.
         """
+        await self._session.greet()  # 5.x takes no offset of a group that no heartbeat told of
         await self._calls.commit(queue, offset)
         self._events.committed(queue, offset, reset=reset)
 

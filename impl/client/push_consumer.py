@@ -6,11 +6,11 @@ See docs/protocol.md, "Push consumers".
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from impl.client.allocation import Strategy, averagely
 from impl.client.assigned import AssignedQueues, PullLimits
@@ -22,6 +22,7 @@ from impl.client.locks import RENEWAL_S, QueueLocks
 from impl.client.model import ClientError, Listener, MessageQueue
 from impl.client.offset_store import BrokerOffsets, FileOffsets, Offsets
 from impl.client.orderly import OrderlyConsumption
+from impl.client.periodic import repeat
 from impl.client.process_queue import ProcessQueue
 from impl.client.producer import Producer, ProducerConfig
 from impl.client.rebalance import Rebalancer
@@ -37,8 +38,7 @@ from impl.runtime.clock import now_ms
 _log = logging.getLogger(__name__)
 
 _RECONSUME_MAX: Final = 16
-_FIRST_TIMES_S: Final = 1.0
-"""Until locks are renewed for the first time."""
+_FIRST_RENEWAL_S: Final = 1.0
 _GROUP_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]{1,120}")
 
 
@@ -160,13 +160,12 @@ class PushConsumer:
             self._session, self._calls, self, self._events, self._subscriptions.topics, strategy
         )
         await self._announce()
-        persist_s, overdue_s = self._config.persist_interval_ms / 1000, self._config.consume_timeout_ms / 1000
-        self._tasks.append(asyncio.create_task(self._rebalancer.run()))
-        self._every(persist_s, persist_s, self._offsets.save)
+        work = [self._rebalancer.run(), repeat(self._offsets.save, self._config.persist_interval_ms / 1000)]
         if isinstance(self._consumption, ConcurrentConsumption):
-            self._every(overdue_s, overdue_s, self._give_back_overdue)
+            work.append(repeat(self._give_back_overdue, self._config.consume_timeout_ms / 1000))
         if self._locks is not None:
-            self._every(_FIRST_TIMES_S, RENEWAL_S, self._renew_locks)
+            work.append(repeat(self._renew_locks, RENEWAL_S, _FIRST_RENEWAL_S))
+        self._tasks = [asyncio.create_task(each) for each in work]
 
     async def stop(self) -> None:
         """Let the listeners end, store how far they came, and leave the group."""
@@ -288,12 +287,3 @@ class PushConsumer:
         assert isinstance(self._consumption, ConcurrentConsumption)
         for held in self._queues.process_queues():
             await self._consumption.give_back_overdue(held, self._config.consume_timeout_ms / 1000)
-
-    def _every(self, first_s: float, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        async def loop() -> None:
-            await asyncio.sleep(first_s)
-            while True:
-                await work()
-                await asyncio.sleep(seconds)
-
-        self._tasks.append(asyncio.create_task(loop()))

@@ -69,7 +69,11 @@ class Rebalancer:
         retry_s = _UNBALANCED_S
         while True:
             self._wake.clear()
-            balanced = await self.once()
+            try:
+                balanced = await self.once()
+            except Exception as error:  # a strategy may be the application's own
+                _log.error("a rebalance failed", exc_info=error)
+                balanced = False
             pause_s, retry_s = (_INTERVAL_S, _UNBALANCED_S) if balanced else (retry_s, 2 * retry_s)
             try:
                 async with asyncio.timeout(min(pause_s, _INTERVAL_S)):

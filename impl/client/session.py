@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from impl.client.asked import Member, processors
 from impl.client.name_servers import NameServerChoice
+from impl.client.periodic import repeat
 from impl.client.routes import Routes
 from impl.remoting import headers, java_json
 from impl.remoting.address_server import FETCH_INTERVAL_S, NameServers
@@ -94,6 +95,7 @@ class Session:
     def join_as_consumer(self, data: ConsumerData, member: Member | None = None) -> None:
         """Tell brokers of the group from the next heartbeat on, and the member what brokers ask of it."""
         self._consumers[data.group_name] = data
+        self._greeted.clear()  # no broker knows of the group yet
         if member is not None:
             self._members[data.group_name] = member
 
@@ -140,10 +142,5 @@ class Session:
                 except RemotingError as error:
                     _log.info("no good-bye: %s", error)
 
-    def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        async def loop() -> None:
-            while True:
-                await asyncio.sleep(seconds)
-                await work()
-
-        self._tasks.append(asyncio.create_task(loop()))
+    def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        self._tasks.append(asyncio.create_task(repeat(work, seconds)))

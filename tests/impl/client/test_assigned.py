@@ -33,7 +33,7 @@ def nothing(next_offset: int, status: str = "NO_NEW_MESSAGE") -> PullResult:
 class ScriptedCalls(GroupCalls):
     """Answers pulls one by one, and then holds them."""
 
-    def __init__(self, *answers: PullResult | ClientError) -> None:
+    def __init__(self, *answers: PullResult | Exception) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[int, float]] = []
 
@@ -44,7 +44,7 @@ class ScriptedCalls(GroupCalls):
         if not self.answers:
             await asyncio.Event().wait()
         answer = self.answers.pop(0)
-        if isinstance(answer, ClientError):
+        if isinstance(answer, Exception):
             raise answer
         return answer
 
@@ -88,7 +88,7 @@ class Site:
         await asyncio.sleep(self.settle_s)
 
 
-def at(scene: Callable[[Site], Awaitable[T]], *answers: PullResult | ClientError) -> T:
+def at(scene: Callable[[Site], Awaitable[T]], *answers: PullResult | Exception) -> T:
     async def main() -> T:
         site = Site(ScriptedCalls(*answers))
         try:
@@ -130,6 +130,15 @@ def test_errors_are_waited_out_and_flow_control_for_less_long() -> None:
 
     errors = [ClientError("away"), RefusalError("slowly", ResponseCode.FLOW_CONTROL), RefusalError("no", 1)]
     assert at(scene, *errors) == [(0, 0.0), (0, 1.0), (0, 1.02), (0, 2.02)]
+
+
+def test_a_mistake_of_ours_does_not_leave_a_queue_that_nobody_reads() -> None:
+    async def scene(site: Site) -> tuple[list[int], list[int]]:
+        site.queues.assign(QUEUE, 0)
+        await asyncio.sleep(5)
+        return [offset for offset, _ in site.calls.asked], site.received
+
+    assert at(scene, found(0), RuntimeError("planted"), found(1)) == ([0, 1, 1, 2], [0, 1])
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from impl.broker import processors, retries
 from impl.broker import send as send_module
 from impl.broker.config import BrokerConfig
+from impl.client.allocation import averagely
 from impl.client.assigned import PullLimits
 from impl.client.calls import GroupCalls
 from impl.client.model import MessageQueue, ReceivedMessage, RetryLater, Sent
@@ -328,6 +329,23 @@ def test_deliv_5_a_queue_that_moves_on_while_a_message_is_given_back_is_forgotte
 
     monkeypatch.setattr(GroupCalls, "send_back", slowly)
     assert play(scene) == (True, None)
+
+
+def test_a_strategy_that_fails_is_tried_again() -> None:
+    async def scene(world: World) -> int:
+        failures = [RuntimeError("planted")] * 2
+
+        def strategy(queues: Sequence[MessageQueue], ids: Sequence[str], own: str) -> list[MessageQueue]:
+            if failures:
+                raise failures.pop()
+            return averagely(queues, ids, own)
+
+        await make_topic(world)
+        async with member(world, "c1", Ear(), PushConsumerConfig(strategy=strategy)) as consumer:
+            await asyncio.sleep(3)
+            return len(consumer.owned())
+
+    assert play(scene) == 5
 
 
 def test_a_broker_that_lost_the_connection_is_greeted_before_the_next_heartbeat_is_due() -> None:
