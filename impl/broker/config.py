@@ -1,6 +1,5 @@
 """What can be set on a broker, and RocketMQ's own names for it in a properties file."""
 
-import os
 from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address
 from typing import Any, Final
@@ -64,22 +63,13 @@ class BrokerConfig:
     far_pull_count_max: int = 8
     """The same for messages that are not in memory any more."""
     far_pull_bytes_max: int = 64 << 10
-    memory_bytes: int = field(
-        default_factory=lambda: os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    )
-    """What the machine has."""
     memory_percent: int = 40
-    """How much of it is taken to hold the end of the log."""
+    """How much of the machine's memory is taken to hold the end of the log."""
     slave_readable: bool = False
     """Whether consumers are told to read old messages from a slave."""
     client_expiry_ms: int = 120_000
     """A client silent for longer is forgotten."""
     store: StoreConfig = field(default_factory=StoreConfig)
-
-    @property
-    def near_bytes(self) -> int:
-        """How much of the end of the log is taken to be in memory."""
-        return self.memory_bytes * self.memory_percent // 100
 
     def __post_init__(self) -> None:
         advertised = self.advertised_host or self.host

@@ -135,7 +135,8 @@ def store_time_ms(services: Services, topic: str, queue_id: int, offset: int) ->
 
 def is_far_behind(services: Services, topic: str, queue_id: int, offset: int) -> bool:
     """Whether a message lies so far behind the end of the log that memory no longer has it."""
-    store, near = services.store, services.config.near_bytes
+    store = services.store
+    near = services.runtime.memory_bytes * services.config.memory_percent // 100
     if store.log_end - store.log_begin <= near:
         return False
     at = store.commit_offset_at(topic, queue_id, offset)

@@ -1,6 +1,7 @@
 """What a server is given instead of the world: clock, disk, network, chance, and room for blocking calls."""
 
 import asyncio
+import os
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,11 +31,14 @@ class Runtime:
     network: "Network"
     random: random.Random
     offload: Offload
+    memory_bytes: int = 16 << 30
+    """What the machine has."""
 
 
 def production(network: "Network") -> Runtime:
     """The real world; blocking calls go to the running loop's thread pool."""
-    return Runtime(SystemClock(), RealDisk(), network, random.Random(), in_thread)
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return Runtime(SystemClock(), RealDisk(), network, random.Random(), in_thread, memory_bytes)
 
 
 def simulated(

@@ -175,6 +175,10 @@ def test_an_answer_has_as_much_as_the_client_and_the_broker_allow(
 
 def test_messages_far_behind_come_in_smaller_answers_and_may_be_read_from_a_slave() -> None:
     async def scene(world: World) -> None:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        services = world.broker.services
+        services.runtime = replace(services.runtime, memory_bytes=40_000)
         await group_put(world, SubscriptionGroup(group_name="G", which_broker_when_consume_slowly=7))
         for _ in range(6):
             await send(world)
@@ -184,7 +188,7 @@ def test_messages_far_behind_come_in_smaller_answers_and_may_be_read_from_a_slav
         assert told == [7, 0]
 
     # Each record has about 115 bytes.
-    play(scene, config=replace(CONFIG, memory_bytes=1000, far_pull_count_max=2, slave_readable=True))
+    play(scene, config=replace(CONFIG, memory_percent=1, far_pull_count_max=2, slave_readable=True))
 
 
 # Offsets that come with a pull.
