@@ -1,93 +1,97 @@
-"""Our administration of Apache's servers: the life of a topic, of messages in it, and of a group."""
+"""One script of administration, with mqadmin at our servers and with `mqproof admin` at Apache RocketMQ's."""
 
-import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from conformance.targets.apache import servers
-from conformance.targets.apache.artifacts import ApacheMissingError, releases
-from impl.admin import brokers, groups, messages, name_servers, topics
-from impl.admin.admin import Admin
-from impl.client.calls import GroupCalls
-from impl.client.model import MessageQueue, NoRouteError, Sent
-from impl.client.producer import Producer
-from impl.message import KEYS, Message
-from impl.remoting.bodies import SubscriptionGroup, TopicConfig
-from impl.runtime.network import Address, AsyncioNetwork
-from impl.runtime.runtime import production
+from conformance.cluster import Cluster
+from conformance.targets.apache.clients import mqadmin
+from conformance.targets.apache.servers import ApacheServer
+from impl.client.blocking import BlockingClient
+from impl.client.compose import new_message
+from impl.client.model import Sent
+from impl.runtime.network import Address
 
 pytestmark = pytest.mark.apache
 
-QUEUES = [MessageQueue("T", "apache-a", queue_id) for queue_id in range(2)]
+TOPIC = "Administered"
+GROUP = "Administrators"
+
+BEFORE = (
+    ("updateTopic -c DefaultCluster -t {topic} -r 4 -w 4", "success|{topic}"),
+    ("topicRoute -t {topic}", "{broker}"),
+    ("topicList", "{topic}"),
+    ("clusterList", r"DefaultCluster +{name} +0 +{broker}"),
+    ("updateSubGroup -b {broker} -g {group} -r 3", "success|{group}"),
+    ("updateBrokerConfig -b {broker} -k maxMessageSize -v 4194305", "success|4194305"),
+    ("getBrokerConfig -b {broker}", r"maxMessageSize *=? *4194305"),
+)
+"""Arguments, and what the output must have somewhere."""
+
+AFTER = (
+    ("topicStatus -t {topic}", r"{name} +0 +0 +2 "),
+    ("printMsg -t {topic}", "{unique_key}"),
+    ("queryMsgById -i {offset_id}", "{topic}"),
+    ("queryMsgByKey -t {topic} -k key-3", "{unique_key}"),
+    ("consumerProgress -g {group}", r"{topic} +{name} +0 +2 +2 +0 "),
+    ("resetOffsetByTime -g {group} -t {topic} -s 0", "{name}"),
+    ("consumerProgress -g {group}", r"{topic} +{name} +0 +2 +0 +2 "),
+    ("brokerStatus -b {broker}", r"msgPutTotalTodayNow *:? *\d"),
+    ("updateTopicPerm -t {topic} -p 4 -b {broker}", "success|{topic}"),
+    ("topicRoute -t {topic}", r"perm\W+4|R-|4 +4 +4"),
+    ("wipeWritePerm -b {name}", r"{name}"),
+    ("addWritePerm -b {name}", r"{name}"),
+    ("deleteSubGroup -b {broker} -g {group}", "success|{group}"),
+    ("deleteTopic -c DefaultCluster -t {topic}", "success|{topic}"),
+)
 
 
-async def status_of(admin: Admin) -> brokers.BrokerState:
-    """The one broker's; a released broker fails to tell it before its first sample of statistics."""
-    for _ in range(60):
-        (state,) = await brokers.cluster_states(admin)
-        if state.status is not None:
-            break
-        await asyncio.sleep(0.5)
-    return state
+def test_mqadmin_administers_our_servers(release: str, ours: Cluster, tmp_path: Path) -> None:
+    names = Address.parse(ours.name_server)
+    broker = Address("127.0.0.1", ours.broker_port)
+    run_script(lambda *words: mqadmin(release, tmp_path, names, *words), names, broker, "broker-a")
 
 
-async def everything(name_server: Address, broker: Address) -> None:
-    async with Admin([name_server], production(AsyncioNetwork())) as admin:
-        assert await admin.masters("DefaultCluster") == [broker]
-        state = await status_of(admin)
-        assert state.status is not None
-        assert state.status["brokerVersionDesc"].startswith("V")
-        await brokers.update_config(admin, [broker], "maxMessageSize", "4000000")
-        assert (await brokers.config(admin, broker))["maxMessageSize"] == "4000000"
-
-        await topics.update_topic(admin, [broker], TopicConfig("T", read_queue_nums=2, write_queue_nums=2))
-        await topics.update_permission(admin, "T", 4, [broker])
-        await topics.update_permission(admin, "T", 6, [broker])
-        (data,) = (await admin.route("T")).queue_datas
-        assert (data.perm, data.read_queue_nums, data.write_queue_nums) == (6, 2, 2)
-        await name_servers.wipe_write(admin, "apache-a")
-        assert (await admin.route("T")).queue_datas[0].perm == 4
-        if "5." in state.status["brokerVersionDesc"].replace("_", "."):
-            await name_servers.add_write(admin, "apache-a")
-        else:
-            await topics.update_topic(
-                admin, [broker], TopicConfig("T", read_queue_nums=2, write_queue_nums=2)
-            )
-
-        producer = Producer(admin.session)
-        for number in range(4):
-            message = Message("T", f"{number}".encode(), {KEYS: f"k{number} all"})
-            sent = await producer.send(message, QUEUES[number % 2])
-            assert isinstance(sent, Sent), sent
-            found = await messages.by_offset_id(admin, sent.offset_message_id)
-            assert found.message.body == f"{number}".encode()
-        await asyncio.sleep(2)  # the index is written behind the log
-        assert len(await messages.by_key(admin, "T", "all")) == 4
-        assert [each.message.body async for _, each in messages.read(admin, "T")] == [b"0", b"2", b"1", b"3"]
-        assert [extent.max_offset for extent in (await topics.topic_stats(admin, "T")).values()] == [2, 2]
-
-        await groups.update_group(admin, [broker], SubscriptionGroup(group_name="G"))
-        calls = GroupCalls(admin.session, "G")
-        for queue in QUEUES:
-            await calls.commit(queue, 1)
-        await asyncio.sleep(1)
-        assert (await groups.progress(admin, "G", "T")).behind == 2
-        assert await groups.reset_offsets(admin, "G", "T", 0) == dict.fromkeys(QUEUES, 0)
-        assert (await groups.progress(admin, "G", "T")).behind == 4
-        await groups.delete_group(admin, [broker], "G", offsets=True)
-
-        await topics.delete_topic(admin, [broker], "T", "DefaultCluster")
-        with pytest.raises(NoRouteError):
-            await admin.route("T")
+def test_our_admin_administers_apaches_servers(apache: tuple[ApacheServer, ApacheServer]) -> None:
+    names, broker = apache
+    run_script(lambda *words: our_admin(names.address, *words), names.address, broker.address, "apache-a")
 
 
-@pytest.mark.parametrize("release", releases())
-def test_topics_messages_and_groups_are_administered_at_apaches_servers(release: str, tmp_path: Path) -> None:
-    try:
-        names = servers.name_server(release, tmp_path)
-        broker = servers.broker(release, tmp_path, names.address)
-    except ApacheMissingError as error:
-        pytest.skip(f"not tested: {error}")
-    with servers.running(names, broker):
-        asyncio.run(everything(names.address, broker.address))
+def our_admin(names: Address, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "mqproof", "admin", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "NAMESRV_ADDR": str(names), "COLUMNS": "200"},
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def run_script(admin: Callable[..., str], names: Address, broker: Address, name: str) -> None:
+    facts = {"topic": TOPIC, "group": GROUP, "broker": str(broker), "name": name}
+    problems = [run_step(admin, step, facts) for step in BEFORE]
+    with BlockingClient(str(names), consumer_group=GROUP) as client:
+        for queue in client.queues(TOPIC):
+            for number in (0, 1):
+                key = f"key-{queue.queue_id + number}"
+                outcome = client.send(new_message(TOPIC, b"to be found", keys=[key]), queue)
+                assert isinstance(outcome, Sent), outcome
+                if key == "key-3":
+                    facts |= {"unique_key": outcome.message_id, "offset_id": outcome.offset_message_id}
+            client.commit(queue, 2)
+        problems += [run_step(admin, step, facts) for step in AFTER]
+    assert not any(problems), "\n".join(filter(None, problems))
+
+
+def run_step(admin: Callable[..., str], step: tuple[str, str], facts: dict[str, str]) -> str:
+    """Empty when all is well."""
+    command, expected = (text.format(**facts) for text in step)
+    output = admin(*command.split())
+    return "" if re.search(expected, output) else f"{command}: {expected} expected, printed was:\n{output}"
