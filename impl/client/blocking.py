@@ -26,7 +26,8 @@ class BlockingClient:
         with BlockingClient("127.0.0.1:9876") as client:
             client.send(new_message("T", b"hello"))
 
-    Use it in a `with` block; its methods may be called from any thread but those of its listeners.
+    Use it in a `with` block. Its methods may be called from any thread, and from listeners that are plain
+    functions; a coroutine function would wait for itself.
     """
 
     def __init__(
@@ -50,17 +51,23 @@ class BlockingClient:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._run(self._start())
+        try:
+            self._run(self._start())
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._run(self._session.stop())
-        self._run(self._loop.shutdown_default_executor())
+        self._end()
+
+    def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.close()
+        self._loop.close()  # a listener that does not end is not waited for
 
     # Sending.
 

@@ -153,7 +153,10 @@ class LitePullConsumer:
         return await topic_queues(self._session, topic)
 
     async def poll(self, timeout_ms: int = 5000, max_count: int = 10) -> list[ReceivedMessage]:
-        """The next messages, all of one queue and in its order; none when none came in time."""
+        """The next messages, all of one queue and in its order; none when none came in time.
+
+        Poll one at a time: each poll says that what the one before it gave is consumed.
+        """
         self._done()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
