@@ -166,6 +166,13 @@ MUTANTS: Final = (
         _checkpoint_ahead,
     ),
     _mutant(
+        "IndexNotRepaired",
+        "after a crash the slots of the index are taken as they are",
+        "IndexRebuildable",
+        "index_file:IndexFile.repair",
+        _nothing,
+    ),
+    _mutant(
         "RefusalWithoutPlace",
         "damaged files are refused without saying which",
         "DamageRefusedByName",
