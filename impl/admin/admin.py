@@ -89,12 +89,11 @@ class Admin:
 
         One that does not answer or refuses is an error after those before it were told.
         """
-        servers = self.session.name_servers
-        if not servers.known():
-            await servers.refresh()
-        if not servers.known():
-            raise UnreachableError(f"{code.name}: no name server is known")
-        return {address: await self.ask(address, code, header, body) for address in sorted(servers.known())}
+        try:
+            known = await self.session.name_servers.known()
+        except RemotingError as error:
+            raise UnreachableError(f"{code.name}: {error}") from None
+        return {address: await self.ask(address, code, header, body) for address in sorted(known)}
 
     async def route(self, topic: str) -> TopicRoute:
         """Where a topic has queues. NoRouteError when the name server does not know it."""

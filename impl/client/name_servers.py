@@ -42,8 +42,17 @@ class NameServerChoice:
         """Whether an address server tells the addresses, and is to be asked again from time to time."""
         return self._source is not None
 
-    def known(self) -> list[Address]:
-        """Every name server, the one that is asked first."""
+    async def known(self) -> list[Address]:
+        """Every name server, the one that is asked first; at least one.
+
+        Raises:
+            ConnectError: the address server has not told any yet, and tells none now.
+        """
+        if not self._addresses and self._source is not None:
+            try:
+                self.become(await self._source.fetch(self._network))
+            except AddressServerError as error:
+                raise ConnectError(f"no name server is known: {error}") from None
         return self._addresses[self._current :] + self._addresses[: self._current]
 
     def become(self, addresses: Iterable[Address]) -> None:
@@ -76,11 +85,10 @@ class NameServerChoice:
         Raises:
             RemotingError: none answers, or none is known.
         """
-        if not self._addresses:
-            await self.refresh()
+        await self.known()
         if self._has_answered and not self._client.is_connected(self._addresses[self._current]):
             self._turn_from(self._addresses[self._current])
-        failure: RemotingError = ConnectError(f"no name server is known, {self._source} tells none")
+        failure: RemotingError | None = None
         for _ in range(len(self._addresses)):
             address = self._addresses[self._current]
             try:
@@ -91,6 +99,7 @@ class NameServerChoice:
             else:
                 self._has_answered = True
                 return answer
+        assert failure is not None
         raise failure
 
     def _turn_from(self, address: Address) -> None:
