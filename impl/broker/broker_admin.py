@@ -6,10 +6,11 @@ from typing import Final
 from impl.broker import config
 from impl.broker.services import Processor, Services, loop_ms
 from impl.broker.statistics import Meter
+from impl.broker.topics import DEFAULT_TOPIC
 from impl.message import StoredMessage
 from impl.properties import ConfigError, ProtectedKeyError
 from impl.remoting import headers, java_json
-from impl.remoting.bodies import DataVersion, Table
+from impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, DataVersion, Table
 from impl.remoting.channel import Channel, Reply
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import VERSION, Command
@@ -31,7 +32,7 @@ def get_config(services: Services, request: Command, channel: Channel) -> Reply:
     return request.answer(ResponseCode.SUCCESS, headers.write(BrokerConfigResponse(version)), body)
 
 
-def update_config(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+async def update_config(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """Change the configuration until the next start; all of what the body says, or nothing."""
     old = services.config
     try:
@@ -45,6 +46,10 @@ def update_config(services: Services, request: Command, channel: Channel) -> Rep
     services.config_version = DataVersion(services.config_version.counter + 1, now_ms(services.runtime.clock))
     if new.permission != old.permission:
         services.topics.registered_otherwise()
+    if new.auto_create_topics:
+        # A broker that started without it lacks the template.
+        inherited = PERM_READ_WRITE | PERM_INHERIT
+        await services.topics.ensure(DEFAULT_TOPIC, new.default_topic_queues, inherited)
     return request.answer(ResponseCode.SUCCESS)
 
 

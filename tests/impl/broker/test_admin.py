@@ -505,6 +505,16 @@ def test_a_changed_configuration_is_shown_and_takes_effect() -> None:
     play(scene)
 
 
+def test_automatic_creation_can_be_switched_on_where_it_never_was() -> None:
+    async def scene(world: World) -> list[int]:
+        codes = [(await send(world)).code]
+        await update(world, "autoCreateTopicEnable=true")
+        return [*codes, (await send(world)).code]
+
+    config = replace(CONFIG, auto_create_topics=False)
+    assert play(scene, config=config) == [ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SUCCESS]
+
+
 def test_a_broker_that_may_not_be_written_is_not_in_routes_for_writing() -> None:
     async def scene(world: World) -> list[int]:
         await send(world)
