@@ -6,6 +6,7 @@ import pytest
 
 from impl.admin import brokers, groups, messages, name_servers, topics
 from impl.admin.admin import Admin
+from impl.client.calls import GroupCalls
 from impl.client.model import MessageQueue, NoRouteError, RefusalError, Sent
 from impl.message import KEYS, Message
 from impl.remoting.bodies import SubscriptionGroup, TopicConfig
@@ -77,7 +78,7 @@ def test_a_group_without_members_is_followed_and_set_back() -> None:
         await groups.update_group(admin, [world.broker_address], SubscriptionGroup(group_name="G"))
         await sent(world, 5)
         for queue, offset in zip(QUEUES, (3, 1), strict=True):
-            await world.consumer.commit(queue, offset)
+            await GroupCalls(admin.session, "G").commit(queue, offset)  # and no heartbeat
         found = await groups.progress(admin, "G", "T")
         assert {queue: at.consumer_offset for queue, at in found.queues.items()} == {
             QUEUES[0]: 3,
