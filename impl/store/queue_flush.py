@@ -4,6 +4,7 @@ The order is what counts (docs/protocol.md, "Checkpoint"): first note how far di
 then write down what was noted.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -39,9 +40,15 @@ class QueueFlusher:
         self._offload = offload
         self._events = events
         self._on_error = on_error
+        self._one_flush = asyncio.Lock()
 
     async def flush(self) -> None:
         """Make the entries dispatched so far durable."""
+        # One at a time: a second one would vouch for what the first has taken and not yet synced.
+        async with self._one_flush:
+            await self._flush()
+
+    async def _flush(self) -> None:
         # Noted before the fsync: what is dispatched while it runs is not covered.
         position, timestamp_ms = self._dispatcher.position, self._dispatcher.store_timestamp_ms
         unsynced = self._queues.take_unsynced()
@@ -77,17 +84,21 @@ class IndexFlusher:
         self._flush_log = flush_log
         self._offload = offload
         self._on_error = on_error
+        self._one_flush = asyncio.Lock()
 
     async def flush(self) -> None:
         """Make what is in the index now durable, and the log before it: of an index that knows more than the
         log a whole file would have to be built again."""
-        if self._index is None:
-            return
-        state, full_until_ms = self._index.state(), self._index.full_until_ms
+        if self._index is not None:
+            async with self._one_flush:
+                await self._flush(self._index)
+
+    async def _flush(self, index: Index) -> None:
+        state, full_until_ms = index.state(), index.full_until_ms
         if state == self.state:
             return
         try:
-            unsynced = self._index.take_unsynced()
+            unsynced = index.take_unsynced()
             await self._flush_log()
             if self._log.flushed < state.position:
                 return
@@ -123,6 +134,7 @@ class CheckpointWriter:
         self._events = events
         self._on_error = on_error
         self._written = Checkpoint()
+        self._one_write = asyncio.Lock()
 
     def recovered(self, checkpoint: Checkpoint) -> None:
         """What the file says when the store is loaded; of the queues no more is known to be durable."""
@@ -148,6 +160,10 @@ class CheckpointWriter:
 
     async def write(self) -> None:
         """Replace the file when there is more to say."""
+        async with self._one_write:
+            await self._write()
+
+    async def _write(self) -> None:
         position = self._position()
         try:
             checkpoint = self.checkpoint_now()

@@ -552,6 +552,53 @@ def test_queues_and_checkpoint_are_flushed_by_themselves() -> None:
     assert files[:3] == ["queues", "log", "checkpoint"]
 
 
+@pytest.mark.parametrize("part", ["queues", "index"])
+def test_a_second_flush_does_not_vouch_for_what_the_first_is_still_syncing(part: str) -> None:
+    delays_s = iter([0.0, 0.0, 0.5, 0.01, 0.01, 0.01, 0.01])
+
+    async def slow(function: Callable[[], T]) -> T:
+        await asyncio.sleep(next(delays_s))
+        return function()
+
+    async def main() -> None:
+        runtime = replace(simulated(loop, SimulatedNetwork()), offload=slow)
+        store = MessageStore("store", SMALL, runtime)
+        store.load()
+        store.begin()
+        flusher = store._queue_flusher if part == "queues" else store._index_flusher
+        for name in "ab":
+            store.append(message(name))
+            store.dispatch()
+            await store.flush_log()
+        first = asyncio.create_task(flusher.flush())
+        await asyncio.sleep(0.01)
+        store.append(message("c"))
+        store.dispatch()
+        second = asyncio.create_task(flusher.flush())
+        await asyncio.sleep(0.2)
+        assert (store._queue_flusher.position, store._index_flusher.state) == (0, None)
+        await asyncio.gather(first, second)
+        done = store._index_flusher.state
+        assert store.log_end == (
+            store._queue_flusher.position if part == "queues" else done and done.position
+        )
+
+    loop = SimulatedLoop()
+    run_simulated(main(), loop)
+
+
+def test_checkpoints_written_at_the_same_time_do_not_get_in_each_others_way() -> None:
+    async def scenario(store: MessageStore) -> None:
+        for number in range(5):
+            await store.put(message(f"m{number}"))
+            await asyncio.gather(
+                *(store.write_checkpoint() for _ in range(3)), *(store.flush_queues() for _ in range(2))
+            )
+        assert store.failure == ""
+
+    _simulate(scenario, SYNC)
+
+
 def test_a_clean_stop_leaves_everything_durable_and_no_abort_file() -> None:
     disk = SimulatedDisk()
 
