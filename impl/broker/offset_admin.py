@@ -5,7 +5,7 @@ from typing import Final
 
 from impl.broker.checks import require_group, require_topic
 from impl.broker.consumer_calls import TELLABLE_VERSION
-from impl.broker.queries import offset_at_time, store_time_ms
+from impl.broker.queries import offset_at_time
 from impl.broker.services import Processor, Services, loop_ms
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import (
@@ -140,7 +140,7 @@ def topic_stats(services: Services, request: Command, channel: Channel) -> Reply
     for queue_id in range(topic.write_queue_nums):
         end = services.store.max_offset(header.topic, queue_id)
         table[_key(services, header.topic, queue_id)] = QueueExtent(
-            last_update_timestamp=store_time_ms(services, header.topic, queue_id, end - 1) or 0,
+            last_update_timestamp=services.store.store_time_ms(header.topic, queue_id, end - 1) or 0,
             max_offset=end,
             min_offset=services.store.min_offset(header.topic, queue_id),
         )
@@ -170,7 +170,7 @@ def _progress(services: Services, group: str, topic: str, queue_id: int) -> Queu
     return QueueProgress(
         broker_offset=services.store.max_offset(topic, queue_id),
         consumer_offset=consumed,
-        last_timestamp=store_time_ms(services, topic, queue_id, consumed - 1) or 0,
+        last_timestamp=services.store.store_time_ms(topic, queue_id, consumed - 1) or 0,
         pull_offset=max(consumed, services.handed_out.end(topic, group, queue_id)),
     )
 
@@ -180,7 +180,7 @@ def _time_span(services: Services, group: str, topic: str, queue_id: int) -> Tim
     next_offset = services.offsets.query(group, topic, queue_id) or 0
 
     def stored_ms(offset: int) -> int:
-        found = store_time_ms(services, topic, queue_id, offset)
+        found = services.store.store_time_ms(topic, queue_id, offset)
         return _NEVER if found is None else found
 
     waiting_since_ms = stored_ms(next_offset)

@@ -19,7 +19,6 @@ from impl.remoting.headers import (
     StoreTimeResponse,
     UpdateOffsetRequest,
 )
-from impl.store import record
 from spec.events import Kind
 
 
@@ -78,7 +77,7 @@ def earliest_store_time(services: Services, request: Command, channel: Channel) 
     """When the queue's first message was stored, in milliseconds; -1 for an empty queue."""
     header = headers.read(QueueRequest, request.fields)
     first = services.store.min_offset(header.topic, header.queue_id)
-    stored_ms = store_time_ms(services, header.topic, header.queue_id, first)
+    stored_ms = services.store.store_time_ms(header.topic, header.queue_id, first)
     response = StoreTimeResponse(-1 if stored_ms is None else stored_ms)
     return request.answer(ResponseCode.SUCCESS, headers.write(response))
 
@@ -100,8 +99,8 @@ def offset_at_time(services: Services, topic: str, queue_id: int, timestamp_ms: 
     first, end = services.store.min_offset(topic, queue_id), services.store.max_offset(topic, queue_id)
     after = _first_since(services, topic, queue_id, timestamp_ms)
     if first < after < end:
-        after_ms = store_time_ms(services, topic, queue_id, after)
-        before_ms = store_time_ms(services, topic, queue_id, after - 1)
+        after_ms = services.store.store_time_ms(topic, queue_id, after)
+        before_ms = services.store.store_time_ms(topic, queue_id, after - 1)
         if after_ms is not None and before_ms is not None:
             return after - 1 if timestamp_ms - before_ms <= after_ms - timestamp_ms else after
     return max(first, end - 1) if after == end else after
@@ -113,7 +112,7 @@ def _first_since(services: Services, topic: str, queue_id: int, timestamp_ms: in
     # Store times do not fall within a queue.
     while low < high:
         middle = (low + high) // 2
-        stored_ms = store_time_ms(services, topic, queue_id, middle)
+        stored_ms = services.store.store_time_ms(topic, queue_id, middle)
         if stored_ms is None or stored_ms < timestamp_ms:
             low = middle + 1
         else:
@@ -125,12 +124,6 @@ def _last_until(services: Services, topic: str, queue_id: int, timestamp_ms: int
     """The last message stored at that time or before; 0 when there is none."""
     behind = _first_since(services, topic, queue_id, timestamp_ms + 1)
     return behind - 1 if behind > services.store.min_offset(topic, queue_id) else 0
-
-
-def store_time_ms(services: Services, topic: str, queue_id: int, offset: int) -> int | None:
-    """When the message at an offset was stored; None where there is none."""
-    found = services.store.get(topic, queue_id, offset, max_count=1)
-    return record.decode(found.records[0]).store_timestamp_ms if found.records else None
 
 
 def is_far_behind(services: Services, topic: str, queue_id: int, offset: int) -> bool:

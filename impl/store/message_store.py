@@ -299,6 +299,11 @@ class MessageStore:
         units = queue.units(offset, 1) if queue is not None and queue.first <= offset < queue.end else []
         return units[0].commit_offset if units else None
 
+    def store_time_ms(self, topic: str, queue_id: int, offset: int) -> int | None:
+        """When the message at a queue offset was stored; None when the queue has none there."""
+        at = self.commit_offset_at(topic, queue_id, offset)
+        return None if at is None else record.store_time_ms(self._log.read(at, record.FRONT_BYTES))
+
     def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit]:
         """At most `count` entries of a queue from `offset` on, fewer at the end of one of its segments."""
         queue = self._queues.find(topic, queue_id)

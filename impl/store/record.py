@@ -47,6 +47,8 @@ _PREFIX: Final = struct.Struct(">II")
 _TIME: Final = struct.Struct(">q")
 _BORN_TIME_AT: Final = _FRONT.size
 _BORN_HOST_AT: Final = _BORN_TIME_AT + 8
+FRONT_BYTES: Final = _BORN_HOST_AT + 20 + 8
+"""Up to the end of the store timestamp, whatever the hosts are; no record has fewer bytes."""
 
 
 class RecordError(ValueError):
@@ -114,6 +116,15 @@ def place(draft: bytearray, queue_offset: int, commit_offset: int, store_timesta
     _PLACE.pack_into(draft, _PLACE_AT, queue_offset, commit_offset)
     born_host_bytes = 20 if draft[39] & SYS_BORN_HOST_V6 else 8
     _TIME.pack_into(draft, _BORN_HOST_AT + born_host_bytes, store_timestamp_ms)
+
+
+def store_time_ms(front: bytes) -> int | None:
+    """When the record was stored that begins with these FRONT_BYTES; None when they are too few."""
+    if len(front) < FRONT_BYTES:
+        return None
+    born_host_bytes = 20 if front[39] & SYS_BORN_HOST_V6 else 8
+    (time_ms,) = _TIME.unpack_from(front, _BORN_HOST_AT + born_host_bytes)
+    return int(time_ms)
 
 
 def filler(size: int) -> bytes:

@@ -99,6 +99,14 @@ def test_every_message_round_trips(message: Message, queue_offset: int, position
     assert stored.size == len(draft)
 
 
+@given(messages, int64)
+def test_the_store_time_is_read_without_the_rest(message: Message, time_ms: int) -> None:
+    draft = record.encode(message)
+    record.place(draft, 7, 1024, time_ms)
+    assert record.store_time_ms(bytes(draft[: record.FRONT_BYTES])) == time_ms
+    assert record.store_time_ms(bytes(draft[: record.FRONT_BYTES - 1])) is None
+
+
 def test_a_long_topic_makes_a_record_of_version_2() -> None:
     assert record.peek(_placed(Message("x" * 127, b""))[:8])[1] == record.MAGIC_V1
     data = _placed(Message("x" * 128, b""))
