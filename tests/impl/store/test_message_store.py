@@ -587,16 +587,31 @@ def test_a_second_flush_does_not_vouch_for_what_the_first_is_still_syncing(part:
     run_simulated(main(), loop)
 
 
-def test_checkpoints_written_at_the_same_time_do_not_get_in_each_others_way() -> None:
-    async def scenario(store: MessageStore) -> None:
-        for number in range(5):
-            await store.put(message(f"m{number}"))
-            await asyncio.gather(
-                *(store.write_checkpoint() for _ in range(3)), *(store.flush_queues() for _ in range(2))
-            )
-        assert store.failure == ""
+def test_checkpoints_are_written_one_at_a_time() -> None:
+    """Two at once would take each other's temporary file away."""
+    running: list[int] = [0, 0]
 
-    _simulate(scenario, SYNC)
+    async def counted(function: Callable[[], T]) -> T:
+        running[0] += 1
+        running[1] = max(running)
+        await asyncio.sleep(0.01)
+        running[0] -= 1
+        return function()
+
+    async def main() -> None:
+        runtime = replace(simulated(loop, SimulatedNetwork()), offload=counted)
+        store = MessageStore("store", replace(SMALL, index_enabled=False), runtime)
+        store.load()
+        store.begin()
+        store.append(message("a"))
+        store.dispatch()
+        await store.flush_log()
+        await store.flush_queues()
+        await asyncio.gather(*(store.write_checkpoint() for _ in range(3)))
+        assert running == [0, 1]
+
+    loop = SimulatedLoop()
+    run_simulated(main(), loop)
 
 
 def test_a_clean_stop_leaves_everything_durable_and_no_abort_file() -> None:
