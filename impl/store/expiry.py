@@ -4,6 +4,7 @@ Whole segments of the log go, the oldest first, never the last; then the queue a
 them. Nobody asks whether they were consumed: a consumer that is behind is told where its queue begins now.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -69,9 +70,15 @@ class Cleaner:
         self._write_checkpoint = write_checkpoint
         self._may_forget = may_forget
         self._followed = 0
+        """Commit offset before which queues and index are rid of what the log no longer has."""
+        self._one_round = asyncio.Lock()
 
     async def clean(self, directory: str, config: StoreConfig, now_ms: int, *, manually: bool) -> int:
         """Delete what may go; returns how many segments of the log did. Raises OSError."""
+        async with self._one_round:
+            return await self._clean(directory, config, now_ms, manually=manually)
+
+    async def _clean(self, directory: str, config: StoreConfig, now_ms: int, *, manually: bool) -> int:
         used_percent = self._disk.space(directory).used_percent
         self.is_disk_full = used_percent > config.disk_warning_percent
         before = expired_before(self._log, config, now_ms, used_percent, manually=manually)

@@ -1,6 +1,8 @@
 """`mqproof store inspect` and `verify` on real directories."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,24 @@ def test_a_store_that_cannot_be_written_is_read_too(store: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in store.rglob("*")} == before
     for path in store.rglob("*"):
         path.chmod(0o700)
+
+
+def test_a_store_in_use_is_looked_at_and_a_line_says_so(tmp_path: Path) -> None:
+    hold = (
+        "import sys; from impl.runtime.disk import RealDisk; lock = RealDisk().lock(sys.argv[1]);"
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    written(tmp_path / "store").close()
+    command = [sys.executable, "-c", hold, str(tmp_path / "store/lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        result = mqproof("verify", tmp_path / "store", "--index-slots", 3)
+        assert result.output.startswith("note: a broker is using this store")
+        assert result.exit_code == 0
+        assert "a broker is using it" in mqproof("inspect", tmp_path / "store", "--index-slots", 3).output
+        holder.communicate("", timeout=10)
+    assert "note" not in mqproof("verify", tmp_path / "store", "--index-slots", 3).output
 
 
 @pytest.mark.parametrize("command", ["inspect", "verify"])
