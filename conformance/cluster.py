@@ -43,7 +43,8 @@ class Cluster:
         return self.folder / "events"
 
     def start_name_server(self) -> None:
-        ready = self._start_server("namesrv", "namesrv", "--port", "0")
+        store = str(self.folder / "namesrv")
+        ready = self._start_server("namesrv", "namesrv", "--port", "0", "--store", store)
         self.name_server = ready["namesrv"]
 
     def start_broker(self) -> None:
