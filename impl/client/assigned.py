@@ -18,7 +18,6 @@ from impl.remoting.codes import ResponseCode
 
 _log = logging.getLogger(__name__)
 
-_FULL_PAUSE_S: Final = 0.05
 _FLOW_CONTROL_PAUSE_S: Final = 0.02
 _ERROR_PAUSE_S: Final = 1.0
 
@@ -129,9 +128,9 @@ class AssignedQueues:
 
     async def _step(self, held: ProcessQueue, offset: int) -> int:
         """Pull once, or wait; returns from where to pull next."""
-        if self._is_full(held):
-            await asyncio.sleep(_FULL_PAUSE_S)
-            return offset
+        while self._is_full(held):
+            held.shrunk.clear()
+            await held.shrunk.wait()
         queue = held.queue
         result = await self._pull(queue, offset)
         if result is None:

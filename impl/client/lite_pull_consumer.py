@@ -38,7 +38,7 @@ class LitePullConfig:
     consume_from_ms: int | None = None
     """With TIMESTAMP: since the epoch. None is half an hour before the start."""
     strategy: Strategy = averagely
-    limits: PullLimits = field(default_factory=lambda: PullLimits(hold_ms=20_000))
+    limits: PullLimits = field(default_factory=lambda: PullLimits(hold_ms=20_000, span_max=None))
     auto_commit: bool = True
     """Store offsets every 5 s: of messages before those that the last poll gave."""
     commit_interval_ms: int = 5000

@@ -3,6 +3,7 @@
 Nothing here waits or knows the time: whoever pulls puts, whoever consumes removes.
 """
 
+import asyncio
 from collections.abc import Collection, Sequence
 from itertools import islice
 
@@ -18,6 +19,8 @@ class ProcessQueue:
         """The queue is ours no more: what is still being consumed of it must not be committed."""
         self.bytes = 0
         """Of all bodies together."""
+        self.shrunk = asyncio.Event()
+        """Set by every removal: who waits for room clears it."""
         # By offset. Pulls give them in order and dicts keep it, so that the first key is the least offset.
         self._messages: dict[int, ReceivedMessage] = {}
         self._end = 0
@@ -29,7 +32,7 @@ class ProcessQueue:
     @property
     def span(self) -> int:
         """From the least to the greatest offset held."""
-        return self._end - 1 - next(iter(self._messages)) if self._messages else 0
+        return next(reversed(self._messages)) - next(iter(self._messages)) if self._messages else 0
 
     def put(self, messages: Sequence[ReceivedMessage]) -> None:
         """Hold messages that come behind all others."""
@@ -52,6 +55,7 @@ class ProcessQueue:
             held = self._messages.pop(message.queue_offset, None)
             self._begun_s.pop(message.queue_offset, None)
             self.bytes -= len(held.body) if held else 0
+        self.shrunk.set()
         return next(iter(self._messages), self._end)
 
     def replace(self, messages: Collection[ReceivedMessage]) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import TracebackType
 from typing import Final, Self
@@ -141,7 +141,8 @@ class PushConsumer:
     async def start(self) -> None:
         """Join the group and begin to consume, in the background; what does not work is tried again."""
         assert not self._tasks, "a consumer is started once"
-        since_ms = self._config.consume_from_ms
+        config = self._config
+        since_ms = config.consume_from_ms
         half_an_hour_ago_ms = now_ms(self._session.runtime.clock) - 30 * 60_000
         self._since_ms = half_an_hour_ago_ms if since_ms is None else since_ms
         if self._is_cluster:
@@ -150,19 +151,20 @@ class PushConsumer:
         self._queues = AssignedQueues(
             self._calls,
             self._offsets,
-            self._config.limits,
+            # In order, the messages in between are consumed as well: nothing can get far behind.
+            replace(config.limits, span_max=None) if config.orderly else config.limits,
             self._subscriptions.tags_of,
             self._consumption.receive,
             self._consumption.settled,
         )
-        strategy = self._config.strategy if self._is_cluster else None
+        strategy = config.strategy if self._is_cluster else None
         self._rebalancer = Rebalancer(
             self._session, self._calls, self, self._events, self._subscriptions.topics, strategy
         )
         await self._announce()
-        work = [self._rebalancer.run(), repeat(self._offsets.save, self._config.persist_interval_ms / 1000)]
+        work = [self._rebalancer.run(), repeat(self._offsets.save, config.persist_interval_ms / 1000)]
         if isinstance(self._consumption, ConcurrentConsumption):
-            work.append(repeat(self._give_back_overdue, self._config.consume_timeout_ms / 1000))
+            work.append(repeat(self._give_back_overdue, config.consume_timeout_ms / 1000))
         if self._locks is not None:
             work.append(repeat(self._renew_locks, RENEWAL_S, _FIRST_RENEWAL_S))
         self._tasks = [asyncio.create_task(each) for each in work]

@@ -122,6 +122,20 @@ def test_what_is_passed_over_is_consumed_only_while_nothing_is_held() -> None:
     assert at(scene, nothing(5, "NO_MATCHED_MESSAGE"), found(5), nothing(9, "NO_MATCHED_MESSAGE")) == [5, 6]
 
 
+def test_pulling_goes_on_as_soon_as_there_is_room() -> None:
+    async def scene(site: Site) -> list[int]:
+        asked = []
+        held = site.queues.assign(QUEUE, 0)
+        await asyncio.sleep(1)
+        asked.append(len(site.calls.asked))
+        held.remove(held.first(1))  # 1 and 2001 are near enough to each other
+        await asyncio.sleep(0)
+        asked.append(len(site.calls.asked))
+        return asked
+
+    assert at(scene, found(0, 1, 2001)) == [1, 2]
+
+
 def test_errors_are_waited_out_and_flow_control_for_less_long() -> None:
     async def scene(site: Site) -> list[tuple[int, float]]:
         site.queues.assign(QUEUE, 0)

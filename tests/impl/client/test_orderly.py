@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from impl.client.assigned import PullLimits
 from impl.client.calls import GroupCalls
 from impl.client.model import MessageQueue, ReceivedMessage, RetryLater
 from impl.client.offset_store import Offsets
@@ -105,6 +106,21 @@ def test_a_message_that_fails_holds_up_its_queue_and_not_the_others() -> None:
         [b"1", 0],
     ]
     assert heard.index((1, b"other", 0)) < heard.index((0, b"0", 1))
+
+
+def test_an_orderly_queue_may_have_gaps_of_any_length() -> None:
+    async def scene(world: World) -> int:
+        ear = Ear()
+        for number in range(12):
+            message = Message("T", b"x", {"TAGS": "A" if number % 4 == 0 else "B"})
+            await world.producer.send(message, QUEUE)
+        ear.takes_s = 1000.0
+        config = PushConsumerConfig(orderly=True, limits=PullLimits(span_max=3, batch=1), stop_timeout_ms=1)
+        async with member(world, "c1", ear, config, tags="A") as consumer:
+            (held,) = [held for held in consumer._queues.process_queues() if held.queue == QUEUE]
+            return len(held)
+
+    assert play(scene) == 3
 
 
 def test_what_was_done_of_a_batch_is_not_repeated() -> None:
