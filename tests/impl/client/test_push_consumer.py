@@ -23,6 +23,7 @@ from impl.remoting.channel import Reply
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.dispatch import RefusedError
+from impl.remoting.headers import ResetOffsetRequest
 from spec.events import Kind
 from tests.impl.client.members import GROUP, Ear, committed, make_topic, member, numbers, send
 from tests.impl.world import SMALL_STORE, World, play
@@ -476,6 +477,28 @@ def test_an_operator_sends_the_group_back_and_it_says_so() -> None:
     bodies, offsets = play(scene)
     assert bodies == numbers(0, 4) + numbers(2, 4)
     assert offsets[0] == 4
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_reset_by_time_at_the_broker_reaches_the_member_and_messages_come_again(orderly: bool) -> None:
+    async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
+        ear = Ear()
+        await send(world, numbers(0, 8))
+        await asyncio.sleep(60)
+        now_ms = world.runtime.clock.now_us() // 1000
+        await send(world, numbers(8, 12))
+        async with member(world, "c1", ear, PushConsumerConfig(orderly=orderly)):
+            await asyncio.sleep(6)  # offsets are stored
+            early = ear.bodies()
+            request = ResetOffsetRequest("T", GROUP, now_ms, True)
+            answer = await world.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, request)
+            assert answer.code == ResponseCode.SUCCESS, answer.remark
+            await asyncio.sleep(2)
+            return early, ear.bodies()[len(early) :]
+
+    early, again = play(scene)
+    assert sorted(early) == sorted(numbers(0, 12))
+    assert sorted(again) == sorted(numbers(8, 12))
 
 
 # What fails.
