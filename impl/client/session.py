@@ -50,7 +50,9 @@ class Session:
     ) -> None:
         self.runtime = runtime
         self._members: dict[str, Member] = {}
-        self.remoting = RemotingClient(runtime.network, handler(processors(self._members)))
+        self.remoting = RemotingClient(
+            runtime.network, handler(processors(self._members)), on_connected=self._greet_again
+        )
         self.name_servers = NameServerChoice(self.remoting, runtime.network, name_servers, runtime.random)
         self.routes = Routes(self.name_servers)
         self.client_id = client_id or f"127.0.0.1@{runtime.random.getrandbits(48):012x}"
@@ -59,6 +61,7 @@ class Session:
         self._consumers: dict[str, ConsumerData] = {}
         self._greeted: dict[Address, Channel | None] = {}
         """The connection on which a broker last took a heartbeat: it forgets us when that closes."""
+        self._greetings: set[asyncio.Task[None]] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -79,9 +82,9 @@ class Session:
 
     async def stop(self) -> None:
         """Leave the groups and close all connections. Requests that wait fail. Stop push consumers first."""
-        for task in self._tasks:
+        for task in (*self._tasks, *self._greetings):
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._greetings, return_exceptions=True)
         self._tasks.clear()
         for group in list(self._producers):
             await self._leave(UnregisterClientRequest(self.client_id, producer_group=group))
@@ -117,6 +120,13 @@ class Session:
             for address in self.routes.brokers()
             if channel(address) is None or self._greeted.get(address) is not channel(address)
         )
+
+    def _greet_again(self, address: Address) -> None:
+        """A broker that knew us on another connection has forgotten us, and gives our queues to others."""
+        if address in self._greeted:
+            task = asyncio.create_task(self._beat([address]))
+            self._greetings.add(task)
+            task.add_done_callback(self._greetings.discard)
 
     async def _beat(self, addresses: Iterable[Address]) -> None:
         body = java_json.write(

@@ -1,6 +1,7 @@
 """One connection to each address, opened when first needed."""
 
 import asyncio
+from collections.abc import Callable
 
 from impl.remoting.channel import Channel, ConnectError, Handler, Limits
 from impl.remoting.command import Command
@@ -13,15 +14,21 @@ CONNECT_TIMEOUT_S = 3.0
 class RemotingClient:
     """Sends requests to addresses. Requests to the same address share one connection.
 
-    `handle` works on what servers ask of us. A request that times out leaves its connection open.
+    `handle` works on what servers ask of us; `on_connected` is told of each new connection. A request that
+    times out leaves its connection open.
     """
 
     def __init__(
-        self, network: Network, handle: Handler = refuse_everything, limits: Limits | None = None
+        self,
+        network: Network,
+        handle: Handler = refuse_everything,
+        limits: Limits | None = None,
+        on_connected: Callable[[Address], None] = lambda _: None,
     ) -> None:
         self._network = network
         self._handle = handle
         self._limits = limits or Limits()
+        self._on_connected = on_connected
         self._channels: dict[Address, Channel] = {}
         self._connecting: dict[Address, asyncio.Task[Channel]] = {}
         self._closed = False
@@ -92,7 +99,9 @@ class RemotingClient:
 
         try:
             await asyncio.wait_for(self._network.connect(address, on_connection), CONNECT_TIMEOUT_S)
-            return self._channels[address]
+            channel = self._channels[address]
+            self._on_connected(address)
+            return channel
         finally:
             del self._connecting[address]
 

@@ -349,7 +349,7 @@ def test_a_strategy_that_fails_is_tried_again() -> None:
     assert play(scene) == 5
 
 
-def test_a_broker_that_lost_the_connection_is_greeted_before_the_next_heartbeat_is_due() -> None:
+def test_a_broker_that_lost_the_connection_is_greeted_as_soon_as_there_is_another() -> None:
     async def scene(world: World) -> tuple[list[str], list[str]]:
         assert world.broker is not None
         await make_topic(world)
