@@ -4,6 +4,8 @@ Whoever opens it finds every message where it was, the consumers' offsets, the k
 """
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,6 +27,7 @@ from impl.remoting.command import new_request
 from impl.remoting.headers import UNIQUE_KEY_QUERY, QueryMessageRequest
 from impl.remoting.java_json import quote_keys
 from impl.runtime.network import Address
+from tests.interop.test_our_clients import FIRST, Gathering
 
 pytestmark = pytest.mark.apache
 
@@ -92,6 +95,12 @@ class Site:
         pytest.fail(f"{path} does not have what was committed")
 
 
+def verified(store: Path) -> int:
+    """The exit code of `mqproof store verify`."""
+    command = [sys.executable, "-m", "mqproof", "store", "verify", str(store)]
+    return subprocess.run(command, timeout=60, check=False).returncode
+
+
 def _is_found_by_key(broker: Address, message_id: str) -> bool:
     header = QueryMessageRequest(TOPIC, message_id, 32, 0, 2**62)
     fields = {**headers.write(header), UNIQUE_KEY_QUERY: "true"}
@@ -128,4 +137,27 @@ def test_a_store_goes_from_hand_to_hand(site: Site, end: str) -> None:
             site.check(Address("127.0.0.1", site.ours.broker_port))
             site.write(150)
             site.ours.stop("broker") if end == "stop" else site.ours.kill_broker()
+        assert verified(site.ours.folder / "store") == 0
     assert len(site.sent) == 600
+
+
+@pytest.mark.parametrize("first", ["apache", "ours"])
+def test_a_delayed_message_is_delivered_by_who_opens_the_store_next(site: Site, first: str) -> None:
+    def start(who: str) -> None:
+        site.apache.start() if who == "apache" else site.ours.start_broker()
+
+    start(first)
+    with BlockingClient(site.ours.name_server) as client:
+        outcome = client.send(new_message(TOPIC, b"later", delay_level=3))  # 10 s
+        assert isinstance(outcome, Sent), outcome
+    site.apache.kill() if first == "apache" else site.ours.kill_broker()
+    start("ours" if first == "apache" else "apache")
+    gathering = Gathering()
+    with (
+        BlockingClient(site.ours.name_server) as client,
+        client.consuming(GROUP, {TOPIC: "*"}, gathering, FIRST),
+    ):
+        assert gathering.wait_for(1) == ["later"]
+    (message,) = gathering.got
+    assert message.message_id == outcome.message_id
+    assert message.stored.store_timestamp_ms - message.stored.message.born_timestamp_ms >= 9_900
