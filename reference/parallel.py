@@ -35,7 +35,6 @@ from reference.memory import resident_bytes
 from reference.model import ConfigT, Model, StateT
 from reference.summary import Summary
 
-_INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM)
 _FORK: Final = ForkContext()  # a model is made of functions, which are inherited but cannot be sent
 
 
@@ -152,10 +151,8 @@ def _team(model: Model[Any, Any], config: Any, workers: int, states_max: int | N
         for number in range(workers):
             worker = _Worker(model, config, number, workers, states_max)
             process = _FORK.Process(target=_serve, args=(worker, pipes), daemon=True)
-            # An interrupt in between would leave a process that nobody knows.
-            with _uninterrupted():
-                process.start()
-                processes.append(process)
+            process.start()
+            processes.append(process)
         for _, theirs in pipes:
             theirs.close()
         yield _Team(processes, [ours for ours, _ in pipes])
@@ -167,15 +164,6 @@ def _team(model: Model[Any, Any], config: Any, workers: int, states_max: int | N
             process.join()
         for ours, _ in pipes:
             ours.close()
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _state_violation(team: _Team, received: list[_Received]) -> Violation[Any] | None:
@@ -213,7 +201,6 @@ def _serve(
     """A worker process: answers what it is asked until the master hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the master is interrupted too, and ends us
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTS)
     for number, (ours, theirs) in enumerate(pipes):
         ours.close()  # or nobody would ever see the master hang up
         if number != worker.number:
