@@ -80,11 +80,15 @@ def test_an_interrupt_leaves_no_process_behind(how: signal.Signals) -> None:
     process = subprocess.Popen(
         (*command, *options), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
-    while len(_of_session(process.pid)) < 3:
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(how)
-    assert process.wait(30) != 0
+    try:
+        while len(_of_session(process.pid)) < 3:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(how)
+        assert process.wait(30) != 0
+    finally:
+        process.kill()
+        process.wait()
     # One that was forked while the signal came is not known to the master, and ends when the master is gone.
     until = time.monotonic() + 10
     while _of_session(process.pid) and time.monotonic() < until:
