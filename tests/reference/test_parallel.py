@@ -104,7 +104,11 @@ def test_an_interrupt_leaves_no_process() -> None:
     assert here is not None
     timer = threading.Timer(0.5, signal.pthread_kill, (here, signal.SIGINT))
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        parallel.explore(_with_dispatch(hang), SMALL, 2)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            parallel.explore(_with_dispatch(hang), SMALL, 2)
+    finally:
+        signal.signal(signal.SIGINT, before)
     timer.join()
     assert not multiprocessing.active_children()
