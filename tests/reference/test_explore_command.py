@@ -75,7 +75,7 @@ def test_bad_input_is_told_in_one_line(arguments: tuple[str, ...], said: str) ->
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_leaves_no_process_behind(how: signal.Signals) -> None:
-    # As from a terminal: whoever runs the tests in the background has them, and their children, ignore SIGINT.
+    # As from a terminal: tests that run in the background, and what they start, ignore SIGINT.
     heeded = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     command = (sys.executable, "-c", f"{heeded}; import mqproof; mqproof.main()")
     options = ("explore", "Flush", "--only", "MCFlush_messages", "--workers", "2")
