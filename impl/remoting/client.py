@@ -99,11 +99,14 @@ class RemotingClient:
 
         try:
             await asyncio.wait_for(self._network.connect(address, on_connection), CONNECT_TIMEOUT_S)
-            channel = self._channels[address]
-            self._on_connected(address)
-            return channel
         finally:
             del self._connecting[address]
+        channel = self._channels.get(address)
+        if channel is None:
+            # A server that dies just then, or has accepted nobody yet, hangs up before anybody looks.
+            raise ConnectError(f"the connection to {address} was lost as soon as it was there")
+        self._on_connected(address)
+        return channel
 
     def _forget(self, address: Address) -> None:
         self._channels.pop(address, None)
