@@ -10,20 +10,19 @@ median counts.
 import json
 import os
 import platform
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
+from conformance import broker_bench
+from conformance.broker_bench import BenchError
 from report.model import Exit
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -32,11 +31,6 @@ app.add_typer(bench, name="bench")
 
 _MQPROOF: Final = (sys.executable, "-c", "import mqproof; mqproof.main()")
 _MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH")
-_READY_S: Final = 30
-
-
-class BenchError(Exception):
-    """A process of the benchmark did not do its part. The message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +93,6 @@ def broker(
 
     Example: mqproof bench broker --rounds 1 --memory-sends 100000 --recovery-mib 512
     """
-    from conformance import broker_bench
     from conformance.load import LoadError
     from conformance.targets.apache.artifacts import ApacheMissingError, jars
     from conformance.targets.apache.servers import ApacheServerError
@@ -114,7 +107,7 @@ def broker(
         directory.mkdir(parents=True, exist_ok=True)
         with stages("bench broker") as told:
             result = broker_bench.measure(sides, amount, rounds, directory.resolve(), told)
-    except (broker_bench.BenchError, ApacheMissingError, ApacheServerError, LoadError, OSError) as error:
+    except (BenchError, ApacheMissingError, ApacheServerError, LoadError, OSError) as error:
         typer.echo(f"mqproof bench: {error}", err=True)
         raise typer.Exit(Exit.TOOL) from None
     print(broker_bench.table(result))
@@ -146,9 +139,9 @@ def measure(load: Load, rounds: int, directory: Path) -> dict[str, Any]:
 
 def send_rate(mode: str, load: Load, store: Path) -> float:
     """Sends a second against a fresh broker. The topic is made, and the code warm, before time is taken."""
-    with _server(mode, store) as namesrv:
-        _send(namesrv, Load(min(load.count, 500), load.size, load.outstanding))
-        return float(_send(namesrv, load)["sends_per_second"])
+    with broker_bench.ours(store, mode) as broker:
+        _send(broker.name_server, Load(min(load.count, 500), load.size, load.outstanding))
+        return float(_send(broker.name_server, load)["sends_per_second"])
 
 
 def fdatasync_rate(directory: Path, size: int, seconds: float = 1.0) -> float:
@@ -186,28 +179,6 @@ def table(result: dict[str, Any]) -> str:
         f"SYNC_FLUSH makes {rates['SYNC_FLUSH'] / raw:.1f} sends durable where one at a time makes 1."
     )
     return "\n".join(lines)
-
-
-@contextmanager
-def _server(mode: str, store: Path) -> Iterator[str]:
-    """A name server and broker on a fresh store; the value is the name server's address."""
-    ports = ("--namesrv-port", "0", "--broker-port", "0")
-    command = (*_MQPROOF, "serve", *ports, "--store", str(store / "store"), "--flush", mode)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        words = process.stdout.readline().split()
-        if not words or words[0] != "ready":
-            raise BenchError(f"mqproof serve did not become ready, exit code {process.wait(_READY_S)}")
-        yield dict(word.split("=") for word in words[1:])["namesrv"]
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(_READY_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        process.stdout.close()
 
 
 def _send(namesrv: str, load: Load) -> dict[str, Any]:

@@ -8,6 +8,7 @@ not to be had, our side stands alone.
 import asyncio
 import os
 import platform
+import re
 import signal
 import statistics
 import subprocess
@@ -82,6 +83,8 @@ Progress = Callable[[str], None]
 class OurBroker:
     def __init__(self, folder: Path, flush: str) -> None:
         self.address = Address("127.0.0.1", free_port())
+        self.name_server = ""
+        """Of the same process, once it was started."""
         self._log = folder / "mqproof.log"
         port = str(self.address.port)
         self._command = (
@@ -100,11 +103,13 @@ class OurBroker:
         told = self._log.stat().st_size if self._log.exists() else 0
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
-        while b"ready " not in self._log.read_bytes()[told:]:
-            late = time.perf_counter() - began > _READY_SECONDS_MAX
-            if late or self._process.poll() is not None:
-                raise BenchError(f"mqproof serve did not become ready: {_last_line(self._log)}")
+        while not (ready := re.search(rb"ready namesrv=(\S+) ", self._log.read_bytes()[told:])):
+            code = self._process.poll()
+            if code is not None or time.perf_counter() - began > _READY_SECONDS_MAX:
+                last = _last_line(self._log)
+                raise BenchError(f"mqproof serve did not become ready, exit code {code}: {last}")
             time.sleep(0.01)
+        self.name_server = ready[1].decode()
         return time.perf_counter() - began
 
     def kill(self) -> None:
@@ -138,7 +143,7 @@ def _last_line(log: Path) -> str:
 
 
 @contextmanager
-def ours(folder: Path, flush: str) -> Iterator[Broker]:
+def ours(folder: Path, flush: str) -> Iterator[OurBroker]:
     broker = OurBroker(folder, flush)
     try:
         broker.start()
