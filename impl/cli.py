@@ -159,14 +159,14 @@ def send(
     texts = {"topic": topic, "body": body, "tags": tags, "keys": keys, "group": group}
     _check_text("send", **texts, sharding_key=sharding_key, property=" ".join(property or ()))
     if (body is None) == (size is None):
-        _fail("send", "give either --body TEXT or --size BYTES")
+        fail("send", "give either --body TEXT or --size BYTES")
     own = _properties(property or [])
     try:
         first = new_message(
             topic, b"", tag=tags, keys=(keys or "").split(), delay_level=delay_level, properties=own
         )
     except MessageError as error:
-        _fail("send", str(error))
+        fail("send", str(error))
     job = tools.SendJob(
         name_servers=_addresses("send", namesrv),
         topic=topic,
@@ -185,7 +185,7 @@ def send(
     if count > 1 and str(json) != "-":
         print(summary)
     if json is not None:
-        _write_json("send", json, summary.as_json())
+        write_json("send", json, summary.as_json())
     raise typer.Exit(summary.exit_code)
 
 
@@ -239,7 +239,7 @@ def consume(
     asked = {Begin.MIN: from_min, Begin.MAX: from_max, Begin.TIME: from_time is not None}
     begins = [begin for begin, given in asked.items() if given]
     if len(begins) > 1:
-        _fail("consume", "give one of --from-min, --from-max and --from-time")
+        fail("consume", "give one of --from-min, --from-max and --from-time")
 
     _check_text("consume", topic=topic, group=group, tags=tags)
     job = tools.ConsumeJob(
@@ -256,7 +256,7 @@ def consume(
         show=print,
     )
     if orderly and not share:
-        _fail("consume", "--orderly is for members that --share")
+        fail("consume", "--orderly is for members that --share")
     work = (tools.share_in_order if orderly else tools.share) if share else tools.consume
     _run("consume", work(job, _runtime(), _client_log("consume", events)))
 
@@ -281,15 +281,17 @@ def _run(command: str, main: Any) -> Any:
     try:
         return run(main)
     except (ConfigError, StoreError, ClientError, MessageError, EventError, OSError) as error:
-        _fail(command, _one_line(error))
+        fail(command, one_line(error))
 
 
-def _fail(command: str, message: str) -> NoReturn:
+def fail(command: str, message: str) -> NoReturn:
+    """Ends the command for wrong use or bad input."""
     typer.echo(f"mqproof {command}: {message}", err=True)
     raise typer.Exit(2)
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """What went wrong, with the file's name if there is one."""
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     return str(error)
@@ -316,7 +318,7 @@ def _client_log(command: str, path: Path | None) -> Any:
     try:
         return _event_log(path, path.stem) if path else None
     except (OSError, EventError) as error:
-        _fail(command, _one_line(error))
+        fail(command, one_line(error))
 
 
 def _check_text(command: str, **options: str | None) -> None:
@@ -325,7 +327,7 @@ def _check_text(command: str, **options: str | None) -> None:
         try:
             (value or "").encode()
         except UnicodeEncodeError:
-            _fail(command, f"--{option} is {value!r}, UTF-8 text expected")
+            fail(command, f"--{option} is {value!r}, UTF-8 text expected")
 
 
 def _properties(pairs: list[str]) -> dict[str, str]:
@@ -333,7 +335,7 @@ def _properties(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign:
-            _fail("send", f"--property is {pair!r}, NAME=VALUE expected")
+            fail("send", f"--property is {pair!r}, NAME=VALUE expected")
         found[name] = value
     return found
 
@@ -342,9 +344,9 @@ def _addresses(command: str, text: str) -> Any:
     from impl.remoting.address_server import parse
 
     try:
-        return parse(text) or _fail(command, "--namesrv: HOST:PORT expected")
+        return parse(text) or fail(command, "--namesrv: HOST:PORT expected")
     except ValueError as error:
-        _fail(command, f"--namesrv: {error}")
+        fail(command, f"--namesrv: {error}")
 
 
 def _broker_config(
@@ -379,7 +381,7 @@ def _broker_config(
         }
         return with_changes(config, changes)
     except (ConfigError, OSError) as error:
-        _fail(command, _one_line(error))
+        fail(command, one_line(error))
 
 
 def _read_properties(path: Path | None, options: Any) -> dict[str, Any]:
@@ -392,7 +394,7 @@ def _read_properties(path: Path | None, options: Any) -> dict[str, Any]:
         _mention_unknown(path, tuple(key for key in properties if key not in options))
         return apply(properties, options)
     except (ConfigError, OSError) as error:
-        _fail("namesrv", _one_line(error))
+        fail("namesrv", one_line(error))
 
 
 def _read_text(path: Path) -> str:
@@ -409,11 +411,12 @@ def _mention_unknown(path: Path, keys: tuple[str, ...]) -> None:
         typer.echo(f"{path}: not used: {', '.join(keys)}", err=True)
 
 
-def _write_json(command: str, path: Path, text: str) -> None:
+def write_json(command: str, path: Path, text: str) -> None:
+    """To the file, or to the terminal when it is called `-`."""
     if str(path) == "-":
         print(text)
         return
     try:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        _fail(command, f"--json {_one_line(error)}")
+        fail(command, f"--json {one_line(error)}")

@@ -1,9 +1,11 @@
 """`mqproof store inspect | verify`: what is in a store directory, and whether it is whole."""
 
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
+
+from impl.cli import fail, one_line, write_json
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 store = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -32,7 +34,7 @@ def inspect(directory: Directory, index_slots: Slots = 5_000_000, json: Json = N
     found = contents(opened, in_use=in_use)
     if json is None or str(json) != "-":
         tables.show(found)
-    _write_json("inspect", json, found)
+    _write("inspect", json, found)
 
 
 @store.command()
@@ -57,7 +59,7 @@ def verify(directory: Directory, index_slots: Slots = 5_000_000, json: Json = No
             print(damage)
         counts = f"{verdict.records} records, {verdict.entries} queue entries, {verdict.keys} keys"
         print(f"{len(verdict.damages)} damages; {counts}" if verdict.damages else f"whole: {counts}")
-    _write_json("verify", json, {"in_use": in_use, **_fields(verdict)})
+    _write("verify", json, {"in_use": in_use, **_fields(verdict)})
     raise typer.Exit(1 if verdict.damages else 0)
 
 
@@ -71,30 +73,17 @@ def _open(command: str, directory: Path, index_slots: int) -> tuple[Any, bool]:
         opened = open_directory(disk, str(directory), index_slots)
         return opened, disk.is_locked(opened.layout.lock)
     except StoreError as error:
-        _fail(command, str(error))
+        fail(f"store {command}", str(error))
     except OSError as error:
-        _fail(command, f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        fail(f"store {command}", one_line(error))
 
 
 def _fields(verdict: Any) -> dict[str, Any]:
     return {name: getattr(verdict, name) for name in verdict.__slots__}
 
 
-def _write_json(command: str, path: Path | None, value: Any) -> None:
+def _write(command: str, path: Path | None, value: Any) -> None:
     import msgspec
 
-    if path is None:
-        return
-    text = msgspec.json.encode(value).decode()
-    if str(path) == "-":
-        print(text)
-        return
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        _fail(command, f"--json {path}: {error.strerror}")
-
-
-def _fail(command: str, message: str) -> NoReturn:
-    typer.echo(f"mqproof store {command}: {message}", err=True)
-    raise typer.Exit(2)
+    if path is not None:
+        write_json(f"store {command}", path, msgspec.json.encode(value).decode())
