@@ -1,5 +1,6 @@
 """Goal: the scores count what they say, and an explanation stands exactly where nothing notices a mutant."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from spec.mutation import score
 from spec.mutation.judge import Judgement, Noticed
 from spec.mutation.score import Score, SurvivorsError
 
+README = score.SURVIVORS.with_name("README.md")
 FOUND = (
     Judgement("M.A.guard.1", Noticed.PROPERTY, "TypeOK", "smoke"),
     Judgement("M.A.guard.2", Noticed.EVALUATION, "TLC: evaluation error", "smoke"),
@@ -67,3 +69,8 @@ def test_survivors_toml_is_read_and_its_mistakes_are_named(tmp_path: Path) -> No
     file.write_text("[M]\nA = 1\n")
     with pytest.raises(SurvivorsError, match=r"survivors\.toml: Expected `str`, got `int`"):
         score.survivors(file)
+
+
+def test_the_readme_explains_every_survivor() -> None:
+    shown = re.findall(r"^\| `(\w+\.\w+\.\w+\.\d+)` \| (.+) \|$", README.read_text(), re.MULTILINE)
+    assert dict(shown) == score.survivors()
