@@ -81,7 +81,7 @@ class OffsetTable:
 
     def file_content(self) -> bytes:
         """What the file is to hold."""
-        return write(_File(self._table))
+        return write(_File(self._table), standard=True)
 
     def _remove(self, keys: list[str]) -> None:
         for key in keys:

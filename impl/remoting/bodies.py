@@ -25,7 +25,7 @@ class DataVersion(_Body, frozen=True):
 
     counter: int = 0
     timestamp: int = 0
-    state_version: int | None = None
+    state_version: int | msgspec.UnsetType = msgspec.UNSET
     """Of 5.x: which of two brokers that claim one id is the later one."""
 
 

@@ -376,7 +376,7 @@ def test_what_a_group_has_consumed_is_told_queue_by_queue() -> None:
         assert java_json.read(ConsumeStats, answer.body).offset_table == {}
         await consumer.remoting.close()
         answer = await world.ask(RequestCode.GET_ALL_CONSUMER_OFFSET)
-        assert answer.body == b'{"offsetTable":{"T@G":{0:2}}}'
+        assert answer.body == b'{"offsetTable":{"T@G":{"0":2}}}'
 
     play(scene)
 

@@ -45,7 +45,7 @@ def test_persisted_offsets_are_found_again_after_power_loss_and_have_rocketmqs_s
         disk.lose_power()
         again = table(loop, disk)
         assert (again.query("G", "T", 0), again.query("G", "T", 1)) == (7, 2)
-        assert read_whole(disk, PATH) == b'{"offsetTable":{"T@G":{0:7,1:2}}}'
+        assert read_whole(disk, PATH) == b'{"offsetTable":{"T@G":{"0":7,"1":2}}}'
 
     run_simulated(main(), loop)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from impl.remoting.bodies import (
@@ -94,6 +94,20 @@ _json = st.recursive(
 def test_standard_json_means_the_same_after_quoting(value: Any) -> None:
     assert json.loads(quote_keys(json.dumps(value))) == value
     assert json.loads(quote_keys(json.dumps(value, ensure_ascii=False, indent=1))) == value
+
+
+@given(_json)
+@example({"a": None})
+@example({"/": "\x7f\x00é", 'a"b\\': ":null", "\ud800": 2**70})
+@example({10: "x", 9: {"b": [], "a": {}}})
+def test_standard_json_is_sorted_ascii_without_nulls_however_it_is_written(value: Any) -> None:
+    def plain(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {str(key): plain(inner) for key, inner in part.items() if inner is not None}
+        return [plain(inner) for inner in part] if isinstance(part, list) else part
+
+    expected = json.dumps(plain(value), sort_keys=True, separators=(",", ":"))
+    assert write(value, standard=True).decode() == expected.replace("/", "\\/").replace("\x7f", "\\u007f")
 
 
 @given(st.text("{}[]\":,0a\\ '", max_size=30))
