@@ -22,7 +22,7 @@ from pyspark.sql import functions as f
 from report.model import Result, Verdict, Witness
 from spark_audit.checks import CHECKS, Check
 from spark_audit.evidence import BROKER_KINDS, Evidence, Options, gather
-from spark_audit.read import InputError
+from spark_audit.inputs import InputError
 from spec.catalogue import catalogue
 from spec.events import Kind
 

@@ -16,6 +16,7 @@ from report.model import Exit, exit_code
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from spark_audit.inputs import Inputs
     from spark_audit.read import Log
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -45,7 +46,8 @@ def _root() -> None:
 def run(
     paths: Annotated[list[str] | None, typer.Argument(help="More event logs, as after a shell's *.")] = None,
     events: Annotated[
-        list[str] | None, typer.Option(help="Event log (.ndjson, .ndjson.gz, .parquet), folder or pattern.")
+        list[str] | None,
+        typer.Option(help="Event log (.ndjson, .ndjson.gz, .ndjson.zst, .parquet), folder, pattern."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for report.html, report.json, junit.xml, violations.parquet.")
@@ -76,13 +78,14 @@ def run(
 
     from pyspark.sql import SparkSession
 
-    from spark_audit.read import InputError, find_files
+    from spark_audit.inputs import InputError, find_files
     from spark_audit.session import SessionOptions, open_session
     from spec.spark import SessionError
 
     try:
         # Before Spark starts, which takes seconds: a wrong path is told at once.
-        input_bytes = sum(file.stat().st_size for file in find_files(inputs))
+        found = find_files(inputs)
+        input_bytes = sum(file.stat().st_size for file in found.files)
         borrowed = SparkSession.getActiveSession() is not None
         spark = open_session(SessionOptions(master=master, memory=memory, input_bytes=input_bytes))
     except InputError as error:
@@ -92,7 +95,7 @@ def run(
     # A session that was there before (a notebook's, a test's) is not ours to stop.
     scratch = Path(tempfile.mkdtemp(prefix="mqproof-audit-"))
     try:
-        code = _audit(spark, scratch, inputs, wanted, skew_ms * 1000, flush, out, json)
+        code = _audit(spark, scratch, inputs, found, wanted, skew_ms * 1000, flush, out, json)
     finally:
         if not borrowed:
             spark.stop()
@@ -104,6 +107,7 @@ def _audit(
     spark: "SparkSession",
     scratch: Path,
     inputs: list[str],
+    found: "Inputs",
     wanted: list[str],
     skew_us: int,
     flush: str | None,
@@ -118,7 +122,8 @@ def _audit(
     from spark_audit.audit import audit, write_violations
     from spark_audit.checks import CHECKS
     from spark_audit.evidence import Options
-    from spark_audit.read import InputError, read
+    from spark_audit.inputs import InputError
+    from spark_audit.read import read_files
     from spark_audit.summary import summarise
 
     started = time.monotonic()
@@ -126,8 +131,10 @@ def _audit(
         ["mqproof", "audit", "run", *(part for path in inputs for part in ("--events", path))]
     )
     try:
-        log = read(spark, inputs, scratch)
-        _say(f"reading {len(log.files)} files")
+        for repeat, original in found.repeats:
+            _say(f"{repeat} is {original} again: counted once")
+        log = read_files(spark, found, scratch)
+        _say(f"reading {len(found.files)} files")
         corrupt_rows = log.corrupt.count()
         corrupt = (
             [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
@@ -145,7 +152,7 @@ def _audit(
         _fail(str(error))
     except (PySparkException, Py4JError) as error:
         _fail(*_blame(error))
-    report = summarise(done, log.files, time.monotonic() - started, corrupt, corrupt_rows, log.torn_files)
+    report = summarise(done, log, time.monotonic() - started, corrupt, corrupt_rows)
     terminal.show(report)
     try:
         if out is not None:

@@ -4,10 +4,10 @@ Rows that are not events are counted and kept aside, never dropped in silence; f
 all, or that lack a required column, are refused by name.
 """
 
-import glob
 import os
+import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,21 +15,17 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from spark_audit.inputs import InputError, Inputs, find_files, partition_root, partition_values
 from spark_audit.schema import EVENTS
 from spec.events import REQUIRED, SCHEMA_VERSION, Kind
 
-SUFFIXES: Final = (".ndjson", ".ndjson.gz", ".parquet")
 _CORRUPT: Final = "corrupt_line"
 _TAIL_BYTES_MAX: Final = 1 << 20
 """A torn last line longer than this is reported as corrupt instead of forgiven."""
-
-
-class InputError(ValueError):
-    """The input cannot be audited. One line: the file, what was expected, what was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,91 +33,84 @@ class Log:
     events: DataFrame
     corrupt: DataFrame
     """file and line of every row that is not an event."""
-    files: tuple[Path, ...]
+    inputs: Inputs
     torn_files: int
     """NDJSON files that end in half a line: the last write of a killed node, which is no corruption."""
 
 
-def find_files(paths: Sequence[str]) -> tuple[Path, ...]:
-    """The event logs under files, folders (searched in depth) and glob patterns, sorted, each once.
-
-    Names that begin with a dot or an underscore are not looked at.
-
-    Raises:
-        InputError: a path does not exist, matches nothing, or has no event log in it.
-    """
-    found: set[Path] = set()
-    for path in paths:
-        # Path.glob cannot take an absolute pattern.
-        matches = [Path(path)] if Path(path).exists() else sorted(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207
-        if not matches:
-            raise InputError(f"{path}: no such file or folder")
-        for match in matches:
-            found |= _files_of(match, named=str(match) == path)
-    if not found:
-        raise InputError(f"{', '.join(paths)}: no event log matches (expected {', '.join(SUFFIXES)})")
-    return tuple(sorted(found))
-
-
 def read(spark: SparkSession, paths: Sequence[str], scratch: Path) -> Log:
+    """`read_files` of what `find_files` finds under the paths."""
+    return read_files(spark, find_files(paths), scratch)
+
+
+def read_files(spark: SparkSession, inputs: Inputs, scratch: Path) -> Log:
     """One table of all events. NDJSON is parsed once, into Parquet below `scratch`, which must outlive the
     table.
 
     Raises:
         InputError: nothing to read, a damaged file, a missing required column, or a column of a wrong type.
     """
-    files = find_files(paths)
+    files = [file for file in inputs.files if file.stat().st_size]
     parquet = [file for file in files if file.suffix == ".parquet"]
     ndjson = [file for file in files if file.suffix != ".parquet"]
-    torn = _torn_tails(ndjson)
-    parts = [_read_parquet(spark, group) for group in _by_schema(parquet)]
-    if ndjson:
-        parts.append(_read_ndjson(spark, ndjson, torn, scratch / "parsed"))
+    torn = _torn_tails([file for file in ndjson if file.suffix == ".ndjson"])
+    parts = [_read_parquet(spark, group) for group in _alike(parquet, _parquet_schema)]
+    for number, group in enumerate(_alike(ndjson, _check_first_line)):
+        parts.append(_read_ndjson(spark, group, torn, scratch / f"parsed-{number}"))
+    if not parts:
+        nothing = spark.createDataFrame([], EVENTS)
+        parts = [(nothing, nothing.select(f.lit("").alias("file"), f.lit("").alias("line")))]
     events, corrupt = parts[0]
     for more_events, more_corrupt in parts[1:]:
         events, corrupt = events.unionByName(more_events), corrupt.unionByName(more_corrupt)
-    return Log(events, corrupt, files, len(torn))
+    return Log(events, corrupt, inputs, len(torn))
 
 
-def _files_of(path: Path, named: bool) -> set[Path]:
-    if path.is_file():
-        if not path.name.endswith(SUFFIXES):
-            if not named:
-                return set()
-            raise InputError(f"{path}: not an event log by its name, expected {', '.join(SUFFIXES)}")
-        return {path}
-    inside = {
-        file
-        for file in path.rglob("*")
-        if file.name.endswith(SUFFIXES)
-        and file.is_file()
-        and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-    }
-    if not inside:
-        raise InputError(f"{path}: no event log in this folder (expected {', '.join(SUFFIXES)})")
-    return inside
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """Files that Spark can read as one table."""
+
+    files: list[Path]
+    root: Path | None
+    """Where folders named `column=value` begin; None where there are none."""
+
+    def reader(self, spark: SparkSession) -> DataFrameReader:
+        return spark.read.option("basePath", str(self.root)) if self.root else spark.read
+
+    @property
+    def paths(self) -> list[str]:
+        # Spark takes brackets and stars for a pattern, also in the name of a file that exists.
+        return [re.sub(r"([\\{}\[\]*?])", r"\\\1", str(file.absolute())) for file in self.files]
+
+
+def _alike(files: Sequence[Path], schema: Callable[[Path], Hashable]) -> list[_Scan]:
+    """Files of equal schema and equally named folders together: Spark reads one schema a scan."""
+    scans: dict[Hashable, _Scan] = {}
+    for file in files:
+        given = tuple(name for name, _ in partition_values(file))
+        root = partition_root(file) if given else None
+        scans.setdefault((schema(file), given, root), _Scan([], root)).files.append(file)
+    return list(scans.values())
 
 
 # --- Parquet
 
 
-def _by_schema(files: list[Path]) -> list[list[Path]]:
-    """Files of equal schema together: Spark reads one schema a scan."""
-    groups: dict[tuple[tuple[str, str], ...], list[Path]] = {}
-    for file in files:
-        try:
-            schema = pq.read_schema(file)
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(f"{file}: not a whole Parquet file: {_first_line(error)}") from None
-        _check_columns(str(file), schema.names)
-        for name in schema.names:
-            if name in EVENTS.fieldNames():
-                _check_type(file, name, schema.field(name).type)
-        groups.setdefault(tuple((field.name, str(field.type)) for field in schema), []).append(file)
-    return list(groups.values())
+def _parquet_schema(file: Path) -> Hashable:
+    """Names and types of its columns. Raises InputError: it is no event log."""
+    try:
+        schema = pq.read_schema(file)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{file}: not a whole Parquet file: {_first_line(error)}") from None
+    _check_columns(str(file), file, schema.names)
+    for name in schema.names:
+        if name in EVENTS.fieldNames():
+            _check_type(file, name, schema.field(name).type)
+    return tuple((field.name, str(field.type)) for field in schema)
 
 
-def _check_columns(where: str, names: Sequence[str]) -> None:
+def _check_columns(where: str, file: Path, own: Sequence[str]) -> None:
+    names = [*own, *(name for name, _ in partition_values(file))]
     if missing := [name for name in REQUIRED if name not in names]:
         raise InputError(
             f"{where}: missing column {', '.join(missing)}: an event log needs {', '.join(REQUIRED)}; "
@@ -153,9 +142,9 @@ def _is_text_map(found: pa.DataType) -> bool:
     return bool(pa.types.is_map(found)) and _is_text(found.key_type) and _is_text(found.item_type)
 
 
-def _read_parquet(spark: SparkSession, files: list[Path]) -> tuple[DataFrame, DataFrame]:
+def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[DataFrame, DataFrame]:
     """The events, and the rows that are none."""
-    frame = spark.read.parquet(*map(str, files))
+    frame = scan.reader(spark).parquet(*scan.paths)
     columns = [
         # Unsigned 64-bit arrives as a decimal: keys are signed (comparisons cost three times as much
         # otherwise).
@@ -165,7 +154,7 @@ def _read_parquet(spark: SparkSession, files: list[Path]) -> tuple[DataFrame, Da
         for field in EVENTS.fields
     ]
     typed = frame.select(*columns)
-    line = f.to_json(f.struct(*REQUIRED)).alias("line")
+    line = f.to_json(f.struct(*EVENTS.fieldNames())).alias("line")
     return typed.where(_is_event()), typed.where(~_is_event()).select(f.input_file_name().alias("file"), line)
 
 
@@ -173,14 +162,13 @@ def _read_parquet(spark: SparkSession, files: list[Path]) -> tuple[DataFrame, Da
 
 
 def _read_ndjson(
-    spark: SparkSession, files: list[Path], torn: dict[Path, str], parsed: Path
+    spark: SparkSession, scan: _Scan, torn: dict[Path, str], parsed: Path
 ) -> tuple[DataFrame, DataFrame]:
-    for file in files:
-        if not file.name.endswith(".gz"):
-            _check_first_line(file)
     schema = t.StructType([*EVENTS.fields, t.StructField(_CORRUPT, t.StringType())])
-    raw = spark.read.schema(schema).json(
-        [str(file) for file in files], mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT
+    raw = (
+        scan.reader(spark)
+        .schema(schema)
+        .json(scan.paths, mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT)
     )
     bad = f.coalesce(f.col(_CORRUPT), f.when(~_is_event(), f.to_json(f.struct(*EVENTS.fieldNames()))))
     rows = raw.withColumn(_CORRUPT, bad).withColumn("file", f.when(bad.isNotNull(), f.input_file_name()))
@@ -196,27 +184,29 @@ def _read_ndjson(
     )
 
 
-def _check_first_line(file: Path) -> None:
+def _check_first_line(file: Path) -> Hashable:
     """A log that lacks a required column altogether is refused at once, not row by row."""
     try:
-        with file.open("rb") as lines:
-            first = lines.readline(_TAIL_BYTES_MAX)
-    except OSError as error:
+        # Decompresses by the suffix.
+        with pa.input_stream(str(file)) as lines:
+            first = lines.read(_TAIL_BYTES_MAX).partition(b"\n")[0]
+    except FileNotFoundError as error:
         raise InputError(f"{file}: {error.strerror}") from None
+    except OSError as error:
+        raise InputError(f"{file}: damaged, cannot be read: {_first_line(error)}") from None
     try:
         row = msgspec.json.decode(first)
     except msgspec.DecodeError:
-        return
+        return None
     if isinstance(row, dict):
-        _check_columns(f"{file}:1", list(row))
+        _check_columns(f"{file}:1", file, list(row))
+    return None
 
 
 def _torn_tails(files: list[Path]) -> dict[Path, str]:
-    """What follows the last newline of each plain NDJSON file that does not end in one."""
+    """What follows the last newline of each of these NDJSON files that does not end in one."""
     tails = {}
     for file in files:
-        if file.name.endswith(".gz"):
-            continue
         with file.open("rb") as log:
             size = log.seek(0, os.SEEK_END)
             log.seek(max(0, size - _TAIL_BYTES_MAX))

@@ -43,5 +43,7 @@ def open_session(options: SessionOptions | None = None) -> SparkSession:
         "spark.driver.memory": options.memory,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(options.shuffle_partitions),
+        # A folder's `node=01` is the text 01.
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     }
     return spark.start("mqproof audit", options.master, settings, is_short=options.is_short)

@@ -8,6 +8,7 @@ import pyspark
 from report.model import Report, Table
 from spark_audit.audit import Audit
 from spark_audit.figures import figures
+from spark_audit.read import Log
 from spec.events import Kind
 
 _CORRUPT_SHOWN: Final = 10
@@ -30,16 +31,16 @@ CAUSES: Final = {
 
 def summarise(
     audit: Audit,
-    files: tuple[Path, ...],
+    log: Log,
     seconds: float,
     corrupt: list[tuple[str, str]],
     corrupt_rows: int,
-    torn_files: int,
 ) -> Report:
     """The report; `corrupt` are the first (file, line) of the rows that are no events."""
-    seen = audit.overview
+    seen, files, repeats = audit.overview, log.inputs.files, log.inputs.repeats
     facts = {
         "input": f"{len(files)} files, first {files[0]}",
+        **({"files given twice": f"{len(repeats)} (counted once)"} if repeats else {}),
         "events": f"{seen.rows} of {len(seen.nodes)} nodes, {len(seen.brokers)} of them brokers",
         "span": f"{(seen.last_ts - seen.first_ts) / 1e6:.3f} s",
         "messages": f"{audit.tallies['messages']}, {audit.tallies['acked']} acknowledged with SEND_OK",
@@ -47,7 +48,7 @@ def summarise(
         "unreadable rows": f"{corrupt_rows}",
         "missing rows": f"{seen.missing_rows} (holes in the nodes' sequence numbers)",
         "rows collected twice": f"{audit.deduplicated_rows} (counted once)",
-        "torn last lines": f"{torn_files} (the last write of a killed node)",
+        "torn last lines": f"{log.torn_files} (the last write of a killed node)",
         "seconds": f"{seconds:.1f}, {seen.rows / seconds:.0f} events/s" if seconds else "0",
         "Spark": pyspark.__version__,
     }

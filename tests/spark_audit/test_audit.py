@@ -11,9 +11,10 @@ from spark_audit.audit import audit, judge, overview, violations, write_violatio
 from spark_audit.bench import measure
 from spark_audit.checks import CHECKS
 from spark_audit.generate import Wish, generate
+from spark_audit.inputs import InputError
 from spark_audit.mutants import MUTANTS, laboratory, names, unbroken
 from spark_audit.mutants import judge as judge_mutant
-from spark_audit.read import InputError, read
+from spark_audit.read import read
 from spark_audit.scenario import ANOMALIES
 from spark_audit.schema import FINDINGS
 from spark_audit.truth import compare, read_truth

@@ -1,6 +1,7 @@
 """`mqproof audit`: exit codes, one line an error, and the files it leaves."""
 
 import json
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -47,9 +48,12 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
     mqproof("generate", "--events", 3000, "--out", log, "--format", "ndjson")
     with (log / "events-00000.ndjson").open("ab") as file:
         file.write(b"{this is no event}\n")
+    shutil.copy(log / "events-00000.ndjson", log / "given_twice.ndjson")
     done = mqproof("run", "--events", log, "--out", out, "--check", "DELIV-2")
     assert done.exit_code == Exit.INCONCLUSIVE, done.output
     assert "Rows that are no events: 1" in done.stdout
+    assert "given_twice.ndjson is" in done.stderr
+    assert "1 (counted once)" in done.stdout
     assert any("this is no event" in part.read_text() for part in (out / "unreadable").glob("*.json"))
 
 

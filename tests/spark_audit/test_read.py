@@ -9,14 +9,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit.read import InputError, find_files, read
+from spark_audit.inputs import InputError
+from spark_audit.read import read
 from spark_audit.schema import EVENTS
 from tests.spark_audit.conftest import write_ndjson
 
 ROW: dict[str, Any] = {"ts": 1, "seq": 0, "node": "n", "kind": "send", "msg_id": "m_1"}
 
 
-def test_ndjson_gzip_and_parquet_are_read_as_one_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_ndjson_gzip_zstd_and_parquet_are_read_as_one_table(spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.mkdir()
     (log / "a.ndjson").write_bytes(write_ndjson([{**ROW, "attrs": {"size": "7"}, "not_ours": 1}]))
@@ -24,12 +25,15 @@ def test_ndjson_gzip_and_parquet_are_read_as_one_table(spark: SparkSession, tmp_
     pq.write_table(
         pa.table({**{name: [value] for name, value in ROW.items()}, "extra": [1.5]}), log / "c.parquet"
     )
+    with pa.output_stream(log / "d.ndjson.zst", compression="zstd") as packed:
+        packed.write(write_ndjson([{**ROW, "seq": 3}]))
+    (log / "empty.ndjson").touch()
     (log / "_truth.parquet").write_bytes(b"not looked at")
     merged = read(spark, [str(log)], tmp_path)
     assert merged.events.schema == EVENTS
     rows = merged.events.orderBy("seq").collect()
-    assert [row.msg_id for row in rows] == ["m_1", "m_1", "m_1"]
-    assert sorted(str(row.attrs) for row in rows) == ["None", "None", "{'size': '7'}"]
+    assert [row.msg_id for row in rows] == ["m_1"] * 4
+    assert sorted(str(row.attrs) for row in rows) == ["None", "None", "None", "{'size': '7'}"]
     assert merged.corrupt.count() == 0
 
 
@@ -79,6 +83,42 @@ def test_a_missing_column_is_refused_with_what_was_asked_and_what_was_there(
         read(spark, [str(tmp_path)], tmp_path / "scratch")
 
 
+def test_a_missing_column_is_seen_through_compression(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "log.ndjson.gz").write_bytes(gzip.compress(b'{"ts":1,"seq":0,"node":"n"}\n'))
+    with pytest.raises(InputError, match=r"log\.ndjson\.gz:1: missing column kind"):
+        read(spark, [str(tmp_path)], tmp_path / "scratch")
+
+
+def test_folders_named_by_a_column_give_its_value(spark: SparkSession, tmp_path: Path) -> None:
+    log = tmp_path / "log [of] *all* {nodes}"
+    row = {name: value for name, value in ROW.items() if name != "node"}
+    for node in ("01", "02"):
+        (log / f"node={node}" / "queue_id=3").mkdir(parents=True)
+    (log / "node=01" / "queue_id=3" / "a.ndjson").write_bytes(write_ndjson([row]))
+    pq.write_table(
+        pa.table({name: [value] for name, value in row.items()}),
+        log / "node=02" / "queue_id=3" / "b.parquet",
+    )
+    events = read(spark, [str(log)], tmp_path / "scratch").events
+    assert events.schema == EVENTS
+    found = sorted((event.node, event.queue_id, event.msg_id) for event in events.collect())
+    assert found == [("01", 3, "m_1"), ("02", 3, "m_1")]
+
+
+def test_a_corrupt_row_of_parquet_is_kept_whole(spark: SparkSession, tmp_path: Path) -> None:
+    columns = {**{name: [value] for name, value in ROW.items()}, "kind": ["no_such_kind"]}
+    pq.write_table(pa.table(columns), tmp_path / "log.parquet")
+    log = read(spark, [str(tmp_path)], tmp_path / "scratch")
+    assert log.events.count() == 0
+    assert ['"msg_id":"m_1"' in row.line for row in log.corrupt.collect()] == [True]
+
+
+def test_a_log_without_a_row_is_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "log.ndjson").touch()
+    log = read(spark, [str(tmp_path)], tmp_path / "scratch")
+    assert (log.events.schema, log.events.count(), log.corrupt.count()) == (EVENTS, 0, 0)
+
+
 def test_a_truncated_parquet_file_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     pq.write_table(pa.table({name: [value] for name, value in ROW.items()}), path)
@@ -91,24 +131,3 @@ def test_a_column_of_a_wrong_type_is_refused(spark: SparkSession, tmp_path: Path
     pq.write_table(pa.table({**{n: [v] for n, v in ROW.items()}, "ts": ["noon"]}), tmp_path / "log.parquet")
     with pytest.raises(InputError, match="column ts is string, expected bigint"):
         read(spark, [str(tmp_path)], tmp_path / "scratch")
-
-
-def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no event log in this folder"):
-        find_files([str(tmp_path)])
-    with pytest.raises(InputError, match="no such file or folder"):
-        find_files([str(tmp_path / "nowhere")])
-    with pytest.raises(InputError, match="no such file or folder"):
-        find_files([str(tmp_path / "*.ndjson")])
-    (tmp_path / "log.csv").write_text("ts")
-    with pytest.raises(InputError, match="not an event log by its name"):
-        find_files([str(tmp_path / "log.csv")])
-
-
-def test_patterns_find_files_once(tmp_path: Path) -> None:
-    for name in ("a.ndjson", "b.ndjson"):
-        (tmp_path / name).write_bytes(write_ndjson([ROW]))
-    assert find_files([str(tmp_path / "*.ndjson"), str(tmp_path)]) == (
-        tmp_path / "a.ndjson",
-        tmp_path / "b.ndjson",
-    )

@@ -1,0 +1,125 @@
+"""Finds the files that the audit is given: each once, however often and under whatever name it was given."""
+
+import glob
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+SUFFIXES: Final = (".ndjson", ".ndjson.gz", ".ndjson.zst", ".parquet")
+
+_SAMPLE_BYTES: Final = 1 << 16
+
+
+class InputError(ValueError):
+    """The input cannot be audited. One line: the file, what was expected, what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    files: tuple[Path, ...]
+    """To be read: sorted, each once."""
+    repeats: tuple[tuple[Path, Path], ...] = ()
+    """A file that is not read, and the one of `files` that it is a copy or another name of."""
+
+
+def find_files(paths: Sequence[str]) -> Inputs:
+    """The event logs under files, folders (searched in depth) and glob patterns.
+
+    Names that begin with a dot or an underscore are not looked at unless they are given themselves.
+
+    Raises:
+        InputError: a path does not exist, matches nothing, or has no event log in it; a file cannot be read.
+    """
+    found: dict[Path, Path] = {}
+    repeats: dict[Path, Path] = {}
+    for path in paths:
+        # Path.glob cannot take an absolute pattern.
+        matches = [Path(path)] if Path(path).exists() else sorted(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207
+        if not matches:
+            raise InputError(f"{path}: no such file or folder")
+        for match in matches:
+            for file in _files_of(match, named=str(match) == path):
+                first = found.setdefault(file.resolve(), file)
+                if first != file:
+                    repeats[file] = first
+    if not found:
+        raise InputError(f"{', '.join(paths)}: no event log matches (expected {', '.join(SUFFIXES)})")
+    try:
+        copies = dict(_copies(sorted(found.values())))
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror}") from None
+    files = tuple(sorted(file for file in found.values() if file not in copies))
+    return Inputs(files, tuple(sorted({**repeats, **copies}.items())))
+
+
+def partition_values(file: Path) -> tuple[tuple[str, str], ...]:
+    """What the folders right above a file say of it, as in `topic=orders/date=2026-11-01/part-0.parquet`."""
+    values: list[tuple[str, str]] = []
+    for folder in file.absolute().parents:
+        name, separator, value = folder.name.partition("=")
+        if not separator:
+            break
+        values.append((name, value))
+    return tuple(reversed(values))
+
+
+def partition_root(file: Path) -> Path:
+    """The folder below which the values of `partition_values` stand."""
+    return file.absolute().parents[len(partition_values(file))]
+
+
+def _files_of(path: Path, named: bool) -> set[Path]:
+    if path.is_file():
+        if not path.name.endswith(SUFFIXES) or (not named and path.name.startswith((".", "_"))):
+            if not named:
+                return set()
+            raise InputError(f"{path}: not an event log by its name, expected {', '.join(SUFFIXES)}")
+        return {path}
+    inside = {
+        file
+        for file in path.rglob("*")
+        if file.name.endswith(SUFFIXES)
+        and file.is_file()
+        and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+    }
+    if not inside:
+        raise InputError(f"{path}: no event log in this folder (expected {', '.join(SUFFIXES)})")
+    return inside
+
+
+def _copies(files: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
+    """Each file with the same bytes as one before it. Only files of one size are looked into."""
+    alike: dict[object, list[Path]] = defaultdict(list)
+    for file in files:
+        size = file.stat().st_size
+        # Equal bytes in another folder are other rows where folders give columns; an empty file has none.
+        if size:
+            alike[(size, partition_values(file))].append(file)
+    for same_size in alike.values():
+        for same_ends in _by(_ends, same_size):
+            for original, *others in _by(_digest, same_ends):
+                yield from ((other, original) for other in others)
+
+
+def _by(look: Callable[[Path], bytes], files: Sequence[Path]) -> list[list[Path]]:
+    """Files that look alike together; one alone is not looked at."""
+    groups: dict[bytes, list[Path]] = defaultdict(list)
+    for file in files:
+        groups[look(file) if len(files) > 1 else b""].append(file)
+    return list(groups.values())
+
+
+def _ends(file: Path) -> bytes:
+    """The first and the last bytes: they tell nearly all logs of one size apart."""
+    with file.open("rb") as log:
+        first = log.read(_SAMPLE_BYTES)
+        log.seek(max(0, file.stat().st_size - _SAMPLE_BYTES))
+        return first + log.read()
+
+
+def _digest(file: Path) -> bytes:
+    with file.open("rb") as log:
+        return hashlib.file_digest(log, "blake2b").digest()

@@ -1,0 +1,62 @@
+"""Finding the files: each once, however it was given."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_audit.inputs import InputError, find_files
+
+
+def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no event log in this folder"):
+        find_files([str(tmp_path)])
+    with pytest.raises(InputError, match="no such file or folder"):
+        find_files([str(tmp_path / "nowhere")])
+    with pytest.raises(InputError, match="no such file or folder"):
+        find_files([str(tmp_path / "*.ndjson")])
+    (tmp_path / "log.csv").write_text("ts")
+    with pytest.raises(InputError, match="not an event log by its name"):
+        find_files([str(tmp_path / "log.csv")])
+
+
+def test_patterns_find_files_once(tmp_path: Path) -> None:
+    for name in ("a.ndjson", "b.ndjson"):
+        (tmp_path / name).write_bytes(name.encode())
+    assert find_files([str(tmp_path / "*.ndjson"), str(tmp_path)]).files == (
+        tmp_path / "a.ndjson",
+        tmp_path / "b.ndjson",
+    )
+
+
+def test_one_file_under_two_names_is_said_and_read_once(tmp_path: Path) -> None:
+    original = tmp_path / "a.ndjson"
+    original.write_bytes(b"1" * 200_000)
+    (tmp_path / "link.ndjson").symlink_to(original)
+    (tmp_path / "copy.ndjson").write_bytes(original.read_bytes())
+    other = bytearray(original.read_bytes())
+    other[100_000:100_001] = b"2"
+    (tmp_path / "of_equal_size_and_ends.ndjson").write_bytes(other)
+    for name in ("empty.ndjson", "empty_too.ndjson"):
+        (tmp_path / name).touch()
+    found = find_files([str(original), str(tmp_path)])
+    names = ["a.ndjson", "empty.ndjson", "empty_too.ndjson", "of_equal_size_and_ends.ndjson"]
+    assert [file.name for file in found.files] == names
+    assert found.repeats == (
+        (tmp_path / "copy.ndjson", original),
+        (tmp_path / "link.ndjson", original),
+    )
+
+
+def test_equal_bytes_in_folders_that_give_columns_are_other_rows(tmp_path: Path) -> None:
+    for node in ("a", "b"):
+        (tmp_path / f"node={node}").mkdir()
+        (tmp_path / f"node={node}" / "log.ndjson").write_bytes(b"{}")
+    found = find_files([str(tmp_path)])
+    assert (len(found.files), found.repeats) == (2, ())
+
+
+def test_a_pattern_does_not_look_at_hidden_names_unless_they_are_given(tmp_path: Path) -> None:
+    for name in ("a.parquet", "_truth.parquet"):
+        (tmp_path / name).write_bytes(name.encode())
+    assert find_files([str(tmp_path / "*.parquet")]).files == (tmp_path / "a.parquet",)
+    assert find_files([str(tmp_path / "_truth.parquet")]).files == (tmp_path / "_truth.parquet",)
