@@ -34,6 +34,8 @@ from spec.events import Kind
 _CODES: Final = {
     PutStatus.PUT_OK: ResponseCode.SUCCESS,
     PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
+    PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    PutStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
     PutStatus.MESSAGE_ILLEGAL: ResponseCode.MESSAGE_ILLEGAL,
     PutStatus.SERVICE_NOT_AVAILABLE: ResponseCode.SERVICE_NOT_AVAILABLE,
     PutStatus.UNKNOWN_ERROR: ResponseCode.SYSTEM_ERROR,
@@ -73,8 +75,7 @@ async def send_message(services: Services, request: Command, channel: Channel) -
     if first.status not in STORED:
         services.statistics.failed_puts.add(len(results))
         return request.answer(code, tracing, remark=first.reason)
-    services.statistics.puts.add(len(results))
-    services.statistics.put_bytes.add(len(request.body))
+    services.statistics.put(target.topic.topic_name, len(results), len(request.body))
     if services.events is not None and not request.is_oneway:
         for message, result in zip(messages, results, strict=True):
             _report(services, message, wait, result)

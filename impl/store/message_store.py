@@ -5,10 +5,11 @@ writing or syncing makes a started store read-only for good: what the disk then 
 nothing more is promised on top of it (docs/protocol.md, "Disk errors").
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Final
 
 from impl.event_log import EventLog
-from impl.message import UNIQUE_KEY, Message, offset_message_id
+from impl.message import UNIQUE_KEY, Message, StoredMessage, offset_message_id
 from impl.runtime.clock import now_ms
 from impl.runtime.disk import Lock, LockedError
 from impl.runtime.runtime import Runtime
@@ -16,9 +17,16 @@ from impl.store import layout, record
 from impl.store.checkpoint import read_checkpoint
 from impl.store.commit_log import CommitLog
 from impl.store.config import FlushMode, StoreConfig
-from impl.store.consume_queue import ConsumeQueues, Unit
+from impl.store.consume_queue import ConsumeQueues, QueueGapError, Unit
 from impl.store.delay import unit_code
-from impl.store.dispatch import Appended, Dispatcher, index_keys, takes_queue_offset, tell_append
+from impl.store.dispatch import (
+    Appended,
+    Dispatcher,
+    appended_record,
+    index_keys,
+    takes_queue_offset,
+    tell_append,
+)
 from impl.store.errors import StoreError
 from impl.store.expiry import Cleaner
 from impl.store.flush import LogFlusher
@@ -28,12 +36,22 @@ from impl.store.layout import Layout
 from impl.store.queue_flush import CheckpointWriter, IndexFlusher, QueueFlusher
 from impl.store.reader import find_records, read_messages
 from impl.store.recovery import Parts, recover
-from impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery
+from impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery, put_status
 from impl.store.segments import SegmentedFile
 from impl.store.services import Services
 
+_REASONS: Final = {
+    PutStatus.FLUSH_DISK_TIMEOUT: "flush timed out",
+    PutStatus.FLUSH_SLAVE_TIMEOUT: "no slave confirmed in time",
+    PutStatus.SLAVE_NOT_AVAILABLE: "there is no slave to wait for",
+}
+
 Arrival = Callable[[str, int, int, int], None]
 """Told (topic, queue id, next queue offset, tags code) when a message became readable."""
+
+
+Replicate = Callable[[int], Awaitable[PutStatus]]
+"""Begins, at the call, to wait until slaves have the log up to a commit offset."""
 
 
 class MessageStore:
@@ -50,6 +68,12 @@ class MessageStore:
         self.config = config
         self.on_arrival: Arrival | None = None
         """Wakes long polls; called from within `put` or a flush, must not block or raise."""
+        self.refusal = ""
+        """Why nothing may be put for now, as into a slave's store: one line; empty while puts are taken."""
+        self.replicate: Replicate | None = None
+        """Of a synchronous master: what a put waits for, beside its flush."""
+        self.on_append: Callable[[], None] = lambda: None
+        """Told when the log has grown; called from within `put`, must not block or raise."""
         self.failure = ""
         """Why the store became read-only: one line; empty while all is well."""
         self._runtime = runtime
@@ -121,6 +145,19 @@ class MessageStore:
         """Commit offset up to which the log is durable."""
         return self._log.flushed
 
+    @property
+    def log_last_record(self) -> int | None:
+        """Commit offset of the last record; None of a log without any."""
+        return self._log.last_record
+
+    @property
+    def log_segment_bytes(self) -> int:
+        return self.config.commit_log_segment_bytes
+
+    def log_read(self, position: int, size: int) -> bytes:
+        """Bytes of the log as they are: fewer at the end of a segment, none where there is none."""
+        return self._log.read(position, min(size, self._log.end - position))
+
     def now_ms(self) -> int:
         """The time by which records are stamped: the clock's, but never before the last record."""
         return self._log.next_store_timestamp(now_ms(self._runtime.clock))
@@ -185,9 +222,9 @@ class MessageStore:
 
     async def put_batch(self, messages: Sequence[Message], *, wait: bool = True) -> list[PutResult]:
         """Store messages of one queue, one behind the other; all have the same status. As `put`."""
-        if not self.writable:
+        if self.refusal or not self.writable:
             full = "the disk is nearly full" if self._cleaner.is_disk_full else "the store is not started"
-            reason = self.failure or full
+            reason = self.failure or self.refusal or full
             return [PutResult(PutStatus.SERVICE_NOT_AVAILABLE, reason=reason)] * len(messages)
         try:
             appended = self.append_batch(messages)
@@ -197,8 +234,12 @@ class MessageStore:
             self._fail(error)
             return [PutResult(PutStatus.UNKNOWN_ERROR, reason=self.failure)] * len(messages)
         self.dispatch()
+        # Asked for now: whether there is a slave to wait for is decided as the record is appended.
+        replicated = self.replicate(appended[-1].end) if wait and self.replicate else None
         status = await self.settle(appended[-1], wait)
-        reason = "" if status is PutStatus.PUT_OK else self.failure or "flush timed out"
+        if replicated is not None:
+            status = put_status(status, await replicated)
+        reason = "" if status is PutStatus.PUT_OK else self.failure or _REASONS[status]
         store_host = messages[0].store_host
         return [
             PutResult(
@@ -252,7 +293,39 @@ class MessageStore:
                 tell_append(self._events, one)
             appended.append(one)
             commit_offset += len(draft)
+        self.on_append()
         return appended
+
+    def append_replicated(self, records: Sequence[tuple[bytes, StoredMessage]]) -> None:
+        """Write records as a master's log has them, at the end of this one, in the page cache; dispatch them.
+
+        Raises:
+            OSError: the disk failed, or a queue lacks the entries before these; the store is read-only now.
+        """
+        try:
+            for data, stored in records:
+                self._log.append_stored(stored.commit_offset, data, stored.store_timestamp_ms)
+                appended = appended_record(stored, self.config.delay_levels_ms)
+                if appended.queued and self._log.begin > 0:
+                    self._begin_queue(appended)
+                self._dispatcher.add(appended)
+                if self._events is not None:
+                    tell_append(self._events, appended)
+            self._dispatcher.run(self.confirm_offset(), self._arrived)
+        except QueueGapError as error:
+            self._fail(OSError(str(error)))
+            raise OSError(self.failure) from None
+        except OSError as error:
+            self._fail(error)
+            raise
+        if self.config.flush_mode is FlushMode.SYNC_FLUSH:
+            self._flusher.want(self._log.end)  # nobody waits for it, but it is seen only when it is durable
+
+    def _begin_queue(self, appended: Appended) -> None:
+        """A log that does not begin at 0 has queues that begin with its first record of them."""
+        queue = self._queues.find_or_make(appended.topic, appended.queue_id)
+        if queue.end == 0 < appended.queue_offset:
+            queue.begin_at(appended.queue_offset)
 
     async def settle(self, appended: Appended, wait: bool) -> PutStatus:
         """The answer to a put: under SYNC_FLUSH it waits until the record is durable."""

@@ -82,6 +82,7 @@ def find_end(log: CommitLog, start: int) -> int:
     for end, stored in log.scan(start):
         log.end = end
         if stored is not None:
+            log.last_record = stored.commit_offset
             log.store_timestamp_ms = stored.store_timestamp_ms
     return log.end
 

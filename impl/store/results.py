@@ -8,12 +8,27 @@ from typing import Final
 class PutStatus(StrEnum):
     PUT_OK = "PUT_OK"  # stored: under SYNC_FLUSH durable, under ASYNC_FLUSH in the page cache
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"  # stored in the page cache, not known to be durable
+    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"  # stored, but no slave said in time that it has it
+    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"  # stored, but there is no slave to wait for
     MESSAGE_ILLEGAL = "MESSAGE_ILLEGAL"  # not stored: topic, properties or body out of bounds
-    SERVICE_NOT_AVAILABLE = "SERVICE_NOT_AVAILABLE"  # not stored: stopped, or a disk error made it read-only
+    SERVICE_NOT_AVAILABLE = "SERVICE_NOT_AVAILABLE"  # not stored: stopped, a slave, or a disk error before
     UNKNOWN_ERROR = "UNKNOWN_ERROR"  # the disk failed during the append; perhaps stored
 
 
-STORED: Final = frozenset({PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT})
+STORED: Final = frozenset(
+    {
+        PutStatus.PUT_OK,
+        PutStatus.FLUSH_DISK_TIMEOUT,
+        PutStatus.FLUSH_SLAVE_TIMEOUT,
+        PutStatus.SLAVE_NOT_AVAILABLE,
+    }
+)
+
+
+def put_status(flush: PutStatus, replica: PutStatus) -> PutStatus:
+    """The one status of a put that waited for its flush and for slaves: the replica's failure hides the
+    flush's."""
+    return flush if replica is PutStatus.PUT_OK else replica
 
 
 @dataclass(frozen=True, slots=True)

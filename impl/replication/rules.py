@@ -1,0 +1,99 @@
+"""The rules of replication, each by the one function that is all of it: those of spec/tla/Replication.tla.
+
+Whoever wants to see what a rule is good for replaces that function and watches which invariant breaks. The
+functions are called through this module, so replacing the attribute is enough.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from impl.store.results import PutStatus
+
+
+class Role(StrEnum):
+    """brokerRole."""
+
+    ASYNC_MASTER = "ASYNC_MASTER"
+    SYNC_MASTER = "SYNC_MASTER"  # a send that waits, waits for slaves too
+    SLAVE = "SLAVE"
+
+
+class LogCheck(StrEnum):
+    """haLogCheck: what keeps two logs from differing."""
+
+    COMPARED = "COMPARED"  # a slave begins with its last record, compares it, and stops when it differs
+    AS_SHIPPED = "AS_SHIPPED"  # as released brokers do it: only positions count, and any report acknowledges
+
+
+@dataclass(frozen=True, slots=True)
+class SyncRule:
+    """For whom a SYNC_MASTER waits."""
+
+    replicas: int | None = None
+    """inSyncReplicas as 5.x means it: how many must have a message, the master being one. None is 4.9's rule:
+    one slave, and SLAVE_NOT_AVAILABLE at once when there is none to wait for."""
+    fall_behind_bytes_max: int = 256 << 20
+    """haSlaveFallbehindMax: 4.9 does not wait for a slave that is farther behind."""
+    timeout_ms: int = 3000
+    """slaveTimeout"""
+
+    @property
+    def slaves(self) -> int:
+        """How many slaves are waited for."""
+        return 1 if self.replicas is None else max(0, self.replicas - 1)
+
+
+RULES: Final = {
+    "usable-when-near": "impl.replication.rules:slave_usable",
+    "reached-when-acknowledged": "impl.replication.rules:replica_reached",
+    "no-acknowledgement-beyond-the-end": "impl.replication.rules:acked_position",
+    "first-report-asks-for-the-last-record": "impl.replication.rules:first_report",
+    "last-record-compared": "impl.replication.rules:agrees",
+    "continues-where-the-log-ends": "impl.replication.rules:continues",
+    "slaves-offset-never-back": "impl.replication.rules:merged_offset",
+    "replica-status-wins": "impl.store.message_store:put_status",
+}
+"""Rule to "module:object"."""
+
+
+def slave_usable(slaves: int, end: int, acked: int, fall_behind_bytes_max: int) -> bool:
+    """May a send whose record ends at `end` wait for a slave, by 4.9's rule?"""
+    return slaves > 0 and end - acked < fall_behind_bytes_max
+
+
+def replica_reached(end: int, acked: int) -> bool:
+    """A slave's log has all up to `end`."""
+    return end <= acked
+
+
+def given_up(usable: bool) -> PutStatus:
+    """Of a send that got no slave's word: there was none to wait for, or it was late."""
+    return PutStatus.FLUSH_SLAVE_TIMEOUT if usable else PutStatus.SLAVE_NOT_AVAILABLE
+
+
+def acked_position(acked: int, reported: int, end: int) -> int:
+    """How far a slave is after a report: never back, and nothing beyond the master's own end counts."""
+    return max(acked, reported) if reported <= end else acked
+
+
+def first_report(last_record: int | None, end: int) -> int:
+    """What a slave asks for first: its last record, to compare it. A position of 0 would be that of a slave
+    that has nothing, so a last record that begins there is compared from its second byte on."""
+    return end if last_record is None else max(1, last_record)
+
+
+def agrees(own: bytes, masters: bytes) -> bool:
+    """The slave's last record is its master's; then all before it is the same, too: a record says when it was
+    stored and where it stands."""
+    return own == masters
+
+
+def continues(position: int, end: int) -> bool:
+    """Bytes are taken only where the slave's log ends."""
+    return position == end
+
+
+def merged_offset(own: int | None, masters: int) -> int:
+    """The consumer offset of a slave that hears its master's: it never goes back."""
+    return masters if own is None else max(own, masters)
