@@ -20,6 +20,7 @@ from impl.broker.registration import Registrar
 from impl.broker.services import Processor, Services, loop_ms
 from impl.broker.statistics import Statistics
 from impl.broker.subscription_groups import SubscriptionGroupTable
+from impl.broker.tallies import ROLL_S
 from impl.broker.topics import TopicTable, built_in
 from impl.event_log import EventLog
 from impl.remoting.address_server import FETCH_INTERVAL_S
@@ -123,7 +124,7 @@ class Broker:
             locks=QueueLockTable(config.queue_lock_ms),
             holds=self._holds,
             sends=SendGate(config.sends_max, config.sends_bytes_max, config.busy_ms),
-            statistics=Statistics(),
+            statistics=Statistics(config.cluster),
             config_version=DataVersion(0, wall_ms(runtime.clock)),
             started_s=loop_ms() // 1000,
             delays=delays,
@@ -147,6 +148,7 @@ class Broker:
         self._every(_CLIENT_SCAN_S, self._drop_silent_clients)
         await self._sample()
         self._every(1.0, self._sample)
+        self._every(ROLL_S, self._roll)
         self._every(_HOLD_CHECK_S if config.long_polling else _SHORT_HOLD_CHECK_S, self._check_holds)
         return address
 
@@ -189,6 +191,10 @@ class Broker:
     async def _sample(self) -> None:
         assert self.services is not None
         self.services.statistics.sample(loop_ms() / 1000, wall_ms(self._runtime.clock))
+
+    async def _roll(self) -> None:
+        assert self.services is not None
+        self.services.statistics.tallies.roll(loop_ms() / 1000)
 
     async def _check_holds(self) -> None:
         self._holds.check(self.store.max_offset)

@@ -164,5 +164,6 @@ PROCESSORS: Final[dict[int, Processor]] = {
     RequestCode.UPDATE_BROKER_CONFIG: update_config,
     RequestCode.GET_BROKER_RUNTIME_INFO: runtime_info,
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: clean,
+    RequestCode.CLEAN_UNUSED_TOPIC: clean,
     RequestCode.DELETE_EXPIRED_COMMITLOG: clean,
 }

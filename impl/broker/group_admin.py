@@ -6,7 +6,7 @@ from impl.broker.services import Processor, Services
 from impl.broker.topics import name_problem
 from impl.message import RETRY_PREFIX
 from impl.remoting import headers, java_json
-from impl.remoting.bodies import SubscriptionGroup
+from impl.remoting.bodies import SubscriptionGroup, SubscriptionGroupList
 from impl.remoting.channel import Channel, Reply
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
@@ -16,11 +16,13 @@ from impl.remoting.headers import DeleteGroupRequest, GroupRequest
 
 async def update_group(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """Make a group, or change it; answered when it is on disk."""
-    group = java_json.read(SubscriptionGroup, request.body)
-    if problem := _problem(services, group):
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, problem)
-    if services.groups.get(group.group_name) != group:
-        await services.groups.put(group)
+    await _put_all(services, [java_json.read(SubscriptionGroup, request.body)])
+    return request.answer(ResponseCode.SUCCESS)
+
+
+async def update_groups(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """The same for several, all of them or none."""
+    await _put_all(services, java_json.read(SubscriptionGroupList, request.body).group_config_list)
     return request.answer(ResponseCode.SUCCESS)
 
 
@@ -48,6 +50,13 @@ def one_group(services: Services, request: Command, channel: Channel) -> Reply: 
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(group, standard=True))
 
 
+async def _put_all(services: Services, groups: list[SubscriptionGroup]) -> None:
+    for group in groups:
+        if problem := _problem(services, group):
+            raise RefusedError(ResponseCode.SYSTEM_ERROR, problem)
+    await services.groups.put_all(group for group in groups if services.groups.get(group.group_name) != group)
+
+
 def _problem(services: Services, group: SubscriptionGroup) -> str | None:
     queues_max = services.config.topic_queues_max
     if not group.group_name or name_problem(RETRY_PREFIX + group.group_name):
@@ -59,6 +68,7 @@ def _problem(services: Services, group: SubscriptionGroup) -> str | None:
 
 PROCESSORS: Final[dict[int, Processor]] = {
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: update_group,
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: update_groups,
     RequestCode.DELETE_SUBSCRIPTIONGROUP: delete_group,
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: all_groups,
     RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: one_group,

@@ -1,5 +1,6 @@
 """What administrators do with offsets, and see of them (docs/protocol.md, "Administration of a broker")."""
 
+import asyncio
 from collections.abc import Iterable
 from typing import Final
 
@@ -115,21 +116,34 @@ def all_offsets(services: Services, request: Command, channel: Channel) -> Reply
     return request.answer(ResponseCode.SUCCESS, body=services.offsets.file_content())
 
 
-def consume_stats(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+async def consume_stats(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """How far a group is in one topic or in all where it has offsets, and how far the topic goes."""
     header = headers.read(ConsumeStatsRequest, request.fields)
     topics = [header.topic] if header.topic else services.offsets.topics_of(header.consumer_group)
-    group = services.clients.consumer_group(header.consumer_group)
     table: dict[ObjectKey, QueueProgress] = {}
+    rate = 0.0
     for topic in topics:
-        if group is None or topic in group.subscriptions:
-            table.update(
-                (_key(services, topic, queue_id), _progress(services, header.consumer_group, topic, queue_id))
-                for queue_id in _read_queues(services, topic)
-            )
-    now_s = loop_ms() / 1000
-    rate = sum(services.handed_out.rate(topic, header.consumer_group, now_s) for topic in topics)
-    return request.answer(ResponseCode.SUCCESS, body=java_json.write(ConsumeStats(rate, table)))
+        stats = group_progress(services, header.consumer_group, topic)
+        table.update(stats.offset_table)
+        rate += stats.consume_tps
+        await asyncio.sleep(0)  # there may be ten thousands of them
+    written = await services.runtime.offload(lambda: java_json.write(ConsumeStats(rate, table)))
+    return request.answer(ResponseCode.SUCCESS, body=written)
+
+
+def group_progress(services: Services, group_name: str, topic: str) -> ConsumeStats:
+    """How far a group is in one topic; without queues where it is connected and does not subscribe."""
+    rate = services.handed_out.rate(topic, group_name, loop_ms() / 1000)
+    group = services.clients.consumer_group(group_name)
+    if group is not None and topic not in group.subscriptions:
+        return ConsumeStats(rate)
+    return ConsumeStats(
+        rate,
+        {
+            _key(services, topic, queue_id): _progress(services, group_name, topic, queue_id)
+            for queue_id in _read_queues(services, topic)
+        },
+    )
 
 
 def topic_stats(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001

@@ -8,6 +8,7 @@ from impl.broker import (
     consumer_calls,
     group_admin,
     groups,
+    inspection,
     lookups,
     offset_admin,
     pull,
@@ -48,6 +49,7 @@ PROCESSORS: Final[dict[int, Processor]] = {
     **group_admin.PROCESSORS,
     **offset_admin.PROCESSORS,
     **consumer_calls.PROCESSORS,
+    **inspection.PROCESSORS,
     **broker_admin.PROCESSORS,
 }
 """Request code to what answers it."""

@@ -135,8 +135,9 @@ def _answer(
         broker_id = group.which_broker_when_consume_slowly if slowly else group.broker_id
     statistics = services.statistics
     (statistics.found if result.records else statistics.missed).add()
-    statistics.messages_got.add(len(result.records))
+    body = b"".join(result.records)
     if result.records:
+        statistics.got(header.topic, header.consumer_group, len(result.records), len(body))
         services.handed_out.note(
             header.topic,
             header.consumer_group,
@@ -146,7 +147,6 @@ def _answer(
             asyncio.get_running_loop().time(),
         )
     response = PullResponse(broker_id, result.next_offset, result.min_offset, result.max_offset)
-    body = b"".join(result.records)
     return request.answer(code, headers.write(response), body, remark=result.status.value)
 
 

@@ -3,6 +3,8 @@
 from collections import deque
 from typing import Final
 
+from impl.broker.tallies import Tallies
+
 WINDOWS_S: Final = (10, 60, 600)
 """The rates that RocketMQ shows."""
 
@@ -46,7 +48,10 @@ class Meter:
 class Statistics:
     """What goes into a broker and comes out of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self.tallies = Tallies()
+        """Under RocketMQ's names: TOPIC_PUT_NUMS and so on."""
         self.puts = Meter()
         self.put_bytes = Meter()
         self.failed_puts = Meter()
@@ -55,7 +60,32 @@ class Statistics:
         """Pulls that were answered with messages."""
         self.missed = Meter()
 
+    def put(self, topic: str, count: int, size: int) -> None:
+        """Messages were stored, of so many bytes together."""
+        self.puts.add(count)
+        self.put_bytes.add(size)
+        add = self.tallies.add
+        add("TOPIC_PUT_NUMS", topic, count)
+        add("TOPIC_PUT_SIZE", topic, size)
+        add("BROKER_PUT_NUMS", self._cluster, count)
+
+    def got(self, topic: str, group: str, count: int, size: int) -> None:
+        """Messages were handed out, of so many bytes together."""
+        self.messages_got.add(count)
+        key = f"{topic}@{group}"
+        add = self.tallies.add
+        add("GROUP_GET_NUMS", key, count)
+        add("GROUP_GET_SIZE", key, size)
+        add("BROKER_GET_NUMS", self._cluster, count)
+
     def sample(self, loop_s: float, wall_ms: int) -> None:
         """To be called once a second."""
-        for meter in vars(self).values():
+        for meter in (
+            self.puts,
+            self.put_bytes,
+            self.failed_puts,
+            self.messages_got,
+            self.found,
+            self.missed,
+        ):
             meter.sample(loop_s, wall_ms)

@@ -4,6 +4,7 @@ A group that comes into being by being named has the defaults, so nothing is los
 counts at once and is written with the consumer offsets. See docs/protocol.md, "Subscription groups".
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from impl.broker.durable_table import DurableTable, read_config
@@ -60,21 +61,26 @@ class SubscriptionGroupTable:
             return known
         if not (auto_create or group in SYSTEM_GROUPS or group.startswith(SYSTEM_PREFIX)):
             return None
-        self._require_room()
+        self._require_room(1)
         made = SubscriptionGroup(group_name=group)
         self._table.add_now({group: made})
         return made
 
     async def put(self, group: SubscriptionGroup) -> None:
-        """Make or replace a group.
+        """Make or replace a group. As put_all."""
+        await self.put_all([group])
+
+    async def put_all(self, groups: Iterable[SubscriptionGroup]) -> None:
+        """Make or replace groups, in one write.
 
         Raises:
             RefusedError: there are too many groups already. OSError: the file cannot be written; nothing has
                 changed then.
         """
-        if self.get(group.group_name) is None:
-            self._require_room()
-        await self._table.change({group.group_name: group})
+        changed = {group.group_name: group for group in groups}
+        if changed:
+            self._require_room(sum(self.get(name) is None for name in changed))
+            await self._table.change(changed)
 
     async def delete(self, group: str) -> None:
         """Forget a group, if there is one. OSError as for put."""
@@ -88,8 +94,8 @@ class SubscriptionGroupTable:
         """Write the file if a group was made since. OSError when that fails."""
         await self._table.persist()
 
-    def _require_room(self) -> None:
-        if len(self._table) >= self._groups_max:
+    def _require_room(self, count: int) -> None:
+        if count and len(self._table) + count > self._groups_max:
             raise RefusedError(
                 ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} groups, no more are made"
             )

@@ -6,7 +6,7 @@ from impl.broker.checks import require_topic
 from impl.broker.services import Processor, Services
 from impl.broker.topics import is_system_topic, name_problem, system_topics
 from impl.remoting import headers, java_json
-from impl.remoting.bodies import PERM_READ_WRITE, TopicConfig, TopicList
+from impl.remoting.bodies import PERM_READ_WRITE, TopicConfig, TopicConfigList, TopicList
 from impl.remoting.channel import Channel, Reply
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
@@ -20,8 +20,6 @@ _FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
 async def update_topic(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """Make a topic, or change it; answered when it is on disk, told to the name servers afterwards."""
     header = headers.read(UpdateTopicRequest, request.fields)
-    if problem := _problem(services, header):
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, problem)
     topic = TopicConfig(
         topic_name=header.topic,
         order=header.order,
@@ -31,8 +29,13 @@ async def update_topic(services: Services, request: Command, channel: Channel) -
         topic_sys_flag=header.topic_sys_flag or 0,
         write_queue_nums=header.write_queue_nums,
     )
-    if services.topics.get(header.topic) != topic:
-        await services.topics.put(topic)
+    await _put_all(services, [topic])
+    return request.answer(ResponseCode.SUCCESS)
+
+
+async def update_topics(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """The same for several, all of them or none."""
+    await _put_all(services, java_json.read(TopicConfigList, request.body).topic_config_list)
     return request.answer(ResponseCode.SUCCESS)
 
 
@@ -65,19 +68,26 @@ def system_topic_list(services: Services, request: Command, channel: Channel) ->
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(TopicList(topic_list=topics)))
 
 
-def _problem(services: Services, header: UpdateTopicRequest) -> str | None:
+async def _put_all(services: Services, topics: list[TopicConfig]) -> None:
+    for topic in topics:
+        if problem := _problem(services, topic):
+            raise RefusedError(ResponseCode.SYSTEM_ERROR, problem)
+    await services.topics.put_all(topic for topic in topics if services.topics.get(topic.topic_name) != topic)
+
+
+def _problem(services: Services, topic: TopicConfig) -> str | None:
     queues_max = services.config.topic_queues_max
-    if problem := name_problem(header.topic):
+    if problem := name_problem(topic.topic_name):
         return problem
-    if is_system_topic(header.topic, services.config.name, services.config.cluster):
-        return f"the topic {header.topic} is the system's, and conflicts with it"
-    if not 0 <= header.perm <= _PERM_MAX:
-        return f"permissions {header.perm}, 0 to {_PERM_MAX} expected"
-    if header.topic_filter_type not in _FILTER_TYPES:
-        return f"filter type {header.topic_filter_type!r}, {' or '.join(_FILTER_TYPES)} expected"
-    if not (1 <= header.read_queue_nums <= queues_max and 0 <= header.write_queue_nums <= queues_max):
+    if is_system_topic(topic.topic_name, services.config.name, services.config.cluster):
+        return f"the topic {topic.topic_name} is the system's, and conflicts with it"
+    if not 0 <= topic.perm <= _PERM_MAX:
+        return f"permissions {topic.perm}, 0 to {_PERM_MAX} expected"
+    if topic.topic_filter_type not in _FILTER_TYPES:
+        return f"filter type {topic.topic_filter_type!r}, {' or '.join(_FILTER_TYPES)} expected"
+    if not (1 <= topic.read_queue_nums <= queues_max and 0 <= topic.write_queue_nums <= queues_max):
         return (
-            f"{header.read_queue_nums} read and {header.write_queue_nums} write queues,"
+            f"{topic.read_queue_nums} read and {topic.write_queue_nums} write queues,"
             f" 1 to {queues_max} and 0 to {queues_max} expected"
         )
     return None
@@ -85,6 +95,7 @@ def _problem(services: Services, header: UpdateTopicRequest) -> str | None:
 
 PROCESSORS: Final[dict[int, Processor]] = {
     RequestCode.UPDATE_AND_CREATE_TOPIC: update_topic,
+    RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: update_topics,
     RequestCode.DELETE_TOPIC_IN_BROKER: delete_topic,
     RequestCode.GET_ALL_TOPIC_CONFIG: all_topics,
     RequestCode.GET_TOPIC_CONFIG: one_topic,

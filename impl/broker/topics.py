@@ -168,18 +168,19 @@ class TopicTable:
 
     async def ensure_all(self, topics: Mapping[str, int]) -> None:
         """Topics by name, those that do not exist with so many queues, in one write. As ensure."""
-        made = {name: _topic(name, queues) for name, queues in topics.items() if self.get(name) is None}
-        if made:
-            self._require_room(len(made))
-            await self._table.change(made)
-            self.on_change()
+        await self.put_all(_topic(name, queues) for name, queues in topics.items() if self.get(name) is None)
 
     async def put(self, topic: TopicConfig) -> None:
         """Make or replace a topic. Raises as create_for_send."""
-        if self.get(topic.topic_name) is None:
-            self._require_room(1)
-        await self._table.change({topic.topic_name: topic})
-        self.on_change()
+        await self.put_all([topic])
+
+    async def put_all(self, topics: Iterable[TopicConfig]) -> None:
+        """Make or replace topics, in one write. Raises as create_for_send."""
+        changed = {topic.topic_name: topic for topic in topics}
+        if changed:
+            self._require_room(sum(self.get(name) is None for name in changed))
+            await self._table.change(changed)
+            self.on_change()
 
     async def delete(self, topics: Iterable[str]) -> None:
         """Forget topics, those that exist. OSError when topics.json cannot be written; all are there then."""
@@ -189,7 +190,7 @@ class TopicTable:
             self.on_change()
 
     def _require_room(self, count: int) -> None:
-        if len(self._table) + count > self._topics_max:
+        if count and len(self._table) + count > self._topics_max:
             raise RefusedError(
                 ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} topics, no more are made"
             )

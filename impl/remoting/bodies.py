@@ -44,6 +44,12 @@ class TopicConfigs(_Body, frozen=True):
     topic_config_table: dict[str, TopicConfig]
 
 
+class TopicConfigList(_Body, frozen=True):
+    """UPDATE_AND_CREATE_TOPIC_LIST."""
+
+    topic_config_list: list[TopicConfig]
+
+
 class RegisterBrokerBody(_Body, frozen=True):
     topic_config_serialize_wrapper: TopicConfigs
     filter_server_list: list[str] = []
@@ -63,6 +69,12 @@ class SubscriptionGroup(_Body, frozen=True):
     """How often a message comes again before it goes to the dead letters."""
     retry_queue_nums: int = 1
     which_broker_when_consume_slowly: int = 1
+
+
+class SubscriptionGroupList(_Body, frozen=True):
+    """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST."""
+
+    group_config_list: list[SubscriptionGroup]
 
 
 class SubscriptionGroups(_Body, frozen=True):
@@ -194,11 +206,58 @@ class ConsumerConnection(_Body, frozen=True):
     subscription_table: dict[str, Subscription]
 
 
-class RunningInfo(_Body, frozen=True):
-    """GET_CONSUMER_RUNNING_INFO, of which we read no more than this."""
+class HeldQueue(_Body, frozen=True):
+    """A queue that a consumer reads, and what it holds of it. Times are milliseconds, 0 for never."""
 
-    mq_table: dict[ObjectKey, msgspec.Raw] = {}
+    cached_msg_count: int = 0
+    cached_msg_max_offset: int = 0
+    cached_msg_min_offset: int = 0
+    cached_msg_size_in_mib: int = msgspec.field(name="cachedMsgSizeInMiB", default=0)
+    commit_offset: int = 0
+    droped: bool = False
+    last_consume_timestamp: int = 0
+    last_lock_timestamp: int = 0
+    last_pull_timestamp: int = 0
+    locked: bool = False
+    transaction_msg_count: int = 0
+    """What the listener has; of ordered queues only."""
+    transaction_msg_max_offset: int = 0
+    transaction_msg_min_offset: int = 0
+    try_unlock_times: int = 0
+
+
+class TopicPace(_Body, frozen=True):
+    """How fast a consumer is in one topic; times in milliseconds."""
+
+    consume_failed_msgs: int = 0
+    consume_failed_tps: float = msgspec.field(name="consumeFailedTPS", default=0.0)
+    consume_ok_tps: float = msgspec.field(name="consumeOKTPS", default=0.0)
+    consume_rt: float = msgspec.field(name="consumeRT", default=0.0)
+    pull_rt: float = msgspec.field(name="pullRT", default=0.0)
+    pull_tps: float = msgspec.field(name="pullTPS", default=0.0)
+
+
+class RunningInfo(_Body, frozen=True):
+    """The answer to GET_CONSUMER_RUNNING_INFO."""
+
+    mq_table: dict[ObjectKey, HeldQueue] = {}
     """By MessageQueue: the queues that the client has."""
+    properties: dict[str, str] = {}
+    status_table: dict[str, TopicPace] = {}
+    """By topic."""
+    subscription_set: list[Subscription] = []
+
+
+class ConsumedDirectly(_Body, frozen=True):
+    """The answer to CONSUME_MESSAGE_DIRECTLY."""
+
+    auto_commit: bool = True
+    consume_result: str = "CR_SUCCESS"
+    """CR_SUCCESS | CR_LATER | CR_THROW_EXCEPTION, and for old listeners CR_ROLLBACK | CR_COMMIT |
+    CR_RETURN_NULL."""
+    order: bool = False
+    remark: str | None = None
+    spent_time_mills: int = 0
 
 
 class ProducerConnection(_Body, frozen=True):
@@ -220,6 +279,69 @@ class ConsumeStats(_Body, frozen=True):
     consume_tps: float = 0.0
     offset_table: dict[ObjectKey, QueueProgress] = {}
     """By MessageQueue."""
+
+
+class ConsumeStatsList(_Body, frozen=True):
+    """GET_BROKER_CONSUME_STATS."""
+
+    broker_addr: str
+    consume_stats_list: list[dict[str, list[ConsumeStats]]]
+    """One table for each group: the group, and how far it is in each of its topics."""
+    total_diff: int = 0
+    """Messages that groups have not consumed."""
+
+
+class StatsWindow(_Body, frozen=True):
+    """What was counted in a minute, an hour or a day."""
+
+    avgpt: float = 0.0
+    """For each time that something was added."""
+    sum: int = 0
+    tps: float = 0.0
+
+
+class BrokerStats(_Body, frozen=True):
+    """VIEW_BROKER_STATS_DATA."""
+
+    stats_day: StatsWindow
+    stats_hour: StatsWindow
+    stats_minute: StatsWindow
+
+
+class CorrectionOffsets(_Body, frozen=True):
+    """QUERY_CORRECTION_OFFSET."""
+
+    correction_offsets: dict[int, int]
+    """By queue."""
+
+
+class QueueEntry(_Body, frozen=True):
+    """One unit of a consume queue."""
+
+    eval: bool
+    """Whether a filter passed it; without a filter false."""
+    physic_offset: int
+    physic_size: int
+    tags_code: int
+    msg: str | None = None
+
+
+class QueueEntries(_Body, frozen=True):
+    """QUERY_CONSUME_QUEUE."""
+
+    filter_data: str | None = None
+    max_queue_index: int = 0
+    min_queue_index: int = 0
+    queue_data: list[QueueEntry] = []
+    subscription_data: Subscription | None = None
+
+
+class GroupSubscription(_Body, frozen=True):
+    """QUERY_SUBSCRIPTION_BY_CONSUMER."""
+
+    group: str
+    subscription_data: Subscription | None = None
+    topic: str | None = None
 
 
 class QueueExtent(_Body, frozen=True):

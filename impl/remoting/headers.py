@@ -271,7 +271,7 @@ class UpdateTopicRequest(Header):
 
 
 class GroupRequest(Header):
-    """GET_SUBSCRIPTIONGROUP_CONFIG."""
+    """GET_SUBSCRIPTIONGROUP_CONFIG and QUERY_TOPICS_BY_CONSUMER."""
 
     group: str
 
@@ -288,6 +288,47 @@ class ConsumeStatsRequest(Header):
     """GET_CONSUME_STATS; without a topic, all that the group has offsets in."""
 
     consumer_group: str
+    topic: str | None = None
+
+
+class AllConsumeStatsRequest(Header):
+    """GET_BROKER_CONSUME_STATS."""
+
+    is_order: bool
+    """Of ordered topics, or of all others."""
+
+
+class CorrectionRequest(Header):
+    """QUERY_CORRECTION_OFFSET."""
+
+    topic: str
+    compare_group: str
+    filter_groups: str | None = None
+    """Groups that do not count, separated by commas."""
+
+
+class StatsRequest(Header):
+    """VIEW_BROKER_STATS_DATA."""
+
+    stats_name: str
+    stats_key: str
+
+
+class QueueEntriesRequest(Header):
+    """QUERY_CONSUME_QUEUE."""
+
+    topic: str
+    queue_id: Int
+    index: Long
+    """A queue offset."""
+    count: Int
+    consumer_group: str | None = None
+
+
+class GroupTopicRequest(Header):
+    """QUERY_SUBSCRIPTION_BY_CONSUMER."""
+
+    group: str
     topic: str | None = None
 
 

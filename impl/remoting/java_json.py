@@ -133,8 +133,8 @@ def _encoded(value: Any) -> Any:
 
 
 def _quick(value: Any) -> bytes | None:
-    """The same text as `_standard`'s, fifty times as fast: a broker has tables of ten thousands of topics, and
-    nobody is served while one is written. None for what this encoder writes otherwise."""
+    """The same text as `_standard`'s, twenty times as fast: a broker has tables of ten thousands of topics,
+    and nobody is served while one is written. None for what this encoder writes otherwise."""
     try:
         data = msgspec.json.encode(value, order="sorted")
     except (TypeError, ValueError, OverflowError):  # keys that are objects, text that is not Unicode

@@ -47,7 +47,7 @@ def test_a_clean_end_leaves_no_abort_file_and_everything_that_was_answered() -> 
         await world.stop_broker()
         assert not world.disk.exists("/store/abort")
         world.disk.lose_power()
-        assert b'"T@G":{0:1}' in read_whole(world.disk, "/store/config/consumerOffset.json")
+        assert b'"T@G":{"0":1}' in read_whole(world.disk, "/store/config/consumerOffset.json")
         assert b'"G"' in read_whole(world.disk, "/store/config/subscriptionGroup.json")
         await world.start_broker()
         assert world.broker is not None
