@@ -4,45 +4,7 @@ Whoever wants to see what a rule is good for replaces that function and watches 
 functions are called through this module, so replacing the attribute is enough.
 """
 
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
-
-from impl.store.results import PutStatus
-
-
-class Role(StrEnum):
-    """brokerRole."""
-
-    ASYNC_MASTER = "ASYNC_MASTER"
-    SYNC_MASTER = "SYNC_MASTER"  # a send that waits, waits for slaves too
-    SLAVE = "SLAVE"
-
-
-class LogCheck(StrEnum):
-    """haLogCheck: what keeps two logs from differing."""
-
-    COMPARED = "COMPARED"  # a slave begins with its last record, compares it, and stops when it differs
-    AS_SHIPPED = "AS_SHIPPED"  # as released brokers do it: only positions count, and any report acknowledges
-
-
-@dataclass(frozen=True, slots=True)
-class SyncRule:
-    """For whom a SYNC_MASTER waits."""
-
-    replicas: int | None = None
-    """inSyncReplicas as 5.x means it: how many must have a message, the master being one. None is 4.9's rule:
-    one slave, and SLAVE_NOT_AVAILABLE at once when there is none to wait for."""
-    fall_behind_bytes_max: int = 256 << 20
-    """haSlaveFallbehindMax: 4.9 does not wait for a slave that is farther behind."""
-    timeout_ms: int = 3000
-    """slaveTimeout"""
-
-    @property
-    def slaves(self) -> int:
-        """How many slaves are waited for."""
-        return 1 if self.replicas is None else max(0, self.replicas - 1)
-
 
 RULES: Final = {
     "usable-when-near": "impl.replication.rules:slave_usable",
@@ -65,11 +27,6 @@ def slave_usable(slaves: int, end: int, acked: int, fall_behind_bytes_max: int) 
 def replica_reached(end: int, acked: int) -> bool:
     """A slave's log has all up to `end`."""
     return end <= acked
-
-
-def given_up(usable: bool) -> PutStatus:
-    """Of a send that got no slave's word: there was none to wait for, or it was late."""
-    return PutStatus.FLUSH_SLAVE_TIMEOUT if usable else PutStatus.SLAVE_NOT_AVAILABLE
 
 
 def acked_position(acked: int, reported: int, end: int) -> int:

@@ -5,28 +5,22 @@ writing or syncing makes a started store read-only for good: what the disk then 
 nothing more is promised on top of it (docs/protocol.md, "Disk errors").
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
 from impl.event_log import EventLog
-from impl.message import UNIQUE_KEY, Message, StoredMessage, offset_message_id
+from impl.message import Message, StoredMessage
 from impl.runtime.clock import now_ms
 from impl.runtime.disk import Lock, LockedError
 from impl.runtime.runtime import Runtime
 from impl.store import layout, record
+from impl.store.appender import Appender
 from impl.store.checkpoint import read_checkpoint
 from impl.store.commit_log import CommitLog
 from impl.store.config import FlushMode, StoreConfig
 from impl.store.consume_queue import ConsumeQueues, QueueGapError, Unit
-from impl.store.delay import unit_code
-from impl.store.dispatch import (
-    Appended,
-    Dispatcher,
-    appended_record,
-    index_keys,
-    takes_queue_offset,
-    tell_append,
-)
+from impl.store.dispatch import Appended, Dispatcher, appended_record, tell_append
 from impl.store.errors import StoreError
 from impl.store.expiry import Cleaner
 from impl.store.flush import LogFlusher
@@ -39,6 +33,7 @@ from impl.store.recovery import Parts, recover
 from impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery, put_status
 from impl.store.segments import SegmentedFile
 from impl.store.services import Services
+from impl.store.turn import Done, Put, answer, results
 
 _REASONS: Final = {
     PutStatus.FLUSH_DISK_TIMEOUT: "flush timed out",
@@ -87,9 +82,9 @@ class MessageStore:
         shape = IndexShape(config.index_slots, config.index_entries)
         self._index = Index(disk, self._layout.index, shape) if config.index_enabled else None
         self._dispatcher = Dispatcher(self._queues, self._index, events)
-        self._queue_offsets: dict[
-            tuple[str, int], int
-        ] = {}  # next offset, of queues appended to in this life
+        self._appender = Appender(self._log, self._queues, self._dispatcher, config, runtime.clock, events)
+        self._turn: list[Put] = []
+        self._answering: set[asyncio.Task[None]] = set()
         offload = runtime.offload
         self._flusher = LogFlusher(self._log, offload, events, self._flushed, self._fail)
         self._queue_flusher = QueueFlusher(self._queues, self._dispatcher, offload, events, self._fail)
@@ -207,6 +202,9 @@ class MessageStore:
     def kill(self) -> None:
         """The end of a simulated process: services stop where they are, nothing is written or released."""
         self._writable = False
+        self._turn = []
+        for task in self._answering:
+            task.cancel()
         self._services.kill()
 
     # -- messages
@@ -222,35 +220,80 @@ class MessageStore:
 
     async def put_batch(self, messages: Sequence[Message], *, wait: bool = True) -> list[PutResult]:
         """Store messages of one queue, one behind the other; all have the same status. As `put`."""
+        appended = self._try(messages, self.append_batch)
+        if isinstance(appended, PutResult):
+            return [appended] * len(messages)
+        self.dispatch()
+        status = await self._confirmed(appended[-1], wait)
+        return results(appended, messages[0].store_host, status, self._reason(status))
+
+    def put_soon(self, messages: Sequence[Message], done: Done, *, wait: bool = True) -> None:
+        """As `put_batch`, together with all that is put in this turn of the event loop. `done` is called when
+        the status is known: before this returns, when the messages are refused."""
+        appended = self._try(messages, self._appender.stage)
+        if isinstance(appended, PutResult):
+            done([appended] * len(messages))
+            return
+        if not self._turn:
+            asyncio.get_running_loop().call_soon(self._end_turn)
+        self._turn.append(Put(appended, messages[0].store_host, wait, done))
+
+    def _try(
+        self, messages: Sequence[Message], append: Callable[[Sequence[Message]], list[Appended]]
+    ) -> list[Appended] | PutResult:
+        """The messages as they were appended, or why they were not."""
         if self.refusal or not self.writable:
             full = "the disk is nearly full" if self._cleaner.is_disk_full else "the store is not started"
             reason = self.failure or self.refusal or full
-            return [PutResult(PutStatus.SERVICE_NOT_AVAILABLE, reason=reason)] * len(messages)
+            return PutResult(PutStatus.SERVICE_NOT_AVAILABLE, reason=reason)
         try:
-            appended = self.append_batch(messages)
+            return append(messages)
         except ValueError as error:
-            return [PutResult(PutStatus.MESSAGE_ILLEGAL, reason=str(error))] * len(messages)
+            return PutResult(PutStatus.MESSAGE_ILLEGAL, reason=str(error))
         except OSError as error:
             self._fail(error)
-            return [PutResult(PutStatus.UNKNOWN_ERROR, reason=self.failure)] * len(messages)
+            return PutResult(PutStatus.UNKNOWN_ERROR, reason=self.failure)
+
+    def _end_turn(self) -> None:
+        """Write what was put in this turn, and answer it as soon as its status is known."""
+        puts, self._turn = self._turn, []
+        if not puts:
+            return  # the store was stopped in this turn
+        try:
+            self._write()
+        except OSError as error:
+            self._fail(error)
+        if self.failure:
+            refused = PutResult(PutStatus.UNKNOWN_ERROR, reason=self.failure)
+            for put in puts:
+                put.done([refused] * len(put.appended))
+            return
         self.dispatch()
+        for wait in (True, False):
+            alike = [put for put in puts if put.wait is wait]
+            if alike and self._is_confirmed_at_once(wait):
+                answer(alike, PutStatus.PUT_OK, "")
+            elif alike:
+                task = asyncio.create_task(self._answer(alike, wait))
+                self._answering.add(task)
+                task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, puts: list[Put], wait: bool) -> None:
+        status = await self._confirmed(puts[-1].appended[-1], wait)
+        answer(puts, status, self._reason(status))
+
+    def _is_confirmed_at_once(self, wait: bool) -> bool:
+        return self.config.flush_mode is FlushMode.ASYNC_FLUSH and not (wait and self.replicate)
+
+    async def _confirmed(self, last: Appended, wait: bool) -> PutStatus:
+        """The status of all that was put up to that record."""
         # Asked for now: whether there is a slave to wait for is decided as the record is appended.
-        replicated = self.replicate(appended[-1].end) if wait and self.replicate else None
-        status = await self.settle(appended[-1], wait)
-        if replicated is not None:
-            status = put_status(status, await replicated)
-        reason = "" if status is PutStatus.PUT_OK else self.failure or _REASONS[status]
-        store_host = messages[0].store_host
-        return [
-            PutResult(
-                status,
-                one.queue_offset,
-                one.commit_offset,
-                offset_message_id(store_host, one.commit_offset),
-                reason,
-            )
-            for one in appended
-        ]
+        replicated = self.replicate(last.end) if wait and self.replicate else None
+        status = await self.settle(last, wait)
+        return status if replicated is None else put_status(status, await replicated)
+
+    def _reason(self, status: PutStatus) -> str:
+        return "" if status is PutStatus.PUT_OK else self.failure or _REASONS[status]
 
     def append(self, message: Message) -> Appended:
         """Write the message to the end of the log, in the page cache; its queue offset is taken.
@@ -264,44 +307,19 @@ class MessageStore:
     def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
         """The same for messages of one queue, in one segment: in one write, so that a process dies before or
         after all of them; of a crash of the machine a prefix may be left."""
-        topic, queue_id = messages[0].topic, messages[0].queue_id
-        assert all((one.topic, one.queue_id) == (topic, queue_id) for one in messages), "one queue expected"
-        drafts = [self._encode(message) for message in messages]
-        queued = takes_queue_offset(messages[0].sys_flag)
-        assert queued or len(messages) == 1, "transactions come one by one"
-        queue_offset = self.next_queue_offset(topic, queue_id) if queued else 0
-        commit_offset = self._log.append_batch(drafts, queue_offset, now_ms(self._runtime.clock))
-        if queued:
-            self._queue_offsets[topic, queue_id] = queue_offset + len(drafts)
-        appended = []
-        for number, (message, draft) in enumerate(zip(messages, drafts, strict=True)):
-            one = Appended(
-                topic=topic,
-                queue_id=queue_id,
-                queue_offset=queue_offset + number,
-                commit_offset=commit_offset,
-                size=len(draft),
-                tags_code=unit_code(message, self._log.store_timestamp_ms, self.config.delay_levels_ms),
-                store_timestamp_ms=self._log.store_timestamp_ms,
-                message_id=message.properties.get(UNIQUE_KEY)
-                or offset_message_id(message.store_host, commit_offset),
-                queued=queued,
-                keys=index_keys(message),
-            )
-            self._dispatcher.add(one)
-            if self._events is not None:
-                tell_append(self._events, one)
-            appended.append(one)
-            commit_offset += len(draft)
-        self.on_append()
+        appended = self._appender.stage(messages)
+        self._write()
         return appended
 
     def append_replicated(self, records: Sequence[tuple[bytes, StoredMessage]]) -> None:
         """Write records as a master's log has them, at the end of this one, in the page cache; dispatch them.
 
         Raises:
-            OSError: the disk failed, or a queue lacks the entries before these; the store is read-only now.
+            OSError: the disk failed or is full, or a queue lacks the entries before these; but for a full
+                disk the store is read-only now.
         """
+        if not self.writable:
+            raise OSError(self.failure or "the store is not started, or its disk is nearly full")
         try:
             for data, stored in records:
                 self._log.append_stored(stored.commit_offset, data, stored.store_timestamp_ms)
@@ -491,23 +509,13 @@ class MessageStore:
         )
         return recover(parts, abnormal)
 
-    def _encode(self, message: Message) -> bytearray:
-        if len(message.body) > self.config.message_bytes_max:
-            raise ValueError(
-                f"body has {len(message.body)} bytes, at most {self.config.message_bytes_max} expected"
-            )
-        if message.queue_id < 0:
-            raise ValueError(f"queue id is {message.queue_id}, 0 or more expected")
-        draft = record.encode(message)
-        if len(draft) > self._log.record_bytes_max:
-            raise ValueError(f"record has {len(draft)} bytes, {self._log.record_bytes_max} fit a segment")
-        return draft
-
     def next_queue_offset(self, topic: str, queue_id: int) -> int:
-        """The offset that the queue's next message gets: after a restart it continues behind the last
-        entry."""
-        known = self._queue_offsets.get((topic, queue_id))
-        return self.max_offset(topic, queue_id) if known is None else known
+        """The offset that the queue's next message gets."""
+        return self._appender.next_queue_offset(topic, queue_id)
+
+    def _write(self) -> None:
+        self._appender.write()
+        self.on_append()
 
     def _flushed(self) -> None:
         self.dispatch()
@@ -521,6 +529,7 @@ class MessageStore:
 
     async def _make_all_durable(self) -> None:
         """The clean exit. The abort file goes last, and only when everything before it succeeded."""
+        self._end_turn()
         await self.flush_log()
         self.dispatch()
         await self.flush_queues()

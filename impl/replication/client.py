@@ -1,0 +1,152 @@
+"""A slave's side: connects to its master, follows it, and connects again when that ends."""
+
+import asyncio
+import logging
+from typing import Final
+
+from impl.replication.config import ReplicationConfig
+from impl.replication.follow import DivergedError, Follow, SlavesLog
+from impl.replication.stream import StreamError
+from impl.runtime.network import Address, Connection, Network
+
+_log = logging.getLogger(__name__)
+
+_CONNECT_TIMEOUT_S: Final = 3.0
+_PAUSE_S_MIN: Final = 0.5
+_PAUSE_S_MAX: Final = 16.0
+"""Between two attempts to connect: twice as long after each that came to nothing."""
+_LOOKS_IN_HEARTBEAT: Final = 5
+
+
+class SlaveClient:
+    """`run` follows until it is cancelled, or until the logs turn out to differ."""
+
+    def __init__(
+        self, network: Network, log: SlavesLog, config: ReplicationConfig, record_bytes_max: int
+    ) -> None:
+        self.master: Address | None = config.ha_master
+        """Where the master takes slaves; None while that is not known. May change at any time."""
+        self.refused = ""
+        """Why this slave follows no more: one line; empty while it does."""
+        self._network = network
+        self._own_log = log
+        self._config = config
+        self._record_bytes_max = record_bytes_max
+        self._receiver: _Receiver | None = None
+        self._complaint = ""
+
+    @property
+    def is_following(self) -> bool:
+        """Connected, and the logs were found to agree."""
+        receiver = self._receiver
+        return receiver is not None and receiver.has_followed and not receiver.ended.is_set()
+
+    async def run(self) -> None:
+        pause_s = _PAUSE_S_MIN
+        while not self.refused:
+            followed = self.master is not None and await self._follow(self.master)
+            pause_s = _PAUSE_S_MIN if followed else min(2 * pause_s, _PAUSE_S_MAX)
+            if not self.refused:
+                await asyncio.sleep(pause_s)
+        _log.error("this slave no longer follows its master %s: %s", self.master, self.refused)
+
+    async def _follow(self, master: Address) -> bool:
+        """One connection, from its begin to its end; returns whether anything was learned from it."""
+        follow = Follow(self._own_log, self._record_bytes_max, self._config.log_check)
+        receiver = self._receiver = _Receiver(follow)
+        try:
+            async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+                await self._network.connect(master, receiver.opened)
+            await self._stay(receiver, master)
+        except (OSError, TimeoutError) as error:
+            self._complain(f"no connection to master {master}: {error or 'it does not answer'}")
+        finally:
+            receiver.hang_up()
+            self._receiver = None
+        if isinstance(receiver.error, DivergedError):
+            self.refused = str(receiver.error)
+        elif receiver.error is not None:
+            self._complain(f"closing the connection to master {master}: {receiver.error}")
+        return receiver.has_followed
+
+    async def _stay(self, receiver: "_Receiver", master: Address) -> None:
+        """Report from time to time, until the connection ends, the master is another, or nothing is heard."""
+        config = self._config
+        loop = asyncio.get_running_loop()
+        while not receiver.ended.is_set() and self.master == master:
+            try:
+                async with asyncio.timeout(config.heartbeat_ms / 1000 / _LOOKS_IN_HEARTBEAT):
+                    await receiver.ended.wait()
+            except TimeoutError:
+                if loop.time() - receiver.heard_s > config.housekeeping_ms / 1000:
+                    self._complain(f"master {master}: nothing heard for {config.housekeeping_ms} ms")
+                    return
+                if loop.time() - receiver.reported_s > config.heartbeat_ms / 1000:
+                    receiver.report()
+                if receiver.has_followed:
+                    self._complaint = ""
+        if receiver.error is None and self.master == master:
+            self._complain(f"the connection to master {master} was lost")
+
+    def _complain(self, complaint: str) -> None:
+        """Once, until it is another one or all was well in between."""
+        if complaint != self._complaint:
+            self._complaint = complaint
+            _log.warning("%s", complaint)
+
+
+class _Receiver:
+    """The receiver of the bytes that the master sends on one connection."""
+
+    def __init__(self, follow: Follow) -> None:
+        self.ended = asyncio.Event()
+        self.error: Exception | None = None
+        """Why this end closed it."""
+        self.has_followed = False
+        """Something came, and the logs were found to agree."""
+        self._follow = follow
+        self._loop = asyncio.get_running_loop()
+        self.heard_s = self.reported_s = self._loop.time()
+        self._connection: Connection | None = None
+
+    def opened(self, connection: Connection) -> "_Receiver":
+        """The connection is there: the first report is what the master waits for."""
+        self._connection = connection
+        self.report()
+        return self
+
+    def report(self) -> None:
+        assert self._connection is not None, "no connection yet"
+        self.reported_s = self._loop.time()
+        self._connection.write(self._follow.report())
+
+    def hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.abort()
+
+    # The receiver's side.
+
+    def received(self, data: bytes) -> None:
+        if self.error is not None or self._connection is None:
+            return
+        self.heard_s = self._loop.time()
+        try:
+            answer = self._follow.received(data)
+        except (StreamError, DivergedError, OSError) as error:
+            self.error = error
+            self._connection.abort()
+            self.ended.set()
+            return
+        self.has_followed = self._follow.verified
+        if answer:
+            self.reported_s = self._loop.time()
+            self._connection.write(answer)
+
+    def write_paused(self) -> None:
+        """Reports are few and small: they wait in the buffer."""
+
+    def write_resumed(self) -> None:
+        """As above."""
+
+    def closed(self) -> None:
+        self.ended.set()

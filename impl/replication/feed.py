@@ -1,0 +1,104 @@
+"""The master's end of a replication connection: what it makes of a slave's reports, and what it sends.
+
+Bytes in, bytes out; whoever has the connection passes them on (docs/protocol.md, "Replication").
+"""
+
+from typing import Protocol
+
+from impl.replication.acks import Acks
+from impl.replication.config import LogCheck
+from impl.replication.stream import (
+    BODY_BYTES_MAX,
+    StreamError,
+    Transfer,
+    read_position,
+    write_transfer,
+)
+
+
+class MastersLog(Protocol):
+    """What a master's end asks of its log."""
+
+    @property
+    def log_begin(self) -> int: ...
+    @property
+    def log_end(self) -> int: ...
+    @property
+    def log_segment_bytes(self) -> int: ...
+    def log_read(self, position: int, size: int) -> bytes: ...
+
+
+class Feed:
+    """One slave's. `sent` is up to where the log was sent to it; None before it has asked."""
+
+    def __init__(self, log: MastersLog, acks: Acks, check: LogCheck) -> None:
+        self.sent: int | None = None
+        self._log = log
+        self._acks = acks
+        self._check = check
+        self._buffer = bytearray()
+
+    def received(self, data: bytes) -> int | None:
+        """Take bytes from the slave; returns how far it says it is, if it says that.
+
+        Raises:
+            StreamError: it asks for what this log does not have, or says that it has more.
+        """
+        self._buffer += data
+        acknowledged = None
+        while (position := read_position(self._buffer)) is not None:
+            if self.sent is None:
+                self._asked(position)
+            else:
+                self._acknowledged(position)
+                acknowledged = position
+        return acknowledged
+
+    def next_frame(self) -> bytes:
+        """What is to be sent next; nothing when the slave has been sent all, or has not asked yet.
+
+        Raises:
+            StreamError: the log no longer has what would be next.
+        """
+        if self.sent is None or self.sent >= self._log.log_end:
+            return b""
+        body = self._log.log_read(self.sent, BODY_BYTES_MAX)
+        if not body:
+            raise StreamError(f"the log no longer has {self.sent}, it begins at {self._log.log_begin}")
+        frame = write_transfer(Transfer(self.sent, body))
+        self.sent += len(body)
+        return frame
+
+    def heartbeat(self) -> bytes:
+        """A sign of life; nothing before the slave has asked."""
+        return b"" if self.sent is None else write_transfer(Transfer(self.sent, b""))
+
+    def left(self) -> None:
+        """The connection is gone."""
+        self._acks.left(self)
+
+    def _asked(self, position: int) -> None:
+        log = self._log
+        if self._check is LogCheck.AS_SHIPPED:
+            self.sent = position or log.log_end - log.log_end % log.log_segment_bytes
+            self._acks.joined(self)
+            self._acks.reported_as_shipped(self, position)
+            return
+        if position > log.log_end:
+            raise StreamError(
+                f"the slave's log goes beyond {position}, this master's ends at {log.log_end}:"
+                f" it lost its tail, or the slave is another's"
+            )
+        if 0 < position < log.log_begin:
+            raise StreamError(f"the slave asks for {position}, this master's log begins at {log.log_begin}")
+        # A slave that has nothing gets all there is; released masters begin at their last segment.
+        self.sent = position or log.log_begin
+        self._acks.joined(self)
+
+    def _acknowledged(self, position: int) -> None:
+        if self._check is LogCheck.AS_SHIPPED:
+            self._acks.reported_as_shipped(self, position)
+            return
+        if position > self._log.log_end:
+            raise StreamError(f"the slave acknowledges {position}, the log ends at {self._log.log_end}")
+        self._acks.reported(self, position, self._log.log_end)

@@ -1,0 +1,154 @@
+"""The slave's end of a replication connection: what it asks, compares, keeps and acknowledges.
+
+Bytes in, bytes out; whoever has the connection passes them on. Only whole records are kept: what is damaged,
+or is not what the master's log can have at that place, ends the connection before it is written
+(docs/protocol.md, "Replication").
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from impl.message import StoredMessage
+from impl.replication import rules
+from impl.replication.config import LogCheck
+from impl.replication.stream import StreamError, Transfer, read_transfer, write_position
+from impl.store import record
+from impl.store.record import RecordError
+
+
+class DivergedError(Exception):
+    """The slave's log is not its master's: it must not follow, until an operator decides which log counts."""
+
+
+class SlavesLog(Protocol):
+    """What a slave's end asks of its log."""
+
+    @property
+    def log_end(self) -> int: ...
+    @property
+    def log_last_record(self) -> int | None: ...
+    @property
+    def log_segment_bytes(self) -> int: ...
+    def log_read(self, position: int, size: int) -> bytes: ...
+    def append_replicated(self, records: Sequence[tuple[bytes, StoredMessage]]) -> None: ...
+
+
+class Follow:
+    """One connection's. `verified`: the slave's log was found to agree with the master's."""
+
+    def __init__(self, log: SlavesLog, record_bytes_max: int, check: LogCheck) -> None:
+        self._log = log
+        self._record_bytes_max = record_bytes_max
+        self._buffer = bytearray()
+        compares = check is LogCheck.COMPARED and log.log_last_record is not None
+        self.verified = not compares
+        self.first_position = (
+            rules.first_report(log.log_last_record, log.log_end) if compares else log.log_end
+        )
+        self._position = self.first_position  # of the next byte that is to come
+        self._pending = bytearray()  # the record, or filler, that is not whole yet
+        self._filler_left = 0
+
+    def report(self) -> bytes:
+        """How far the slave is, as it says it at first, from time to time, and whenever its log has grown."""
+        return write_position(self._log.log_end if self.verified else self.first_position)
+
+    def received(self, data: bytes) -> bytes:
+        """Take bytes from the master; returns what is to be answered.
+
+        Raises:
+            StreamError: they are damaged or out of place. DivergedError: the logs differ.
+            OSError: the disk failed.
+        """
+        self._buffer += data
+        end, verified = self._log.log_end, self.verified
+        while (transfer := read_transfer(self._buffer)) is not None:
+            self._take(transfer)
+        grown = self._log.log_end != end or self.verified != verified
+        return self.report() if grown else b""
+
+    def _take(self, transfer: Transfer) -> None:
+        if self._log.log_end == 0 and self._position == 0:
+            self._begin(transfer.position)
+        if not rules.continues(transfer.position, self._position):
+            raise StreamError(f"the master sends from {transfer.position}, {self._position} expected")
+        body = transfer.body
+        if not self.verified:
+            body = self._compare(body)
+        if body:
+            self._keep(body)
+
+    def _begin(self, position: int) -> None:
+        """The first bytes of a slave that has nothing: the master says where its log begins."""
+        if position % self._log.log_segment_bytes:
+            raise StreamError(
+                f"the master begins at {position}, a multiple of {self._log.log_segment_bytes} expected:"
+                f" do both have the same mappedFileSizeCommitLog?"
+            )
+        self._position = position
+
+    def _compare(self, body: bytes) -> bytes:
+        """Compare what comes first with the last record of this log; returns what lies behind it."""
+        end = self._log.log_end
+        if not body:
+            raise DivergedError(
+                f"this slave's log ends at {end}, its master's at or before {self._position}:"
+                f" the master lost its tail, or is another's"
+            )
+        compared = min(len(body), end - self._position)
+        own = self._log.log_read(self._position, compared)
+        if not rules.agrees(own, body[:compared]):
+            raise DivergedError(
+                f"the last record of this slave's log, at {self._log.log_last_record}, is not its master's:"
+                f" the master lost its tail, or is another's"
+            )
+        self._position += compared
+        self.verified = self._position == end
+        return body[compared:]
+
+    # Whole records.
+
+    def _keep(self, body: bytes) -> None:
+        self._pending += body
+        self._position += len(body)
+        records: list[tuple[bytes, StoredMessage]] = []
+        at = 0
+        while (size := self._next(at)) is not None:
+            if self._filler_left:
+                self._filler_left -= size
+            else:
+                records.append(self._record(at, size))
+            at += size
+        del self._pending[:at]
+        if records:
+            self._log.append_replicated(records)
+
+    def _next(self, at: int) -> int | None:
+        """The size of the whole record, or of the piece of a filler, at that place of what is pending."""
+        left = len(self._pending) - at
+        if self._filler_left:
+            return min(left, self._filler_left) or None
+        if left < record.FILLER_BYTES:
+            return None
+        size, magic = record.peek(bytes(self._pending[at : at + record.FILLER_BYTES]))
+        place = self._place(at)
+        room = self._log.log_segment_bytes - place % self._log.log_segment_bytes
+        if magic == record.MAGIC_FILLER and size == room:
+            self._filler_left = size
+            return min(left, size)
+        # Known before the rest is awaited: a master must not make us hold what it merely announces.
+        most = min(room, self._record_bytes_max)
+        if magic not in record.MAGICS or not record.SIZE_MIN <= size <= most:
+            raise StreamError(f"no record at {place}: size {size}, at most {most} expected, magic {magic:#x}")
+        return size if size <= left else None
+
+    def _record(self, at: int, size: int) -> tuple[bytes, StoredMessage]:
+        data = bytes(self._pending[at : at + size])
+        try:
+            return data, record.decode(data, self._place(at))
+        except RecordError as error:
+            raise StreamError(f"no record at {self._place(at)}: {error}") from None
+
+    def _place(self, at: int) -> int:
+        """The commit offset of a byte of what is pending."""
+        return self._position - len(self._pending) + at

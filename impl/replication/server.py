@@ -1,0 +1,176 @@
+"""A master's side: accepts slaves, streams the log to each, and lets waiting sends be answered."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+
+from impl.event_log import EventLog
+from impl.replication.acks import Acks
+from impl.replication.config import ReplicationConfig
+from impl.replication.feed import Feed, MastersLog
+from impl.replication.stream import StreamError
+from impl.replication.waits import ReplicaWaits
+from impl.runtime.network import Address, Connection, Listener, Network
+from spec.events import Kind
+
+_log = logging.getLogger(__name__)
+
+_TURN_BYTES_MAX: Final = 256 << 10
+"""Sent to one slave before others have their turn."""
+_SLAVES_MAX: Final = 64
+_SCANS_IN_HEARTBEAT: Final = 5
+
+
+class MasterServer:
+    """A listener and one sender for each slave. What a slave does not take is not read from the log, so a
+    slow one costs no memory."""
+
+    def __init__(
+        self, network: Network, log: MastersLog, config: ReplicationConfig, events: EventLog | None
+    ) -> None:
+        self.acks = Acks()
+        self.waits = ReplicaWaits(self.acks, config)
+        self._network = network
+        self._master_log = log
+        self._config = config
+        self._events = events
+        self._senders: dict[_Sender, None] = {}
+        self._listener: Listener | None = None
+        self._complaint = ""
+        self._scan: asyncio.Task[None] | None = None
+
+    async def start(self, host: str, port: int) -> Address:
+        """Listen; port 0 is any free one. Raises OSError."""
+        self._listener = await self._network.listen(host, port, self._accept)
+        self._scan = asyncio.create_task(self._keep_house())
+        return self._listener.address
+
+    async def stop(self) -> None:
+        """Accept no more, and hang up on the slaves."""
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        if self._scan is not None:
+            self._scan.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._scan
+            self._scan = None
+        for sender in list(self._senders):
+            sender.connection.close()
+
+    def grown(self) -> None:
+        """The log has more than before."""
+        for sender in self._senders:
+            sender.wake()
+
+    def _accept(self, connection: Connection) -> "_Sender":
+        feed = Feed(self._master_log, self.acks, self._config.log_check)
+        sender = _Sender(connection, feed, self)
+        if len(self._senders) >= _SLAVES_MAX:
+            _log.warning("%d slaves: refusing %s", len(self._senders), connection.remote)
+            connection.abort()
+        else:
+            self._senders[sender] = None
+        return sender
+
+    def forget(self, sender: "_Sender") -> None:
+        self._senders.pop(sender, None)
+
+    def told(self, kind: Kind, slave: Address, position: int) -> None:
+        """Something went to or came from a slave."""
+        if kind is Kind.HA_ACK:
+            self.waits.acked()
+        if self._events is not None:
+            self._events.emit(kind, commit_offset=position, attrs={"slave": str(slave)})
+
+    def complain(self, complaint: str) -> None:
+        """Once, until it is another one: a slave that is refused comes again and again."""
+        if complaint != self._complaint:
+            self._complaint = complaint
+            _log.warning("%s", complaint)
+
+    async def _keep_house(self) -> None:
+        config = self._config
+        while True:
+            await asyncio.sleep(config.heartbeat_ms / 1000 / _SCANS_IN_HEARTBEAT)
+            now_s = asyncio.get_running_loop().time()
+            for sender in list(self._senders):
+                if now_s - sender.heard_s > config.housekeeping_ms / 1000:
+                    sender.refuse(f"nothing heard for {config.housekeeping_ms} ms")
+                elif now_s - sender.sent_s > config.heartbeat_ms / 1000:
+                    sender.beat()
+
+
+class _Sender:
+    """The receiver of one slave's connection."""
+
+    def __init__(self, connection: Connection, feed: Feed, server: MasterServer) -> None:
+        self.connection = connection
+        self._feed = feed
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self.heard_s = self.sent_s = self._loop.time()
+        self._takes = True
+        self._awake = False
+        self._open = True
+
+    def wake(self) -> None:
+        """Send soon: what is appended in one turn of the loop goes out together."""
+        if not self._awake and self._takes and self._open:
+            self._awake = True
+            self._loop.call_soon(self._send)
+
+    def beat(self) -> None:
+        if self._open and self._takes and (frame := self._feed.heartbeat()):
+            self.sent_s = self._loop.time()
+            self.connection.write(frame)
+
+    def refuse(self, why: str) -> None:
+        """Hang up, and say why."""
+        self._open = False
+        self._server.complain(f"closing the connection to a slave on {self.connection.remote.host}: {why}")
+        self.connection.abort()
+
+    # The receiver's side.
+
+    def received(self, data: bytes) -> None:
+        if not self._open:
+            return
+        self.heard_s = self._loop.time()
+        try:
+            acknowledged = self._feed.received(data)
+        except StreamError as error:
+            self.refuse(str(error))
+            return
+        if acknowledged is not None:
+            self._server.told(Kind.HA_ACK, self.connection.remote, acknowledged)
+        self.wake()
+
+    def write_paused(self) -> None:
+        self._takes = False
+
+    def write_resumed(self) -> None:
+        self._takes = True
+        self.wake()
+
+    def closed(self) -> None:
+        self._open = False
+        self._feed.left()
+        self._server.forget(self)
+
+    def _send(self) -> None:
+        self._awake = False
+        room = _TURN_BYTES_MAX
+        try:
+            while self._open and self._takes and room > 0 and (frame := self._feed.next_frame()):
+                self.connection.write(frame)
+                room -= len(frame)
+        except StreamError as error:
+            self.refuse(str(error))
+            return
+        if room < _TURN_BYTES_MAX:
+            assert self._feed.sent is not None
+            self.sent_s = self._loop.time()
+            self._server.told(Kind.HA_TRANSFER, self.connection.remote, self._feed.sent)
+            self.wake()

@@ -1,0 +1,62 @@
+"""Sends of a synchronous master that wait for slaves (docs/protocol.md, "Replication")."""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+
+from impl.replication import rules
+from impl.replication.acks import Acks
+from impl.replication.config import ReplicationConfig
+from impl.store.results import PutStatus
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    end: int
+    answer: asyncio.Future[PutStatus]
+    deadline: asyncio.TimerHandle
+
+
+class ReplicaWaits:
+    """Each has its own deadline; none waits for another."""
+
+    def __init__(self, acks: Acks, config: ReplicationConfig) -> None:
+        self._acks = acks
+        self._config = config
+        self._waiting: deque[_Waiting] = deque()  # by log end, ascending
+
+    def wait(self, end: int) -> asyncio.Future[PutStatus]:
+        """Begin to wait until enough slaves have the log up to `end`. Whether there is one to wait for is
+        decided here and now."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[PutStatus] = loop.create_future()
+        if not self._is_usable(end):
+            answer.set_result(PutStatus.SLAVE_NOT_AVAILABLE)
+            return answer
+        deadline = loop.call_later(self._config.slave_timeout_ms / 1000, self._expire, answer)
+        self._waiting.append(_Waiting(end, answer, deadline))
+        self.acked()
+        return answer
+
+    def acked(self) -> None:
+        """A slave has more than before: answer those whose records enough slaves have."""
+        reached = self._acks.reached(self._config.slaves_waited_for)
+        while self._waiting:
+            first = self._waiting[0]
+            if not first.answer.done():
+                if not rules.replica_reached(first.end, reached):
+                    return
+                first.answer.set_result(PutStatus.PUT_OK)
+            first.deadline.cancel()
+            self._waiting.popleft()
+
+    def _is_usable(self, end: int) -> bool:
+        if self._config.in_sync_replicas is not None:
+            return True  # 5.x waits, whoever is there
+        acks = self._acks
+        return rules.slave_usable(acks.slaves, end, acks.highest, self._config.fall_behind_bytes_max)
+
+    def _expire(self, answer: asyncio.Future[PutStatus]) -> None:
+        if not answer.done():
+            answer.set_result(PutStatus.FLUSH_SLAVE_TIMEOUT)
+            self.acked()
