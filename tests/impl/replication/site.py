@@ -1,0 +1,77 @@
+"""A master's and a slave's store on disks of their own, and both ends of a connection without a network."""
+
+import random
+
+from impl.message import Message
+from impl.replication.acks import Acks
+from impl.replication.config import LogCheck
+from impl.replication.feed import Feed
+from impl.replication.follow import Follow
+from impl.runtime.network import Address, SimulatedNetwork
+from impl.runtime.runtime import Runtime, inline
+from impl.runtime.simulated_disk import SimulatedDisk
+from impl.runtime.simulated_loop import ManualClock
+from impl.store.config import StoreConfig
+from impl.store.message_store import MessageStore
+
+CONFIG = StoreConfig(
+    commit_log_segment_bytes=4096, consume_queue_segment_bytes=2000, index_slots=10, index_entries=100
+)
+RECORD_BYTES_MAX = 2000
+
+
+def message(number: int, *, size: int = 20, topic: str = "T", queue_id: int = 0) -> Message:
+    return Message(
+        topic=topic,
+        body=f"{number}".encode().ljust(size, b"."),
+        queue_id=queue_id,
+        born_host=Address("127.0.0.1", 1),
+        store_host=Address("127.0.0.1", 10911),
+    )
+
+
+def store(disk: SimulatedDisk | None = None, config: StoreConfig = CONFIG) -> MessageStore:
+    """Begun: each step is taken by who calls it."""
+    runtime = Runtime(ManualClock(), disk or SimulatedDisk(), SimulatedNetwork(), random.Random(0), inline)
+    made = MessageStore("/store", config, runtime)
+    made.load()
+    made.begin()
+    return made
+
+
+def filled(count: int, *, size: int = 20, disk: SimulatedDisk | None = None) -> MessageStore:
+    made = store(disk)
+    for number in range(count):
+        made.append(message(number, size=size))
+    made.dispatch()
+    return made
+
+
+class Link:
+    """A connection between two stores, whose bytes go by in `step`."""
+
+    def __init__(
+        self, master: MessageStore, slave: MessageStore, check: LogCheck = LogCheck.COMPARED
+    ) -> None:
+        self.acks = Acks()
+        self.feed = Feed(master, self.acks, check)
+        self.follow = Follow(slave, RECORD_BYTES_MAX, check)
+        self.feed.received(self.follow.report())
+
+    def step(self) -> bool:
+        """One frame there and its answer back; False when the master has nothing to send."""
+        frame = self.feed.next_frame()
+        self.feed.received(self.follow.received(frame))
+        return bool(frame)
+
+    def run(self) -> None:
+        while self.step():
+            pass
+
+
+def log_of(made: MessageStore) -> bytes:
+    """All bytes of a log, whatever its segments."""
+    found = bytearray()
+    while piece := made.log_read(made.log_begin + len(found), 1 << 20):
+        found += piece
+    return bytes(found)

@@ -1,0 +1,223 @@
+"""Two logs and a connection between them: what is followed, and what is refused.
+
+Method: stores on simulated disks; frames are passed by hand, so each is seen.
+"""
+
+import random
+
+import pytest
+
+from impl.replication.config import LogCheck
+from impl.replication.follow import DivergedError, Follow
+from impl.replication.stream import StreamError, Transfer, write_transfer
+from impl.runtime.simulated_disk import SimulatedDisk
+from impl.store import record
+from impl.store.results import GetStatus
+from tests.impl.replication.site import RECORD_BYTES_MAX, Link, filled, log_of, message, store
+
+
+def test_an_empty_slave_gets_all_segments_and_can_be_read() -> None:
+    master, slave = filled(100), store()
+    link = Link(master, slave)
+    link.run()
+    assert master.log_end > 2 * 4096
+    assert log_of(slave) == log_of(master)
+    assert slave.max_offset("T", 0) == 100
+    assert slave.get("T", 0, 37, 1).records == master.get("T", 0, 37, 1).records
+    assert link.acks.highest == master.log_end
+
+
+def test_a_slave_follows_what_is_appended_later() -> None:
+    master, slave = filled(3), store()
+    link = Link(master, slave)
+    link.run()
+    for number in range(3, 200):
+        master.append(message(number, size=number))
+        link.run()
+        assert slave.log_end == master.log_end == link.acks.highest
+    assert log_of(slave) == log_of(master)
+
+
+def test_bytes_may_come_in_any_pieces() -> None:
+    master, slave = filled(60), store()
+    link, chance = Link(master, slave), random.Random(1)
+    stream = bytearray()
+    while frame := link.feed.next_frame():
+        stream += frame
+    while stream:
+        size = chance.randint(1, 700)
+        link.feed.received(link.follow.received(bytes(stream[:size])))
+        del stream[:size]
+        assert log_of(slave) == log_of(master)[: slave.log_end]
+        assert slave.log_end in (0, master.log_end) or record.decode(
+            slave.log_read(slave.log_last_record or 0, slave.log_end - (slave.log_last_record or 0))
+        )
+    assert slave.log_end == master.log_end
+
+
+@pytest.mark.parametrize("count", [1, 2, 40])
+def test_a_slave_that_connects_again_compares_its_last_record_and_goes_on(count: int) -> None:
+    disk = SimulatedDisk()
+    master, slave = filled(count), store(disk)
+    Link(master, slave).run()
+    slave.kill()
+    disk.crash_process()
+    slave = store(disk)
+    master.append(message(count))
+    link = Link(master, slave)
+    assert not link.follow.verified
+    assert link.acks.highest == 0, "a first report acknowledges nothing"
+    link.run()
+    assert link.follow.verified
+    assert log_of(slave) == log_of(master)
+    assert link.acks.highest == master.log_end
+
+
+def test_a_slave_without_anything_new_acknowledges_what_it_has_once_that_is_compared() -> None:
+    master, slave = filled(5), store()
+    Link(master, slave).run()
+    link = Link(master, slave)
+    link.run()
+    assert link.acks.highest == master.log_end
+
+
+def diverged(lost: int) -> Link:
+    """A slave with five records; its master lost so many of them and has others instead."""
+    before, slave = filled(5), store()
+    Link(before, slave).run()
+    master = filled(5 - lost)
+    for number in range(lost + 1):
+        master.append(message(900 + number))
+    return Link(master, slave)
+
+
+@pytest.mark.parametrize("lost", [1, 3, 5])
+def test_a_master_that_lost_its_tail_is_refused(lost: int) -> None:
+    link = diverged(lost)
+    with pytest.raises(DivergedError, match="is not its master's"):
+        link.run()
+    assert link.acks.highest == 0
+
+
+def test_released_brokers_do_not_notice_and_ours_only_where_told_so() -> None:
+    before, slave = filled(5), store()
+    Link(before, slave).run()
+    master = filled(4)
+    for number in range(4):
+        master.append(message(900 + number))
+    link = Link(master, slave, LogCheck.AS_SHIPPED)
+    link.run()
+    assert slave.log_end == master.log_end == link.acks.highest
+    assert log_of(slave) != log_of(master), "two logs of one length, and not the same"
+
+
+def test_a_slave_that_is_ahead_is_refused_by_its_master() -> None:
+    long, slave, master = filled(5), store(), filled(2)
+    Link(long, slave).run()
+    with pytest.raises(StreamError, match="lost its tail"):
+        Link(master, slave)
+
+
+def test_a_slave_that_is_ahead_of_a_released_master_refuses_it() -> None:
+    long, slave = filled(5), store()
+    Link(long, slave).run()
+    follow = Follow(slave, RECORD_BYTES_MAX, LogCheck.COMPARED)
+    with pytest.raises(DivergedError, match="lost its tail"):
+        follow.received(write_transfer(Transfer(follow.first_position, b"")))
+
+
+def test_a_slave_ahead_of_its_master_by_nothing_but_records_it_may_not_have_is_never_counted() -> None:
+    """An acknowledgement beyond the master's end is no acknowledgement."""
+    link = Link(filled(2), store())
+    with pytest.raises(StreamError, match="acknowledges"):
+        link.feed.received((1 << 40).to_bytes(8, "big"))
+    assert link.acks.highest == 0
+
+
+def test_as_shipped_any_report_is_believed() -> None:
+    master, slave = filled(1), store()
+    Link(filled(3), slave).run()
+    link = Link(master, slave, LogCheck.AS_SHIPPED)
+    assert link.acks.highest == slave.log_end > master.log_end
+
+
+def test_as_shipped_an_empty_slave_gets_the_last_segment_only() -> None:
+    master, slave = filled(100), store()
+    Link(master, slave, LogCheck.AS_SHIPPED).run()
+    assert slave.log_begin == master.log_end - master.log_end % 4096 > 0
+    assert slave.log_end == master.log_end
+    first = slave.min_offset("T", 0)
+    assert 0 < first < slave.max_offset("T", 0) == 100
+    assert slave.get("T", 0, first, 1).records == master.get("T", 0, first, 1).records
+    assert slave.get("T", 0, 0).status is GetStatus.OFFSET_TOO_SMALL
+
+
+@pytest.mark.parametrize("place", [0, 4, 8, 35, 90])
+def test_a_damaged_record_is_refused_and_nothing_of_it_is_kept(place: int) -> None:
+    link = Link(filled(3), slave := store())
+    frame = bytearray(link.feed.next_frame())
+    frame[12 + place] ^= 0x40
+    with pytest.raises(StreamError, match="no record at 0"):
+        link.follow.received(bytes(frame))
+    assert slave.log_end == 0
+
+
+def test_bytes_for_another_place_are_refused() -> None:
+    link = Link(filled(3), slave := store())
+    link.run()
+    with pytest.raises(StreamError, match=f"sends from 0, {slave.log_end} expected"):
+        link.follow.received(write_transfer(Transfer(0, b"x")))
+    with pytest.raises(StreamError, match="begins at 100, a multiple of 4096 expected"):
+        Link(filled(3), store()).follow.received(write_transfer(Transfer(100, b"x")))
+
+
+def test_an_announced_record_beyond_the_bounds_is_refused_before_it_comes() -> None:
+    follow = Follow(store(), RECORD_BYTES_MAX, LogCheck.COMPARED)
+    head = (RECORD_BYTES_MAX + 1).to_bytes(4, "big") + record.MAGIC_V1.to_bytes(4, "big")
+    with pytest.raises(StreamError, match=f"size {RECORD_BYTES_MAX + 1}"):
+        follow.received(write_transfer(Transfer(0, head)))
+
+
+def test_what_the_rest_of_a_segment_holds_behind_its_filler_does_not_matter() -> None:
+    master, slave = filled(60), store()
+    link = Link(master, slave)
+    stream = bytearray()
+    while frame := link.feed.next_frame():
+        stream += frame
+    filler = record.MAGIC_FILLER.to_bytes(4, "big")
+    at = stream.index(filler) + 4
+    assert not stream[at]
+    stream[at] = 7
+    link.follow.received(bytes(stream))
+    assert log_of(slave) == log_of(master)
+    Link(master, slave).run()
+
+
+def test_a_slave_asks_for_what_the_master_has_deleted_and_is_refused() -> None:
+    master = filled(100)
+    slave = store()
+    Link(filled(10), slave).run()
+    master._log.segments.detach_before(4096).carry_out()
+    with pytest.raises(StreamError, match="begins at 4096"):
+        Link(master, slave)
+
+
+def test_a_slave_crashes_between_any_two_frames_and_becomes_the_same() -> None:
+    chance, disk = random.Random(5), SimulatedDisk()
+    master, slave = filled(0), store(disk)
+    link = Link(master, slave)
+    for number in range(120):
+        master.append(message(number, size=chance.randint(1, 900)))
+        if chance.random() < 0.5:
+            link.step()
+        if chance.random() < 0.2:
+            slave.kill()
+            if chance.random() < 0.5:
+                disk.crash_process()
+            else:
+                disk.crash_os(chance)
+            slave = store(disk)
+            link = Link(master, slave)
+    link.run()
+    assert log_of(slave) == log_of(master)
+    assert slave.max_offset("T", 0) == 120
