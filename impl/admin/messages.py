@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from impl.admin.admin import Admin
-from impl.client.calls import GroupCalls, read_records
+from impl.client.calls import GroupCalls
 from impl.client.model import ClientError, MessageQueue, RefusalError
+from impl.client.records import read_records
 from impl.client.routes import subscribe_queues
 from impl.message import KEYS, UNIQUE_KEY, StoredMessage, parse_offset_message_id
 from impl.remoting.codes import RequestCode, ResponseCode

@@ -13,14 +13,12 @@ from impl.remoting import headers, java_json
 from impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, DataVersion, Table
 from impl.remoting.channel import Channel, Reply
 from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import VERSION, Command
+from impl.remoting.command import VERSION, VERSION_NAME, Command
 from impl.remoting.dispatch import RefusedError
 from impl.remoting.headers import BrokerConfigResponse
 from impl.runtime.clock import now_ms
 from impl.store import record
 from impl.store.delay import SCHEDULE_TOPIC
-
-_VERSION_NAME: Final = "V4_9_8"
 
 
 def get_config(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
@@ -70,7 +68,7 @@ def _identity(services: Services) -> dict[str, str]:
     hours, rest = divmod(running_s, 3600)
     return {
         "brokerVersion": str(VERSION),
-        "brokerVersionDesc": _VERSION_NAME,
+        "brokerVersionDesc": VERSION_NAME,
         "bootTimestamp": str(now_ms(services.runtime.clock) - running_s * 1000),
         "runtime": f"[ {hours // 24} days, {hours % 24} hours, {rest // 60} minutes, {rest % 60} seconds ]",
         "startAcceptSendRequestTimeStamp": "0",

@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from impl.client.model import MessageQueue
+from impl.client.records import read_records
+from impl.message import StoredMessage
 from impl.remoting import bodies, headers, java_json
-from impl.remoting.bodies import ConsumerStatus, QueueOffsets
+from impl.remoting.bodies import ConsumedDirectly, ConsumerStatus, QueueOffsets, RunningInfo
 from impl.remoting.channel import Channel, Handler, Reply
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import ConsumerStatusRequest, ResetOffsetRequest
+from impl.remoting.headers import ConsumerRequest, ConsumerStatusRequest, ResetOffsetRequest
 from impl.remoting.java_json import ObjectKey
 
 
@@ -27,6 +29,14 @@ class Member(Protocol):
 
     def progress(self, topic: str) -> Mapping[MessageQueue, int]:
         """How far the member is in the queues of a topic."""
+        ...
+
+    def running_info(self) -> RunningInfo:
+        """What the member reads, holds and consumes."""
+        ...
+
+    async def consume_directly(self, message: StoredMessage, broker_name: str) -> ConsumedDirectly | None:
+        """Have the listener consume a message, whatever its queue; None where there is no listener."""
         ...
 
 
@@ -58,7 +68,27 @@ def processors(members: Mapping[str, Member]) -> dict[int, Handler]:
             ResponseCode.SUCCESS, body=java_json.write(ConsumerStatus(message_queue_table=table))
         )
 
+    def running(request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+        header = headers.read(ConsumerRequest, request.fields)
+        info = _member(members, header.consumer_group).running_info()
+        return request.answer(ResponseCode.SUCCESS, body=java_json.write(info))
+
+    async def consume(request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+        header = headers.read(ConsumerRequest, request.fields)
+        member = _member(members, header.consumer_group)
+        try:
+            (message,) = read_records(request.body)
+        except ValueError as error:
+            raise RefusedError(ResponseCode.SYSTEM_ERROR, f"not one message: {error}") from None
+        result = await member.consume_directly(message, header.broker_name or "")
+        if result is None:
+            remark = f"the consumer of group {header.consumer_group} polls, it has no listener"
+            raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
+        return request.answer(ResponseCode.SUCCESS, body=java_json.write(result))
+
     return {
+        RequestCode.GET_CONSUMER_RUNNING_INFO: running,
+        RequestCode.CONSUME_MESSAGE_DIRECTLY: consume,
         RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: ids_changed,
         RequestCode.RESET_CONSUMER_CLIENT_OFFSET: reset,
         RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: status,

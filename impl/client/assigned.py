@@ -13,6 +13,7 @@ from typing import Final
 from impl.client.calls import GroupCalls
 from impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
 from impl.client.offset_store import Offsets
+from impl.client.paces import Paces
 from impl.client.process_queue import ProcessQueue
 from impl.remoting.codes import ResponseCode
 
@@ -50,6 +51,7 @@ class AssignedQueues:
         tags_of: Callable[[str], str],
         receive: Callable[[ProcessQueue, list[ReceivedMessage]], None],
         settled: Callable[[ProcessQueue], Awaitable[None]],
+        paces: Paces,
     ) -> None:
         self._calls = calls
         self._offsets = offsets
@@ -57,6 +59,7 @@ class AssignedQueues:
         self._tags_of = tags_of
         self._receive = receive
         self._settled = settled
+        self._paces = paces
         self._assigned: dict[MessageQueue, tuple[ProcessQueue, asyncio.Task[None]]] = {}
         self._resets: set[asyncio.Task[None]] = set()
 
@@ -132,9 +135,11 @@ class AssignedQueues:
             held.shrunk.clear()
             await held.shrunk.wait()
         queue = held.queue
+        asked_s = _now_s()
         result = await self._pull(queue, offset)
         if result is None:
             return offset
+        held.pulled_s = _now_s()
         if result.status == "OFFSET_ILLEGAL":
             _log.warning("%s has no offset %d, going on at %d", queue, offset, result.next_offset)
             await self.go_to(queue, result.next_offset)
@@ -143,6 +148,7 @@ class AssignedQueues:
             ReceivedMessage(stored, queue, stored.message.reconsume_times) for stored in result.messages
         ]
         if messages:
+            self._paces.pulled(queue.topic, len(messages), held.pulled_s - asked_s, held.pulled_s)
             held.put(messages)
             self._receive(held, messages)
         elif not len(held):
@@ -183,3 +189,7 @@ def _check_order(queue: MessageQueue, offset: int, result: PullResult) -> None:
     reached = [offset - 1, *(stored.queue_offset for stored in result.messages), result.next_offset]
     if any(later <= earlier for earlier, later in pairwise(reached)):
         raise ClientError(f"{queue}: a pull from {offset} was answered with offsets {reached[1:]}")
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -7,8 +7,8 @@ when the broker refuses, cannot be reached, does not answer in time, or answers 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from impl.client.compression import inflated
 from impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
+from impl.client.records import read_records
 from impl.client.session import Session
 from impl.message import TAGS, StoredMessage
 from impl.remoting import bodies, headers, java_json
@@ -31,7 +31,6 @@ from impl.remoting.headers import (
     UpdateOffsetRequest,
 )
 from impl.runtime.network import Address
-from impl.store import record
 
 _TIMEOUT_S: Final = 5.0
 _LOCK_TIMEOUT_S: Final = 1.0
@@ -224,17 +223,6 @@ class GroupCalls:
         wanted = self._suggested.get(queue, 0)
         candidates = (wanted, wanted + 1) if wanted else (wanted,)
         return replicas[next((each for each in candidates if each in replicas), min(replicas))]
-
-
-def read_records(body: bytes) -> Iterator[StoredMessage]:
-    """The messages of a pull's body, one behind the other. Raises ValueError at what is no record."""
-    at = 0
-    while at < len(body):
-        size, _ = record.peek(body[at : at + record.FILLER_BYTES])
-        if not record.SIZE_MIN <= size <= len(body) - at:
-            raise ValueError(f"a record of {size} bytes in a body with {len(body) - at} left")
-        yield inflated(record.decode(body[at : at + size]))
-        at += size
 
 
 def _wanted(messages: Iterator[StoredMessage], expression: str) -> Iterator[StoredMessage]:

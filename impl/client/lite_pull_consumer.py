@@ -16,15 +16,18 @@ from impl.client.calls import GroupCalls
 from impl.client.consumer_events import ConsumerEvents
 from impl.client.model import ClientError, MessageQueue, ReceivedMessage
 from impl.client.offset_store import BrokerOffsets, Offsets
+from impl.client.paces import Paces
 from impl.client.periodic import repeat
 from impl.client.process_queue import ProcessQueue
 from impl.client.pull_consumer import topic_queues
 from impl.client.rebalance import Rebalancer
+from impl.client.running import running_info
 from impl.client.session import Session
 from impl.client.start_offset import ConsumeFrom, start_offset
 from impl.client.subscriptions import Subscriptions
 from impl.event_log import EventLog
-from impl.remoting.bodies import ConsumerData
+from impl.message import StoredMessage
+from impl.remoting.bodies import ConsumerData, RunningInfo
 from impl.runtime.clock import now_ms
 
 _log = logging.getLogger(__name__)
@@ -71,6 +74,7 @@ class LitePullConsumer:
         self._calls = GroupCalls(session, group)
         self._offsets = Offsets(BrokerOffsets(self._calls, self._events))
         self._subscriptions = Subscriptions(session.runtime.clock)
+        self._paces = Paces()
         self._queues = AssignedQueues(
             self._calls,
             self._offsets,
@@ -78,6 +82,7 @@ class LitePullConsumer:
             self._subscriptions.tags_of,
             self._received,
             self._settled,
+            self._paces,
         )
         self._rebalancer = Rebalancer(
             session, self._calls, self, self._events, self._subscriptions.topics, self._config.strategy
@@ -233,6 +238,20 @@ class LitePullConsumer:
 
     def progress(self, topic: str) -> Mapping[MessageQueue, int]:
         return self._queues.progress(topic)
+
+    def running_info(self) -> RunningInfo:
+        return running_info(
+            self._session.runtime.clock,
+            self._queues.process_queues(),
+            self._offsets,
+            None,
+            self._paces,
+            self._subscriptions,
+            self._session.properties("CONSUME_ACTIVELY"),
+        )
+
+    async def consume_directly(self, message: StoredMessage, broker_name: str) -> None:
+        """Who polls has no listener."""
 
     # Inside.
 

@@ -30,6 +30,10 @@ class QueueLocks:
         """Whether nobody else can be consuming the queue."""
         return _now_s() - self._confirmed_s.get(queue, -_LIFE_S) < _LIFE_S
 
+    def confirmed_s(self, queue: MessageQueue) -> float | None:
+        """Loop time when the broker last confirmed the lock."""
+        return self._confirmed_s.get(queue)
+
     async def lock(self, queue: MessageQueue) -> bool:
         """False when somebody else has it, or the broker cannot be asked."""
         try:

@@ -42,6 +42,11 @@ class NameServerChoice:
         """Whether an address server tells the addresses, and is to be asked again from time to time."""
         return self._source is not None
 
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """Those that are known by now."""
+        return tuple(self._addresses)
+
     async def known(self) -> list[Address]:
         """Every name server, the one that is asked first; at least one.
 

@@ -112,6 +112,7 @@ class OrderlyConsumption:
         """Consume the next batch; returns how long the queue has to wait, in milliseconds."""
         messages = held.first(self._batch_max)
         self._events.delivered(held.queue, [message.stored for message in messages])
+        held.begin(messages, asyncio.get_running_loop().time())
         lane.in_listener = True
         try:
             answer = await self._listening.consume(messages)

@@ -19,6 +19,10 @@ class ProcessQueue:
         """The queue is ours no more: what is still being consumed of it must not be committed."""
         self.bytes = 0
         """Of all bodies together."""
+        self.pulled_s: float | None = None
+        """Loop time of the last answer to a pull."""
+        self.consumed_s: float | None = None
+        """Loop time when the listener was last given something."""
         self.shrunk = asyncio.Event()
         """Set by every removal: who waits for room clears it."""
         # By offset. Pulls give them in order and dicts keep it, so that the first key is the least offset.
@@ -32,7 +36,23 @@ class ProcessQueue:
     @property
     def span(self) -> int:
         """From the least to the greatest offset held."""
-        return next(reversed(self._messages)) - next(iter(self._messages)) if self._messages else 0
+        first, last = self.ends
+        return last - first
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the greatest offset held; zeros when nothing is."""
+        return (next(iter(self._messages)), next(reversed(self._messages))) if self._messages else (0, 0)
+
+    @property
+    def begun_count(self) -> int:
+        """How many the listener has."""
+        return len(self._begun_s)
+
+    @property
+    def begun_ends(self) -> tuple[int, int]:
+        """As ends, of what the listener has."""
+        return (min(self._begun_s), max(self._begun_s)) if self._begun_s else (0, 0)
 
     def put(self, messages: Sequence[ReceivedMessage]) -> None:
         """Hold messages that come behind all others."""
@@ -66,6 +86,7 @@ class ProcessQueue:
 
     def begin(self, messages: Collection[ReceivedMessage], now_s: float) -> None:
         """Note that the listener has been given these."""
+        self.consumed_s = now_s
         for message in messages:
             self._begun_s[message.queue_offset] = now_s
 

@@ -19,20 +19,23 @@ from impl.client.concurrent import ConcurrentConsumption
 from impl.client.consumer_events import ConsumerEvents
 from impl.client.listening import Listening
 from impl.client.locks import RENEWAL_S, QueueLocks
-from impl.client.model import ClientError, Listener, MessageQueue
+from impl.client.model import ClientError, Listener, MessageQueue, ReceivedMessage
 from impl.client.offset_store import BrokerOffsets, FileOffsets, Offsets
 from impl.client.orderly import OrderlyConsumption
+from impl.client.paces import Paces
 from impl.client.periodic import repeat
 from impl.client.process_queue import ProcessQueue
 from impl.client.producer import Producer, ProducerConfig
 from impl.client.rebalance import Rebalancer
 from impl.client.redelivery import Redelivery
+from impl.client.running import running_info
 from impl.client.session import Session
 from impl.client.start_offset import ConsumeFrom, start_offset
 from impl.client.subscriptions import Subscriptions
 from impl.event_log import EventLog
-from impl.message import RETRY_PREFIX
-from impl.remoting.bodies import ConsumerData
+from impl.message import RETRY_PREFIX, StoredMessage
+from impl.properties import as_text
+from impl.remoting.bodies import ConsumedDirectly, ConsumerData, RunningInfo
 from impl.runtime.clock import now_ms
 
 _log = logging.getLogger(__name__)
@@ -109,7 +112,8 @@ class PushConsumer:
         self._calls = GroupCalls(session, group)
         self._offsets = Offsets(self._offset_store())
         self._locks = QueueLocks(self._calls) if config.orderly and self._is_cluster else None
-        self._listening = Listening(listener, session.runtime.offload)
+        self._paces = Paces()
+        self._listening = Listening(listener, session.runtime.offload, self._paces)
         self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -143,8 +147,8 @@ class PushConsumer:
         assert not self._tasks, "a consumer is started once"
         config = self._config
         since_ms = config.consume_from_ms
-        half_an_hour_ago_ms = now_ms(self._session.runtime.clock) - 30 * 60_000
-        self._since_ms = half_an_hour_ago_ms if since_ms is None else since_ms
+        self._started_ms = now_ms(self._session.runtime.clock)
+        self._since_ms = self._started_ms - 30 * 60_000 if since_ms is None else since_ms
         if self._is_cluster:
             self._subscriptions.add(RETRY_PREFIX + self._group)
         self._consumption = self._new_consumption()
@@ -156,6 +160,7 @@ class PushConsumer:
             self._subscriptions.tags_of,
             self._consumption.receive,
             self._consumption.settled,
+            self._paces,
         )
         strategy = config.strategy if self._is_cluster else None
         self._rebalancer = Rebalancer(
@@ -227,6 +232,46 @@ class PushConsumer:
 
     def progress(self, topic: str) -> Mapping[MessageQueue, int]:
         return self._queues.progress(topic)
+
+    def running_info(self) -> RunningInfo:
+        config = self._config
+        properties = {
+            **self._session.properties("CONSUME_PASSIVELY"),
+            "PROP_CONSUMEORDERLY": as_text(config.orderly),
+            "PROP_CONSUMER_START_TIMESTAMP": str(self._started_ms),
+            "PROP_THREADPOOL_CORE_SIZE": str(config.concurrency),
+            "consumeMessageBatchMaxSize": str(config.batch_max),
+            "messageModel": config.message_model,
+            "pullBatchSize": str(config.limits.batch),
+        }
+        return running_info(
+            self._session.runtime.clock,
+            self._queues.process_queues(),
+            self._offsets,
+            self._locks,
+            self._paces,
+            self._subscriptions,
+            properties,
+        )
+
+    async def consume_directly(self, message: StoredMessage, broker_name: str) -> ConsumedDirectly:
+        """What comes of it is told; nothing is committed or sent back for it."""
+        queue = MessageQueue(message.message.topic, broker_name, message.message.queue_id)
+        received = ReceivedMessage(message, queue, message.message.reconsume_times)
+        begun_s = asyncio.get_running_loop().time()
+        remark = None
+        try:
+            answer = await self._listening.attempt([received])
+            result = "CR_SUCCESS" if answer is None or answer.done else "CR_LATER"
+        except Exception as error:  # it is the answer
+            result, remark = "CR_THROW_EXCEPTION", f"{type(error).__name__}: {error}"
+        spent_s = asyncio.get_running_loop().time() - begun_s
+        return ConsumedDirectly(
+            consume_result=result,
+            order=self._config.orderly,
+            remark=remark,
+            spent_time_mills=round(spent_s * 1000),
+        )
 
     # Inside.
 

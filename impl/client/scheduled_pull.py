@@ -18,7 +18,10 @@ from impl.client.rebalance import Rebalancer
 from impl.client.session import Session
 from impl.client.subscriptions import Subscriptions
 from impl.event_log import EventLog
-from impl.remoting.bodies import ConsumerData
+from impl.message import StoredMessage
+from impl.remoting import bodies
+from impl.remoting.bodies import ConsumerData, HeldQueue, RunningInfo
+from impl.remoting.java_json import ObjectKey
 
 _log = logging.getLogger(__name__)
 
@@ -119,6 +122,17 @@ class ScheduledPull:
 
     def progress(self, topic: str) -> Mapping[MessageQueue, int]:  # noqa: ARG002  # a Member's signature
         return {}  # the application keeps it
+
+    def running_info(self) -> RunningInfo:
+        held = {
+            ObjectKey(bodies.MessageQueue(q.broker_name, q.queue_id, q.topic)): HeldQueue()
+            for q in sorted(self._leave)
+        }
+        properties = self._session.properties("CONSUME_ACTIVELY")
+        return RunningInfo(held, properties, subscription_set=self._subscriptions.all())
+
+    async def consume_directly(self, message: StoredMessage, broker_name: str) -> None:
+        """A task is no listener: it pulls for itself."""
 
     # Inside.
 

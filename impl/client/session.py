@@ -17,7 +17,7 @@ from impl.remoting.bodies import ConsumerData, Heartbeat, ProducerData
 from impl.remoting.channel import Channel, RemotingError
 from impl.remoting.client import RemotingClient
 from impl.remoting.codes import RequestCode
-from impl.remoting.command import new_request
+from impl.remoting.command import VERSION_NAME, new_request
 from impl.remoting.dispatch import handler
 from impl.remoting.headers import UnregisterClientRequest
 from impl.runtime.network import Address
@@ -107,6 +107,14 @@ class Session:
         self._members.pop(group, None)
         if self._consumers.pop(group, None):
             await self._leave(UnregisterClientRequest(self.client_id, consumer_group=group))
+
+    def properties(self, consume_type: str) -> dict[str, str]:
+        """What a consumer of ours tells administrators, under RocketMQ's names."""
+        return {
+            "PROP_CLIENT_VERSION": VERSION_NAME,
+            "PROP_CONSUME_TYPE": consume_type,
+            "PROP_NAMESERVER_ADDR": ";".join(map(str, self.name_servers.addresses)),
+        }
 
     async def heartbeat(self) -> None:
         """One heartbeat to every broker in our routes; who does not answer is tried again next time."""

@@ -16,6 +16,8 @@ from impl.remoting.frame import FrameError, write_frame
 VERSION: Final = 409
 """The protocol version we announce: the ordinal of 4.9.8, whose behaviour we follow."""
 
+VERSION_NAME: Final = "V4_9_8"
+
 LANGUAGE: Final = "PYTHON"
 
 HEADER_BYTES_MAX: Final = (1 << 24) - 1

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.client import calls, routes
+from impl.client import records, routes
 from impl.message import Message, decode_properties
 from impl.namesrv.registration import read_body
 from impl.remoting import address_server, bodies, headers, java_json
@@ -83,7 +83,7 @@ def _record() -> bytes:
 
 def _messages(body: bytes) -> None:
     """As a pull consumer reads an answer's body, and tells of it."""
-    for stored in calls.read_records(body):
+    for stored in records.read_records(body):
         assert stored.message_id
 
 

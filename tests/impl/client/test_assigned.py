@@ -11,6 +11,7 @@ from impl.client.assigned import AssignedQueues, PullLimits
 from impl.client.calls import GroupCalls
 from impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
 from impl.client.offset_store import Offsets
+from impl.client.paces import Paces
 from impl.client.process_queue import ProcessQueue
 from impl.message import Message, StoredMessage
 from impl.remoting.codes import ResponseCode
@@ -78,7 +79,7 @@ class Site:
         self.received: list[int] = []
         self.settle_s = 0.0
         self.queues = AssignedQueues(
-            calls, self.offsets, PullLimits(), {"T": "*"}.__getitem__, self._receive, self._settle
+            calls, self.offsets, PullLimits(), {"T": "*"}.__getitem__, self._receive, self._settle, Paces()
         )
 
     def _receive(self, held: ProcessQueue, messages: list[ReceivedMessage]) -> None:

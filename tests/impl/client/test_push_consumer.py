@@ -19,11 +19,13 @@ from impl.client.push_consumer import MessageModel, PushConsumer, PushConsumerCo
 from impl.client.session import Session
 from impl.client.start_offset import ConsumeFrom
 from impl.message import Message
+from impl.remoting import bodies, java_json
+from impl.remoting.bodies import ConsumedDirectly, RunningInfo
 from impl.remoting.channel import Reply
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import ResetOffsetRequest
+from impl.remoting.headers import ConsumerRequest, ResetOffsetRequest
 from spec.events import Kind
 from tests.impl.client.members import GROUP, Ear, committed, make_topic, member, numbers, send
 from tests.impl.world import SMALL_STORE, World, play
@@ -774,3 +776,70 @@ def test_a_listener_that_does_not_end_holds_a_stop_up_only_so_long_and_is_not_co
     took_s, offsets = play(scene)
     assert took_s == pytest.approx(3, abs=0.5)
     assert offsets[0] == 0
+
+
+# Asked by administrators, through the broker.
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_member_tells_what_it_reads_holds_and_consumes(orderly: bool) -> None:
+    async def scene(world: World) -> RunningInfo:
+        ear = Ear()
+        ear.takes_s = 30.0
+        async with member(world, "c1", ear, PushConsumerConfig(orderly=orderly, concurrency=1)):
+            await send(world, numbers(0, 8))
+            await asyncio.sleep(12)
+            header = ConsumerRequest(GROUP, "127.0.0.1@c1")
+            answer = await world.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, header)
+            assert answer.code == ResponseCode.SUCCESS
+            return java_json.read(RunningInfo, answer.body)
+
+    info = play(scene)
+    queues = {key.as_a(bodies.MessageQueue): held for key, held in info.mq_table.items()}
+    read = {queue.queue_id: held for queue, held in queues.items() if queue.topic == "T"}
+    assert sorted(read) == [0, 1, 2, 3]
+    assert [(held.cached_msg_count, held.cached_msg_max_offset) for held in read.values()] == [(2, 1)] * 4
+    assert all(held.last_pull_timestamp > 0 for held in read.values())
+    assert sum(held.last_consume_timestamp > 0 for held in read.values()) == 1  # one call at once
+    assert {held.locked for held in read.values()} == {orderly}
+    assert sum(held.transaction_msg_count for held in read.values()) == orderly
+    assert info.properties["PROP_CONSUMEORDERLY"] == str(orderly).lower()
+    assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
+    assert {one.topic for one in info.subscription_set} == {"T", f"%RETRY%{GROUP}"}
+    assert info.status_table["T"].pull_tps > 0
+
+
+def test_a_message_is_consumed_on_demand_and_nothing_else_comes_of_it() -> None:
+    async def scene(world: World) -> list[ConsumedDirectly]:
+        async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
+            heard.extend(messages)
+            if messages[0].body == b"broken":
+                raise ValueError("no such order")
+            return RetryLater() if messages[0].body == b"later" else None
+
+        heard: list[ReceivedMessage] = []
+        outcomes = [
+            await world.producer.send(Message("Other", body))
+            for body in (b"fine" * 2000, b"later", b"broken")
+        ]
+        results = []
+        await make_topic(world)
+        async with member(world, "c1", listener):
+            for outcome in outcomes:
+                assert isinstance(outcome, Sent)
+                header = ConsumerRequest(GROUP, "127.0.0.1@c1", msg_id=outcome.offset_message_id)
+                answer = await world.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)
+                assert answer.code == ResponseCode.SUCCESS
+                results.append(java_json.read(ConsumedDirectly, answer.body))
+            await asyncio.sleep(60)
+        assert [(one.body, one.queue.broker_name) for one in heard] == [
+            (b"fine" * 2000, "broker-a"),  # it travelled compressed
+            (b"later", "broker-a"),
+            (b"broken", "broker-a"),
+        ]
+        return results
+
+    fine, later, broken = play(scene)
+    assert (fine.consume_result, fine.order, fine.remark) == ("CR_SUCCESS", False, None)
+    assert later.consume_result == "CR_LATER"
+    assert (broken.consume_result, broken.remark) == ("CR_THROW_EXCEPTION", "ValueError: no such order")

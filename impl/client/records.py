@@ -1,0 +1,18 @@
+"""Stored messages as brokers send them. See docs/protocol.md, "Commit log record"."""
+
+from collections.abc import Iterator
+
+from impl.client.compression import inflated
+from impl.message import StoredMessage
+from impl.store import record
+
+
+def read_records(body: bytes) -> Iterator[StoredMessage]:
+    """The messages of a pull's body, one behind the other. Raises ValueError at what is no record."""
+    at = 0
+    while at < len(body):
+        size, _ = record.peek(body[at : at + record.FILLER_BYTES])
+        if not record.SIZE_MIN <= size <= len(body) - at:
+            raise ValueError(f"a record of {size} bytes in a body with {len(body) - at} left")
+        yield inflated(record.decode(body[at : at + size]))
+        at += size

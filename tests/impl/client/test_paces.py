@@ -1,0 +1,23 @@
+"""How fast a consumer is, topic by topic."""
+
+import pytest
+
+from impl.client.paces import Paces
+from impl.remoting.bodies import TopicPace
+
+
+def test_paces_are_of_the_last_ten_seconds_and_averages_of_what_was_then() -> None:
+    paces = Paces()
+    paces.pulled("T", 30, 0.02, 0.0)
+    paces.pulled("T", 10, 0.04, 5.0)
+    paces.consumed("T", 3, 1, 0.5, 5.0)
+    paces.consumed("T", 1, 0, 0.1, 6.0)
+    paces.pulled("U", 1, 0.0, 0.0)
+    table = paces.table(15.0)
+    assert set(table) == {"T", "U"}
+    pace = table["T"]
+    assert (pace.pull_tps, pace.pull_rt) == pytest.approx((40 / 15, 30.0))
+    assert pace.consume_rt == pytest.approx(300.0)
+    assert (pace.consume_ok_tps, pace.consume_failed_tps) == pytest.approx((4 / 15, 1 / 15))
+    assert pace.consume_failed_msgs == 1
+    assert paces.table(40.0)["T"] == TopicPace(consume_failed_msgs=1)
