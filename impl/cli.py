@@ -31,7 +31,9 @@ def main() -> None:
 def namesrv(
     host: Host = "127.0.0.1",
     port: Port = None,
-    store: Annotated[Path | None, typer.Option(help="Directory of kvConfig.json; made when needed.")] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Directory of kvConfig.json, made when needed; else store/namesrv.")
+    ] = None,
     events: Events = None,
     config: Config = None,
 ) -> None:
@@ -42,7 +44,11 @@ def namesrv(
     from impl.namesrv.config import OPTIONS, NameServerConfig
     from impl.namesrv.server import NameServer
 
-    given = {"port": port, "kv_path": f"{store}/kvConfig.json" if store else None}
+    given = {
+        "port": port,
+        "kv_path": f"{store}/kvConfig.json" if store else None,
+        "config_path": str(config) if config else None,
+    }
     chosen = {name: value for name, value in given.items() if value is not None}
     setup = NameServerConfig(host=host, **{**_read_properties(config, OPTIONS), **chosen})
     _serve("namesrv", {"namesrv": lambda _: NameServer(setup, _runtime(), _event_log(events, "namesrv"))})
@@ -56,20 +62,46 @@ def broker(
     store: Store = None,
     flush: Flush = None,
     name: Annotated[str | None, typer.Option(help="The broker's name.")] = None,
+    role: Annotated[
+        str | None, typer.Option(help="ASYNC_MASTER, SYNC_MASTER or SLAVE; without it nobody can follow.")
+    ] = None,
+    broker_id: Annotated[
+        int | None, typer.Option(min=0, help="0 is the master; its slaves have its name and a number each.")
+    ] = None,
+    ha_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Where slaves connect; by default the port + 1.")
+    ] = None,
+    ha_master: Annotated[
+        str | None, typer.Option(help="HOST:PORT where its master takes a slave; else name servers tell.")
+    ] = None,
     events: Events = None,
     config: Config = None,
 ) -> None:
     """Run a broker until SIGTERM. Options win over the properties file.
 
     Example: mqproof broker --namesrv 127.0.0.1:9876 --store /var/lib/mq --flush SYNC_FLUSH
+
+    A slave of a broker of that name:
+    mqproof broker --namesrv 127.0.0.1:9876 --store /var/lib/mq-1 --port 10921 --role SLAVE --broker-id 1
     """
     from impl.broker.broker import Broker
 
     name_servers = _addresses("broker", namesrv) if namesrv else None
     setup = _broker_config(
-        "broker", config, host=host, port=port, store=store, flush=flush, name=name, name_servers=name_servers
+        "broker",
+        config,
+        host=host,
+        port=port,
+        store=store,
+        flush=flush,
+        name=name,
+        name_servers=name_servers,
+        role=role,
+        broker_id=broker_id,
+        ha_port=ha_port,
+        ha_master=_address("broker", "--ha-master", ha_master),
     )
-    _serve("broker", {"broker": lambda _: Broker(setup, _runtime(), _event_log(events, setup.name))})
+    _serve("broker", {"broker": lambda _: Broker(setup, _runtime(), _event_log(events, setup.node))})
 
 
 @app.command()
@@ -349,6 +381,15 @@ def _addresses(command: str, text: str) -> Any:
         fail(command, f"--namesrv: {error}")
 
 
+def _address(command: str, option: str, text: str | None) -> Any:
+    from impl.runtime.network import Address
+
+    try:
+        return Address.parse(text) if text else None
+    except ValueError as error:
+        fail(command, f"{option}: {error}")
+
+
 def _broker_config(
     command: str,
     path: Path | None,
@@ -359,9 +400,12 @@ def _broker_config(
     flush: str | None,
     name: str | None,
     name_servers: Any = None,
+    role: str | None = None,
+    **others: Any,
 ) -> Any:
     from impl.broker.config import BrokerConfig, read, with_changes
     from impl.properties import ConfigError
+    from impl.replication.config import Role
     from impl.store.config import FlushMode
 
     try:
@@ -371,13 +415,18 @@ def _broker_config(
             _mention_unknown(path, unknown)
         if flush is not None and flush not in list(FlushMode):
             raise ConfigError(f"--flush is {flush!r}, {' or '.join(FlushMode)} expected")
+        if role is not None and role not in list(Role):
+            raise ConfigError(f"--role is {role!r}, {' or '.join(Role)} expected")
         changes = {
             "host": host,
             "port": port,
             "store_directory": str(store) if store else None,
+            "config_path": str(path) if path else None,
             "flush_mode": FlushMode(flush) if flush else None,
             "name": name,
             "name_servers": name_servers,
+            "role": Role(role) if role else None,
+            **others,
         }
         return with_changes(config, changes)
     except (ConfigError, OSError) as error:

@@ -17,11 +17,13 @@ from impl.broker.offsets import OffsetTable
 from impl.broker.processors import PROCESSORS
 from impl.broker.queue_locks import QueueLockTable
 from impl.broker.registration import Registrar
+from impl.broker.replicas import Replicas, SlaveTables
 from impl.broker.services import Processor, Services, loop_ms
 from impl.broker.statistics import Statistics
 from impl.broker.subscription_groups import SubscriptionGroupTable
 from impl.broker.tallies import ROLL_S
 from impl.broker.topics import TopicTable, built_in
+from impl.config_file import ConfigFile
 from impl.event_log import EventLog
 from impl.remoting.address_server import FETCH_INTERVAL_S
 from impl.remoting.bodies import DataVersion
@@ -31,6 +33,8 @@ from impl.remoting.codes import ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.dispatch import handler
 from impl.remoting.server import RemotingServer
+from impl.replication.client import SlaveClient
+from impl.replication.metadata import MetadataSync
 from impl.runtime.clock import now_ms as wall_ms
 from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
@@ -39,6 +43,7 @@ from impl.store.results import Recovery
 
 _log = logging.getLogger(__name__)
 
+_FIRST_SYNC_S: Final = 3.0
 _CLIENT_SCAN_S: Final = 10.0
 _DRAIN_MORE_S: Final = 1.0
 _HOLD_CHECK_S: Final = 5.0
@@ -54,6 +59,7 @@ class Broker:
         self._runtime = runtime
         self._events = events
         self.store = MessageStore(config.store_directory, config.store, runtime, events)
+        self.replicas = Replicas(config, runtime, self.store, events)
         self._client = RemotingClient(runtime.network)
         self._holds = PullHolds()
         self._clients = ClientTable()
@@ -61,6 +67,7 @@ class Broker:
         self.services: Services | None = None
         """Of a started broker: what its processors share."""
         self._server: RemotingServer | None = None
+        self._second_door: RemotingServer | None = None
         self._processors: Handler | None = None
         self._registrar: Registrar | None = None
         self.recovery: Recovery | None = None
@@ -106,10 +113,15 @@ class Broker:
         offsets.load()
         delays = DelayedDelivery(f"{folder}/delayOffset.json", self.store, self._holds, runtime)
         delays.load()
+        if self.replicas.client is not None:
+            offsets.untold = set()
         await self.store.start()
+        await self.replicas.start()
         self.store.on_arrival = self._holds.arrived
         self._server = RemotingServer(runtime.network, self._handle, on_closed=self._channel_closed)
         bound = await self._server.start(config.host, config.port)
+        if self.replicas.server is not None:
+            await self._open_second_door(bound)
         address = Address(config.advertised_host or bound.host, bound.port)
         self.services = services = Services(
             config=config,
@@ -126,9 +138,12 @@ class Broker:
             sends=SendGate(config.sends_max, config.sends_bytes_max, config.busy_ms),
             statistics=Statistics(config.cluster),
             config_version=DataVersion(0, wall_ms(runtime.clock)),
+            config_file=ConfigFile(config.config_path, runtime),
             started_s=loop_ms() // 1000,
             delays=delays,
             events=self._events,
+            ha_address=self.replicas.ha_address,
+            on_registered=self.replicas.learned,
         )
         self._processors = handler({code: _bound(work, services) for code, work in PROCESSORS.items()})
         self._registrar = Registrar(services, self._client)
@@ -143,7 +158,10 @@ class Broker:
         await register()
         self._every(config.register_interval_ms / 1000, register)
         self._every(config.offsets_flush_interval_ms / 1000, self._persist_offsets)
-        self._in_background(delays.run(address))
+        if self.replicas.client is None:
+            self._in_background(delays.run(address))
+        else:
+            self._follow(self.replicas.client, services)
         self._every(config.delay_offsets_flush_interval_ms / 1000, self._persist_delays)
         self._every(_CLIENT_SCAN_S, self._drop_silent_clients)
         await self._sample()
@@ -151,6 +169,16 @@ class Broker:
         self._every(ROLL_S, self._roll)
         self._every(_HOLD_CHECK_S if config.long_polling else _SHORT_HOLD_CHECK_S, self._check_holds)
         return address
+
+    async def _open_second_door(self, bound: Address) -> None:
+        """Released slaves ask for topics at the port two below; all else they ask at the port itself."""
+        server = RemotingServer(self._runtime.network, self._handle, on_closed=self._channel_closed)
+        try:
+            await server.start(bound.host, bound.port - 2)
+        except OSError as error:
+            _log.warning("slaves of released brokers do not learn topics: port %d: %s", bound.port - 2, error)
+        else:
+            self._second_door = server
 
     async def stop(self) -> None:
         """Leave the name servers, finish what is being worked on, and close the store cleanly."""
@@ -167,8 +195,24 @@ class Broker:
         if self.services is not None:
             await self._persist_offsets()
             await self._persist_delays()
+        if self._second_door is not None:
+            await self._second_door.stop()
+        await self.replicas.stop()
         await self._client.close()
         await self.store.stop()
+
+    def kill(self) -> None:
+        """The end of a simulated process: everything stops where it is, nothing is written or answered."""
+        for task in self._tasks:
+            task.cancel()
+        self._holds.close()
+        if self._server is not None:
+            self._server.kill()
+        if self._second_door is not None:
+            self._second_door.kill()
+        self.replicas.kill()
+        self._client.abort()
+        self.store.kill()
 
     def _handle(self, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
         if self._processors is None:
@@ -214,8 +258,24 @@ class Broker:
         except OSError as error:
             _log.error("how far delayed messages are delivered is not on disk: %s", error)
 
-    def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _follow(self, client: SlaveClient, services: Services) -> None:
+        """A slave's work: its master's log, and what is not in the log."""
+        self._in_background(client.run())
+        metadata = MetadataSync(self._client, SlaveTables(services))
+
+        async def sync() -> None:
+            metadata.master = self.replicas.master
+            await metadata.sync()
+
+        self._every(self._config.replication.metadata_interval_ms / 1000, sync, _FIRST_SYNC_S)
+
+    def _every(
+        self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]], first_s: float | None = None
+    ) -> None:
         async def loop() -> None:
+            if first_s is not None:
+                await asyncio.sleep(first_s)
+                await _guarded(work)
             while True:
                 await asyncio.sleep(seconds)
                 await _guarded(work)

@@ -60,6 +60,12 @@ def require_writable_broker(services: Services) -> None:
         raise RefusedError(ResponseCode.NO_PERMISSION, "the broker may not be written")
 
 
+def require_master(services: Services) -> None:
+    """Refuse what only a master does."""
+    if services.is_slave:
+        raise RefusedError(ResponseCode.SERVICE_NOT_AVAILABLE, services.store.refusal)
+
+
 def scheduled_or_refused(services: Services, message: Message) -> Message:
     """The message as it is put, in the queue of its delay level if it has one; refuse a level that is no
     number."""

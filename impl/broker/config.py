@@ -8,6 +8,8 @@ from impl.properties import ConfigError, Option, apply, boolean, from_afar, numb
 from impl.remoting import address_server
 from impl.remoting.address_server import NameServers
 from impl.remoting.bodies import PERM_READ_WRITE
+from impl.replication.config import LogCheck, ReplicationConfig, Role
+from impl.runtime.network import Address
 from impl.store.config import QUEUE_UNIT_BYTES, FlushMode, StoreConfig
 from impl.store.delay import parse_levels, show_levels
 
@@ -28,6 +30,8 @@ class BrokerConfig:
     """The numeric address under which clients reach the broker; empty is `host`."""
     name_servers: NameServers = ()
     store_directory: str = "store"
+    config_path: str = ""
+    """The properties file that keeps what is changed from afar, if there is one."""
     auto_create_topics: bool = True
     default_topic_queues: int = 8
     """Queues of the template topic; an auto-created topic has at most that many."""
@@ -70,6 +74,12 @@ class BrokerConfig:
     client_expiry_ms: int = 120_000
     """A client silent for longer is forgotten."""
     store: StoreConfig = field(default_factory=StoreConfig)
+    replication: ReplicationConfig = field(default_factory=ReplicationConfig)
+
+    @property
+    def node(self) -> str:
+        """Its name in event logs: a master and its slaves share the broker's name."""
+        return f"{self.name}-{self.broker_id}" if self.broker_id else self.name
 
     def __post_init__(self) -> None:
         advertised = self.advertised_host or self.host
@@ -77,6 +87,11 @@ class BrokerConfig:
             raise ValueError(f"host is {advertised}: brokerIP1 must say where clients reach the broker")
         if self.advertised_host:
             ip_address(self.advertised_host)
+        role = self.replication.role
+        if role is not None and self.replication.is_slave == (self.broker_id == 0):
+            raise ValueError(
+                f"brokerId is {self.broker_id} and brokerRole {role.value}: a master's is 0, no slave's"
+            )
 
 
 def _name_servers(value: str) -> NameServers:
@@ -84,6 +99,13 @@ def _name_servers(value: str) -> NameServers:
         return address_server.parse(value)
     except ValueError:
         raise ValueError("HOST:PORT, several separated by ';', or the URL of an address server") from None
+
+
+def _address(value: str) -> Address:
+    try:
+        return Address.parse(value)
+    except ValueError:
+        raise ValueError("HOST:PORT") from None
 
 
 def _ip(value: str) -> str:
@@ -204,6 +226,22 @@ STORE_OPTIONS: Final = {
 """Key in the file to the field of StoreConfig."""
 
 
+REPLICATION_OPTIONS: Final = {
+    "brokerRole": Option("role", one_of({role.value: role for role in Role})),
+    "haListenPort": Option("ha_port", number(0, 65535)),
+    "haMasterAddress": Option("ha_master", _address),
+    "haLogCheck": Option("log_check", one_of({check.value: check for check in LogCheck})),
+    "inSyncReplicas": Option("in_sync_replicas", number(1, 64)),
+    "haSlaveFallbehindMax": Option("fall_behind_bytes_max", number(1, _INT_MAX)),
+    "slaveTimeout": Option("slave_timeout_ms", _MS),
+    "haSendHeartbeatInterval": Option("heartbeat_ms", _MS),
+    "haHousekeepingInterval": Option("housekeeping_ms", _MS),
+}
+"""Key in the file to the field of ReplicationConfig."""
+
+_ALL_OPTIONS: Final = {**OPTIONS, **STORE_OPTIONS, **REPLICATION_OPTIONS}
+
+
 def read(file_text: str, where: str) -> tuple[BrokerConfig, tuple[str, ...]]:
     """The configuration in a properties file, and the keys in it that we do not know.
 
@@ -214,8 +252,9 @@ def read(file_text: str, where: str) -> tuple[BrokerConfig, tuple[str, ...]]:
     store_fields = apply(properties, STORE_OPTIONS)
     if segment := store_fields.get("consume_queue_segment_bytes"):
         store_fields["consume_queue_segment_bytes"] = -(-segment // QUEUE_UNIT_BYTES) * QUEUE_UNIT_BYTES
-    config = with_changes(BrokerConfig(), {**apply(properties, OPTIONS), **store_fields})
-    unknown = [key for key in properties if key not in OPTIONS and key not in STORE_OPTIONS]
+    others = apply(properties, {**OPTIONS, **REPLICATION_OPTIONS})
+    config = with_changes(BrokerConfig(), {**others, **store_fields})
+    unknown = [key for key in properties if key not in _ALL_OPTIONS]
     return config, tuple(unknown)
 
 
@@ -223,6 +262,10 @@ def show(config: BrokerConfig) -> str:
     """The configuration as the text of a properties file."""
     values = {key: option.show(getattr(config, option.field)) for key, option in OPTIONS.items()}
     values |= {key: option.show(getattr(config.store, option.field)) for key, option in STORE_OPTIONS.items()}
+    replication = config.replication
+    for key, option in REPLICATION_OPTIONS.items():
+        if (value := getattr(replication, option.field)) is not None:
+            values[key] = option.show(value)
     return "".join(f"{key}={value}\n" for key, value in values.items())
 
 
@@ -232,21 +275,26 @@ def updated(config: BrokerConfig, properties_text: str) -> BrokerConfig:
     Raises:
         ProtectedKeyError, ConfigError: as `properties.from_afar`, or a value that its key cannot have.
     """
-    fixed = frozenset(OPTIONS.keys() | STORE_OPTIONS.keys()) - RUNNING_KEYS
+    fixed = frozenset(_ALL_OPTIONS) - RUNNING_KEYS
     properties = from_afar(properties_text, protected=PROTECTED, fixed=fixed)
     return with_changes(config, {**apply(properties, OPTIONS), **apply(properties, STORE_OPTIONS)})
 
 
 def with_changes(config: BrokerConfig, changes: dict[str, Any]) -> BrokerConfig:
-    """The configuration with fields of BrokerConfig or StoreConfig changed; a value None changes nothing.
+    """The configuration with fields of it or of one of its parts changed; a value None changes nothing.
 
     Raises:
         ConfigError: the store cannot work with these values together.
     """
     given = {name: value for name, value in changes.items() if value is not None}
-    own = {item.name for item in fields(BrokerConfig)}
+
+    def of(part: type) -> dict[str, Any]:
+        names = {item.name for item in fields(part)}
+        return {name: value for name, value in given.items() if name in names}
+
     try:
-        store = replace(config.store, **{name: value for name, value in given.items() if name not in own})
-        return replace(config, store=store, **{name: value for name, value in given.items() if name in own})
+        store = replace(config.store, **of(StoreConfig))
+        replication = replace(config.replication, **of(ReplicationConfig))
+        return replace(config, store=store, replication=replication, **of(BrokerConfig))
     except ValueError as error:
         raise ConfigError(str(error)) from None

@@ -8,6 +8,7 @@ written after the log was flushed: what it says is delivered no crash can take b
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -71,6 +72,12 @@ class DelayedDelivery:
     def offsets(self) -> DelayOffsets:
         """Of each level that ever delivered."""
         return DelayOffsets(dict(self._next))
+
+    def adopt(self, offsets: Mapping[int, int]) -> None:
+        """Take over a master's: a slave delivers nothing itself."""
+        if offsets and dict(offsets) != self._next:
+            self._next = dict(offsets)
+            self._is_dirty = True
 
     async def run(self, address: Address) -> None:
         """Deliver all levels; `address` is where what is put now will be found."""

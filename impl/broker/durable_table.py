@@ -84,6 +84,13 @@ class DurableTable(Generic[Value]):
             self._values.update(values)
             self.renew_version()
 
+    async def replace(self, version: DataVersion, values: Mapping[str, Value]) -> None:
+        """Take over another broker's table, version and all. OSError when the file cannot be written; then
+        nothing has changed."""
+        async with self._changing:
+            await self._write(version, dict(values))
+            self.load(version, values)
+
     def renew_version(self) -> None:
         """Whoever knows the version so far takes the values for changed."""
         self.version = self._next_version()

@@ -4,6 +4,7 @@ The file has RocketMQ's shape and is replaced atomically; a crash loses the comm
 which means redelivery, never loss. See docs/protocol.md, "Consumer offsets".
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -12,6 +13,7 @@ from impl.broker.durable_table import read_config
 from impl.remoting.codes import ResponseCode
 from impl.remoting.dispatch import RefusedError
 from impl.remoting.java_json import write
+from impl.replication import rules
 from impl.runtime.disk import write_durably
 from impl.runtime.runtime import Runtime
 
@@ -32,6 +34,8 @@ class OffsetTable:
         self._runtime = runtime
         self._table: dict[str, dict[int, int]] = {}
         self._is_dirty = False
+        self.untold: set[tuple[str, int]] | None = None
+        """On a slave: what consumers committed here and the master was not told. None on a master."""
 
     def load(self) -> None:
         """Read consumerOffset.json, if there is one.
@@ -54,6 +58,37 @@ class OffsetTable:
             offsets = self._table[key] = {}
         offsets[queue_id] = offset
         self._is_dirty = True
+        if self.untold is not None:
+            self.untold.add((key, queue_id))
+
+    def merge(self, table: Mapping[str, Mapping[int, int]]) -> None:
+        """Take a master's offsets where they are ahead of ours."""
+        for key, masters in table.items():
+            if key not in self._table and len(self._table) >= self._pairs_max:
+                continue
+            own = self._table.setdefault(key, {})
+            merged = {
+                queue_id: rules.merged_offset(own.get(queue_id), offset)
+                for queue_id, offset in masters.items()
+            }
+            if any(own.get(queue_id) != offset for queue_id, offset in merged.items()):
+                own.update(merged)
+                self._is_dirty = True
+
+    def newer_than(self, table: Mapping[str, Mapping[int, int]]) -> list[tuple[str, str, int, int]]:
+        """What was committed here and is ahead of a master's offsets: topic, group, queue, offset."""
+        newer = []
+        for key, queue_id in sorted(self.untold or ()):
+            offset = self._table.get(key, {}).get(queue_id, 0)
+            if offset > table.get(key, {}).get(queue_id, 0):
+                topic, _, group = _split(key)
+                newer.append((topic, group, queue_id, offset))
+        return newer
+
+    def told(self, topic: str, group: str, queue_id: int) -> None:
+        """The master knows the offset."""
+        if self.untold is not None:
+            self.untold.discard((topic + _SEPARATOR + group, queue_id))
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
         """The committed offset, or None when the group never committed one for that queue."""

@@ -5,6 +5,7 @@ See docs/protocol.md, "Pulling" and "Get statuses".
 
 import asyncio
 from collections.abc import Awaitable, Collection
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -48,6 +49,9 @@ _CODES: Final = {
     GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
 }
 """Every get status has its response code; a status without one fails the test that says so."""
+_CORRECTED: Final = frozenset(
+    status for status, code in _CODES.items() if code is ResponseCode.PULL_OFFSET_MOVED
+)
 _EMPTY_QUEUE: Final = frozenset({GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE})
 
 
@@ -109,6 +113,9 @@ def _get(services: Services, header: PullRequest, tags: Collection[int]) -> tupl
         max_bytes=bytes_max,
         tag_codes=tags,
     )
+    if services.is_slave and result.status in _CORRECTED:
+        # What this slave does not have its master may: nobody is sent elsewhere by a copy.
+        return replace(result, next_offset=header.queue_offset), ResponseCode.PULL_NOT_FOUND
     # A consumer that begins at 0 of a queue without messages is where it should be.
     if result.status in _EMPTY_QUEUE and header.queue_offset == 0:
         return result, ResponseCode.PULL_NOT_FOUND

@@ -13,7 +13,12 @@ from impl.remoting.channel import RemotingError
 from impl.remoting.client import RemotingClient
 from impl.remoting.codes import RequestCode, ResponseCode, response_name
 from impl.remoting.command import Command, new_request
-from impl.remoting.headers import RegisterBrokerRequest, UnregisterBrokerRequest
+from impl.remoting.headers import (
+    HeaderError,
+    RegisterBrokerRequest,
+    RegisterBrokerResponse,
+    UnregisterBrokerRequest,
+)
 from impl.runtime.network import Address
 
 _log = logging.getLogger(__name__)
@@ -53,7 +58,7 @@ class Registrar:
             broker_name=config.name,
             broker_addr=str(address),
             cluster_name=config.cluster,
-            ha_server_addr=f"{address.host}:{address.port + 1}",
+            ha_server_addr=str(self._services.ha_address or Address(address.host, address.port + 1)),
             broker_id=config.broker_id,
             # Being there, it lets a slave tell of the queues while its name has no master.
             enable_acting_master=False,
@@ -93,6 +98,14 @@ class Registrar:
             self._complain(address, f"{response_name(answer.code)}: {answer.remark}")
         else:
             self._silent.discard(address)
+            if request.code == RequestCode.REGISTER_BROKER:
+                self._registered(address, answer)
+
+    def _registered(self, address: Address, answer: Command) -> None:
+        try:
+            self._services.on_registered(headers.read(RegisterBrokerResponse, answer.fields))
+        except HeaderError as error:
+            self._complain(address, str(error))
 
     def _complain(self, address: Address, why: str) -> None:
         if address not in self._silent:

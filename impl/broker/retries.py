@@ -5,7 +5,12 @@ See docs/protocol.md, "Retries".
 
 from typing import Final
 
-from impl.broker.checks import require_group, require_writable_broker, scheduled_or_refused
+from impl.broker.checks import (
+    require_group,
+    require_master,
+    require_writable_broker,
+    scheduled_or_refused,
+)
 from impl.broker.services import Services
 from impl.broker.topics import DEAD_LETTER_PREFIX
 from impl.message import (
@@ -25,17 +30,19 @@ from impl.remoting.command import Command
 from impl.remoting.dispatch import RefusedError
 from impl.remoting.headers import SendBackRequest
 from impl.store import record
-from impl.store.results import PutStatus
+from impl.store.results import STORED, PutStatus
 from spec.events import Kind
 
 _FIRST_RETRY_LEVEL: Final = 3
+_STORED_WELL: Final = STORED - {PutStatus.FLUSH_DISK_TIMEOUT}
 
 
 async def send_back(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
-    """Store the message again: for later, or as a dead letter. Only PUT_OK is a success."""
+    """Store the message again: for later, or as a dead letter. A success only when it is safe here."""
     header = headers.read(SendBackRequest, request.fields)
     group = require_group(services, header.group)
     require_writable_broker(services)
+    require_master(services)
     if group.retry_queue_nums <= 0:
         return request.answer(ResponseCode.SUCCESS)  # the group wants no retries: the message is let go
     retry_topic = await services.topics.ensure(RETRY_PREFIX + header.group, group.retry_queue_nums)
@@ -51,9 +58,10 @@ async def send_back(services: Services, request: Command, channel: Channel) -> R
         level = header.delay_level or _FIRST_RETRY_LEVEL + original.message.reconsume_times
         topic = retry_topic
     message = scheduled_or_refused(services, _again(services, original, topic, level))
-    # The consumer commits the original on our word: the copy is as durable as any other message by then.
+    # The consumer commits the original on our word: the copy is as durable as any other message by then. That
+    # slaves are late is no reason to refuse: it would send the copy again and again.
     result = await services.store.put(message)
-    if result.status is not PutStatus.PUT_OK:
+    if result.status not in _STORED_WELL:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{result.status.value}: {result.reason}")
     _tell(services, header.group, original, level)
     return request.answer(ResponseCode.SUCCESS)

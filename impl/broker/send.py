@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from impl.batch import decode_batch
-from impl.broker.checks import require_group, scheduled_or_refused
+from impl.broker.checks import require_group, require_master, scheduled_or_refused
 from impl.broker.retries import dead_letter_topic, is_given_up
 from impl.broker.services import Services
 from impl.broker.topics import DEFAULT_TOPIC, NOT_FOR_CLIENTS, name_problem
@@ -62,6 +62,7 @@ async def send_message(services: Services, request: Command, channel: Channel) -
     tracing = services.tracing_fields()
     try:
         header = read_header(request)
+        require_master(services)
         with services.sends.admitted(len(request.body)):
             target = await _target(services, header)
             messages, wait = _messages(services, request, header, target, channel)

@@ -15,10 +15,12 @@ from impl.broker.queue_locks import QueueLockTable
 from impl.broker.statistics import Statistics
 from impl.broker.subscription_groups import SubscriptionGroupTable
 from impl.broker.topics import TopicTable
+from impl.config_file import ConfigFile
 from impl.event_log import EventLog
 from impl.remoting.bodies import DataVersion
 from impl.remoting.channel import Channel, Reply
 from impl.remoting.command import Command
+from impl.remoting.headers import RegisterBrokerResponse
 from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
 from impl.store.message_store import MessageStore
@@ -43,10 +45,19 @@ class Services:
     sends: SendGate
     statistics: Statistics
     config_version: DataVersion
+    config_file: ConfigFile
     started_s: int
     """By the event loop's clock."""
     delays: DelayedDelivery
     events: EventLog | None
+    ha_address: Address | None = None
+    """Where slaves connect; None where no slave may."""
+    on_registered: Callable[[RegisterBrokerResponse], None] = lambda _: None
+    """Told what a name server answered: to a slave, who its master is."""
+
+    @property
+    def is_slave(self) -> bool:
+        return self.config.replication.is_slave
 
     def tracing_fields(self) -> dict[str, str]:
         """Fields of every send response, errors included: Java clients take them for granted."""

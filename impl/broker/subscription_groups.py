@@ -90,6 +90,12 @@ class SubscriptionGroupTable:
     def snapshot(self) -> SubscriptionGroups:
         return SubscriptionGroups(self._table.version, self._table.values())
 
+    async def adopt(self, groups: SubscriptionGroups) -> None:
+        """Take over a master's table, unless ours has its version. OSError when the file cannot be written;
+        all is as it was then."""
+        if groups.data_version != self._table.version:
+            await self._table.replace(groups.data_version, groups.subscription_group_table)
+
     async def persist(self) -> None:
         """Write the file if a group was made since. OSError when that fails."""
         await self._table.persist()

@@ -182,6 +182,13 @@ class TopicTable:
             await self._table.change(changed)
             self.on_change()
 
+    async def adopt(self, topics: TopicConfigs) -> None:
+        """Take over a master's table, unless ours has its version. OSError when the file cannot be written;
+        all is as it was then."""
+        if topics.data_version != self._table.version:
+            await self._table.replace(topics.data_version, topics.topic_config_table)
+            self.on_change()
+
     async def delete(self, topics: Iterable[str]) -> None:
         """Forget topics, those that exist. OSError when topics.json cannot be written; all are there then."""
         known: dict[str, TopicConfig | None] = {name: None for name in topics if self.get(name) is not None}

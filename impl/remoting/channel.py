@@ -150,6 +150,13 @@ class Channel:
         """Close at once, and forget what was not sent."""
         self._connection.abort()
 
+    def kill(self) -> None:
+        """The end of a simulated process: break the connection, and let go of what is being worked on."""
+        self._draining = True
+        for task in list(self._working):
+            task.cancel()
+        self._connection.abort()
+
     async def drain(self, timeout_s: float) -> None:
         """Take no more requests, wait for those being worked on, and give up on them after timeout_s."""
         self._draining = True

@@ -71,6 +71,14 @@ class RemotingClient:
         for channel in list(self._channels.values()):
             channel.close()
 
+    def abort(self) -> None:
+        """Break every connection, at once."""
+        self._closed = True
+        for task in list(self._connecting.values()):
+            task.cancel()
+        for channel in list(self._channels.values()):
+            channel.abort()
+
     async def _connected(self, address: Address, timeout_s: float) -> Channel:
         if self._closed:
             raise ConnectError(f"the client is closed, no connection to {address}")

@@ -69,6 +69,15 @@ class RemotingServer:
                 async with asyncio.timeout(_CLOSE_S):
                     await self._none_left.wait()
 
+    def kill(self) -> None:
+        """The end of a simulated process: connections break, nobody is answered."""
+        if self._listener is not None:
+            self._listener.close()
+        if self._idle_scan is not None:
+            self._idle_scan.cancel()
+        for channel in list(self._channels):
+            channel.kill()
+
     def _accept(self, connection: Connection) -> Channel:
         if len(self._channels) >= self._connections_max:
             _log.warning("%d connections: refusing %s", len(self._channels), connection.remote)

@@ -59,6 +59,15 @@ class MasterServer:
         for sender in list(self._senders):
             sender.connection.close()
 
+    def kill(self) -> None:
+        """The end of a simulated process: connections break, nobody is answered."""
+        if self._listener is not None:
+            self._listener.close()
+        if self._scan is not None:
+            self._scan.cancel()
+        for sender in list(self._senders):
+            sender.connection.abort()
+
     def grown(self) -> None:
         """The log has more than before."""
         for sender in self._senders:

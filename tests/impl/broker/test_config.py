@@ -34,9 +34,9 @@ def test_the_known_keys_become_fields() -> None:
 
 
 def test_keys_that_we_do_not_know_are_reported_and_change_nothing() -> None:
-    config, unknown = read("haListenPort=10912\nslaveTimeout=3000\n", "f")
+    config, unknown = read("haServiceClass=10912\nrejectPullConsumerEnable=3000\n", "f")
     assert config == BrokerConfig()
-    assert unknown == ("haListenPort", "slaveTimeout")
+    assert unknown == ("haServiceClass", "rejectPullConsumerEnable")
 
 
 def test_what_is_deleted_when_is_said_as_released_brokers_say_it() -> None:

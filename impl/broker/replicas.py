@@ -1,0 +1,101 @@
+"""The part that this broker plays in replication: a master with its slaves, or a slave with its master."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from impl.broker.config import BrokerConfig
+from impl.broker.services import Services
+from impl.event_log import EventLog
+from impl.remoting.bodies import SubscriptionGroups, TopicConfigs
+from impl.remoting.headers import RegisterBrokerResponse, UpdateOffsetRequest
+from impl.replication.client import SlaveClient
+from impl.replication.server import MasterServer
+from impl.runtime.network import Address
+from impl.runtime.runtime import Runtime
+from impl.store import record
+from impl.store.message_store import MessageStore
+
+REFUSAL: Final = "this broker is a slave"
+
+
+class Replicas:
+    """`server` is a master's, `client` a slave's; a master alone has neither."""
+
+    def __init__(
+        self, config: BrokerConfig, runtime: Runtime, store: MessageStore, events: EventLog | None
+    ) -> None:
+        self.server: MasterServer | None = None
+        self.client: SlaveClient | None = None
+        self.ha_address: Address | None = None
+        """Where slaves connect, as it is told to the name servers."""
+        self.master: Address | None = None
+        """Where a slave's master takes requests, as the name servers tell it."""
+        self._config = config
+        self._store = store
+        replication = config.replication
+        if replication.is_slave:
+            store.refusal = REFUSAL
+            bytes_max = config.store.message_bytes_max + record.AROUND_BODY_BYTES_MAX
+            self.client = SlaveClient(runtime.network, store, replication, bytes_max)
+        elif replication.role is not None:
+            self.server = MasterServer(runtime.network, store, replication, events)
+            store.on_append = self.server.grown
+            if replication.slaves_waited_for:
+                store.replicate = self.server.waits.wait
+
+    async def start(self) -> None:
+        """Let slaves connect. Raises OSError: the port is taken."""
+        if self.server is None:
+            return
+        config = self._config
+        port = config.replication.ha_port
+        if port is None:
+            port = config.port + 1 if config.port else 0
+        bound = await self.server.start(config.host, port)
+        self.ha_address = Address(config.advertised_host or bound.host, bound.port)
+
+    async def stop(self) -> None:
+        if self.server is not None:
+            await self.server.stop()
+
+    def kill(self) -> None:
+        """The end of a simulated process."""
+        if self.server is not None:
+            self.server.kill()
+
+    def learned(self, response: RegisterBrokerResponse) -> None:
+        """A name server told a slave of its master; while it knows none, the last one counts."""
+        with suppress(ValueError):
+            if response.master_addr:
+                self.master = Address.parse(response.master_addr)
+            if self.client is not None and response.ha_server_addr and not self._config.replication.ha_master:
+                self.client.master = Address.parse(response.ha_server_addr)
+
+
+class SlaveTables:
+    """A slave's tables, as `MetadataSync` keeps them like its master's."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def adopt_topics(self, topics: TopicConfigs) -> None:
+        await self._services.topics.adopt(topics)
+
+    async def adopt_groups(self, groups: SubscriptionGroups) -> None:
+        await self._services.groups.adopt(groups)
+
+    async def adopt_delays(self, offsets: Mapping[int, int]) -> None:
+        self._services.delays.adopt(offsets)
+
+    def merge_offsets(self, table: Mapping[str, Mapping[int, int]]) -> None:
+        self._services.offsets.merge(table)
+
+    def newer_commits(self, table: Mapping[str, Mapping[int, int]]) -> list[UpdateOffsetRequest]:
+        return [
+            UpdateOffsetRequest(consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset)
+            for topic, group, queue_id, offset in self._services.offsets.newer_than(table)
+        ]
+
+    def told(self, commit: UpdateOffsetRequest) -> None:
+        self._services.offsets.told(commit.topic, commit.consumer_group, commit.queue_id)

@@ -1,0 +1,111 @@
+"""What a slave asks of its master beside the log: topics, groups, consumer offsets, delay offsets.
+
+None of it is in the log. See docs/protocol.md, "Replication".
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Final, Protocol, TypeVar
+
+import msgspec
+
+from impl.remoting import headers
+from impl.remoting.bodies import SubscriptionGroups, TopicConfigs
+from impl.remoting.channel import RemotingError
+from impl.remoting.client import RemotingClient
+from impl.remoting.codes import RequestCode, ResponseCode, response_name
+from impl.remoting.command import new_request
+from impl.remoting.headers import UpdateOffsetRequest
+from impl.remoting.java_json import BodyError, read
+from impl.runtime.network import Address
+
+_log = logging.getLogger(__name__)
+
+_TIMEOUT_S: Final = 3.0
+
+_Body = TypeVar("_Body")
+
+
+class ConsumerOffsets(msgspec.Struct, rename="camel"):
+    """The answer to GET_ALL_CONSUMER_OFFSET."""
+
+    offset_table: dict[str, dict[int, int]] = {}
+    """`TOPIC@GROUP` to queue to offset."""
+
+
+class DelayLevels(msgspec.Struct, rename="camel"):
+    """The answer to GET_ALL_DELAY_OFFSET."""
+
+    offset_table: dict[int, int] = {}
+    """Level to the offset of the next message to deliver."""
+
+
+class Tables(Protocol):
+    """What of a slave's is kept like its master's. The methods raise OSError."""
+
+    async def adopt_topics(self, topics: TopicConfigs) -> None: ...
+    async def adopt_groups(self, groups: SubscriptionGroups) -> None: ...
+    async def adopt_delays(self, offsets: Mapping[int, int]) -> None: ...
+    def merge_offsets(self, table: Mapping[str, Mapping[int, int]]) -> None: ...
+    def newer_commits(self, table: Mapping[str, Mapping[int, int]]) -> list[UpdateOffsetRequest]:
+        """What consumers committed here and the master does not know."""
+        ...
+
+    def told(self, commit: UpdateOffsetRequest) -> None:
+        """The master knows it now."""
+        ...
+
+
+class MetadataSync:
+    """`sync` asks once; what fails is logged once, until it works again."""
+
+    def __init__(self, client: RemotingClient, tables: Tables) -> None:
+        self.master: Address | None = None
+        """Where the master takes requests; None while that is not known."""
+        self._client = client
+        self._tables = tables
+        self._complaint = ""
+
+    async def sync(self) -> None:
+        """One round. Parts that came before a failure count."""
+        if self.master is None:
+            return
+        try:
+            await self._sync(self.master)
+        except (RemotingError, BodyError, OSError) as error:
+            complaint = f"topics, groups or offsets of master {self.master} are not known: {error}"
+            if complaint != self._complaint:
+                self._complaint = complaint
+                _log.warning("%s", complaint)
+        else:
+            self._complaint = ""
+
+    async def _sync(self, master: Address) -> None:
+        ask, tables = self._ask, self._tables
+        await tables.adopt_topics(await ask(master, RequestCode.GET_ALL_TOPIC_CONFIG, TopicConfigs))
+        # Groups before offsets: a consumer that comes here finds both.
+        code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
+        await tables.adopt_groups(await ask(master, code, SubscriptionGroups))
+        offsets = await ask(master, RequestCode.GET_ALL_CONSUMER_OFFSET, ConsumerOffsets)
+        await self._tell_commits(master, offsets.offset_table)
+        tables.merge_offsets(offsets.offset_table)
+        delays = await ask(master, RequestCode.GET_ALL_DELAY_OFFSET, DelayLevels)
+        await tables.adopt_delays(delays.offset_table)
+
+    async def _tell_commits(self, master: Address, known: Mapping[str, Mapping[int, int]]) -> None:
+        """While the master was away consumers committed here. It goes on from its file, which knows nothing
+        of that: a group would be delivered those messages again."""
+        for commit in self._tables.newer_commits(known):
+            request = new_request(RequestCode.UPDATE_CONSUMER_OFFSET, headers.write(commit))
+            answer = await self._client.invoke(master, request, _TIMEOUT_S)
+            if answer.code != ResponseCode.SUCCESS:
+                # A topic or group that is not the master's any more: asking again would not help.
+                _log.warning("offset of group %s: %s", commit.consumer_group, answer.remark)
+            self._tables.told(commit)
+
+    async def _ask(self, master: Address, code: RequestCode, kind: type[_Body]) -> _Body:
+        answer = await self._client.invoke(master, new_request(code), _TIMEOUT_S)
+        if answer.code != ResponseCode.SUCCESS:
+            raise RemotingError(f"{code.name}: {response_name(answer.code)}: {answer.remark}")
+        # A released broker that has nothing yet has no body.
+        return read(kind, answer.body or b"{}")
