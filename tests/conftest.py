@@ -1,6 +1,7 @@
 """Hypothesis profiles, chosen by HYPOTHESIS_PROFILE: dev (default), ci, deep."""
 
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,3 +21,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         with_spark = "spark_audit" in item.path.parts or item.path.stem == "test_spark_explorer"
         group = "spark" if with_spark else str(item.path)
         item.add_marker(pytest.mark.xdist_group(group))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A line for each thing that was missing, however many tests needed it."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    for reason, count in reasons.items():
+        if reason.startswith("not tested: "):
+            terminalreporter.write_line(f"{reason} ({count} tests)")

@@ -7,22 +7,12 @@ import pytest
 
 from conformance.cluster import Cluster, cluster
 from conformance.targets.apache import servers
-from conformance.targets.apache.artifacts import ApacheMissingError, jars, java, releases
 from conformance.targets.apache.clients import JavaClient, java_client
 from conformance.targets.apache.servers import ApacheServer, running
 from impl.runtime.network import Address
+from tests.conformance.targets.apache.conftest import release
 
-
-@pytest.fixture(scope="session", params=releases())
-def release(request: pytest.FixtureRequest) -> str:
-    """A release that is there; what needs one that is not is not tested."""
-    name: str = request.param
-    try:
-        java()
-        jars(name)
-    except ApacheMissingError as error:
-        pytest.skip(f"not tested: {error}")
-    return name
+__all__ = ["release"]
 
 
 @pytest.fixture(scope="session")

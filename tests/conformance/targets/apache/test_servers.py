@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from conformance.targets.apache import servers
-from conformance.targets.apache.artifacts import ApacheMissingError, releases
 from conformance.targets.apache.servers import ApacheServer, ApacheServerError, running
 from impl.runtime.network import Address
 
@@ -43,13 +42,9 @@ def test_servers_are_gone_whatever_happens(tmp_path: Path) -> None:
 
 
 @pytest.mark.apache
-@pytest.mark.parametrize("release", releases())
 def test_a_broker_comes_back_after_a_clean_end_and_after_a_kill(release: str, tmp_path: Path) -> None:
-    try:
-        names = servers.name_server(release, tmp_path)
-        broker = servers.broker(release, tmp_path, names.address)
-    except ApacheMissingError as error:
-        pytest.skip(f"not tested: {error}")
+    names = servers.name_server(release, tmp_path)
+    broker = servers.broker(release, tmp_path, names.address)
     with running(names, broker):
         assert (broker.store / "abort").exists()
         broker.stop()
