@@ -4,7 +4,7 @@ Reads lines, comments and continuation lines; says where each value stands, so t
 line.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -48,20 +48,41 @@ def parse(text: str, where: str) -> dict[str, Property]:
         ConfigError: a line without a separator.
     """
     found = {}
-    pending, first_number = "", 0
+    for first, _, line in _entries(text):
+        key, value = _split(line, f"{where}:{first}")
+        found[key] = Property(value, f"{where}:{first}")
+    return found
+
+
+def with_values(text: str, values: Mapping[str, str]) -> str:
+    """The text of a file with these values, at its end; all other lines stay.
+
+    Raises:
+        ConfigError: a line without a separator.
+    """
+    gone: set[int] = set()
+    for first, last, line in _entries(text):
+        key, _ = _split(line, f"line {first}")
+        if key in values:
+            gone.update(range(first, last + 1))
+    kept = [line for number, line in enumerate(text.splitlines(), start=1) if number not in gone]
+    return "".join(f"{line}\n" for line in [*kept, *(f"{key}={value}" for key, value in values.items())])
+
+
+def _entries(text: str) -> Iterator[tuple[int, int, str]]:
+    """First and last line number, from 1 on, and the text of each entry, its continuation lines joined."""
+    pending, first = "", 0
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.strip()
         if not pending and (not line or line[0] in "#!"):
             continue
-        first_number = first_number if pending else number
+        first = first if pending else number
         pending += line
         if pending.endswith("\\"):
             pending = pending[:-1]
             continue
-        key, value = _split(pending, f"{where}:{first_number}")
-        found[key] = Property(value, f"{where}:{first_number}")
+        yield first, number, pending
         pending = ""
-    return found
 
 
 def apply(properties: Mapping[str, Property], options: Mapping[str, Option]) -> dict[str, Any]:

@@ -31,15 +31,17 @@ def get_config(services: Services, request: Command, channel: Channel) -> Reply:
 
 
 async def update_config(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Change the configuration until the next start; all of what the body says, or nothing."""
-    old = services.config
-    try:
-        new = config.updated(old, request.body.decode())
-    except ProtectedKeyError as error:
-        raise RefusedError(ResponseCode.NO_PERMISSION, str(error)) from None
-    except (ConfigError, UnicodeDecodeError) as error:
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    services.config = new
+    """Change the configuration, all of what the body says or nothing; it is in the properties file then."""
+    async with services.config_file.changing:
+        old = services.config
+        try:
+            new = config.updated(old, request.body.decode())
+            await services.config_file.keep(config.show(old), config.show(new))
+        except ProtectedKeyError as error:
+            raise RefusedError(ResponseCode.NO_PERMISSION, str(error)) from None
+        except (ConfigError, UnicodeDecodeError, OSError) as error:
+            raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        services.config = new
     services.store.config = new.store
     services.config_version = DataVersion(services.config_version.counter + 1, now_ms(services.runtime.clock))
     if new.permission != old.permission:

@@ -96,14 +96,17 @@ def get_config(services: Services, request: Command, channel: Channel) -> Reply:
     return request.answer(ResponseCode.SUCCESS, body=config.show(services.config).encode())
 
 
-def update_config(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Change the configuration until the next start; all of what the body says, or nothing."""
-    try:
-        services.config = config.updated(services.config, request.body.decode())
-    except ProtectedKeyError as error:
-        raise RefusedError(ResponseCode.NO_PERMISSION, str(error)) from None
-    except (ConfigError, UnicodeDecodeError) as error:
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+async def update_config(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Change the configuration, all of what the body says or nothing; it is in the properties file then."""
+    async with services.config_file.changing:
+        try:
+            new = config.updated(services.config, request.body.decode())
+            await services.config_file.keep(config.show(services.config), config.show(new))
+        except ProtectedKeyError as error:
+            raise RefusedError(ResponseCode.NO_PERMISSION, str(error)) from None
+        except (ConfigError, UnicodeDecodeError, OSError) as error:
+            raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        services.config = new
     return request.answer(ResponseCode.SUCCESS)
 
 

@@ -40,6 +40,7 @@ def register(services: Services, request: Command, channel: Channel) -> Reply:
             now_ms=now_ms(),
             expiry_ms=_expiry_ms(header.heartbeat_timeout_millis) or services.config.broker_expiry_ms,
             enable_acting_master=header.enable_acting_master,
+            forget_unlisted=services.config.forget_unlisted,
         )
     except BoundsError as error:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None

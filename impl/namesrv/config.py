@@ -17,7 +17,9 @@ class NameServerConfig:
     host: str = "127.0.0.1"
     port: int = 9876
     """0 is any free port."""
-    kv_path: str = "namesrv/kvConfig.json"
+    kv_path: str = "store/namesrv/kvConfig.json"
+    config_path: str = ""
+    """The properties file that keeps what is changed from afar, if there is one."""
     scan_interval_ms: int = 10_000
     broker_expiry_ms: int = 120_000
     """Of brokers that do not name a time themselves."""
@@ -30,6 +32,12 @@ class NameServerConfig:
     wait_for_service: bool = False
     """Whether routes are refused until `wait_s` after the start, so that brokers register first."""
     wait_s: int = 45
+    list_topics: bool = True
+    """Whether the topics of a cluster are told."""
+    list_all_topics: bool = True
+    """Whether all topics are."""
+    forget_unlisted: bool = False
+    """Whether a master's topics are forgotten that a changed registration does not list."""
     bounds: Bounds = field(default_factory=Bounds)
 
 
@@ -46,6 +54,9 @@ RUNNING_OPTIONS: Final = {
     "supportActingMaster": Option("acting_masters", boolean),
     "needWaitForService": Option("wait_for_service", boolean),
     "waitSecondsForService": Option("wait_s", number(0, _INT_MAX)),
+    "enableTopicList": Option("list_topics", boolean),
+    "enableAllTopicList": Option("list_all_topics", boolean),
+    "deleteTopicWithBrokerRegistration": Option("forget_unlisted", boolean),
 }
 """The same: what can change while the name server runs."""
 

@@ -44,11 +44,13 @@ def cluster_info(services: Services, request: Command, channel: Channel) -> Repl
 
 def all_topics(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """Every topic that has queues."""
+    _require(services.config.list_all_topics, "enableAllTopicList")
     return _topics(request, services.table.topics())
 
 
 def topics_of_cluster(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """The topics of one cluster; of one that nobody knows, none."""
+    _require(services.config.list_topics, "enableTopicList")
     header = headers.read(ClusterRequest, request.fields)
     return _topics(request, services.table.topics_of_cluster(header.cluster))
 
@@ -65,9 +67,15 @@ def system_topics(services: Services, request: Command, channel: Channel) -> Rep
 
 def _flagged(wanted: Callable[[int], bool]) -> Callable[[Services, Command, Channel], Reply]:
     def topics(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+        _require(services.config.list_topics, "enableTopicList")
         return _topics(request, services.table.topics_flagged(wanted))
 
     return topics
+
+
+def _require(is_enabled: bool, key: str) -> None:
+    if not is_enabled:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{key} is off: topics are not listed here")
 
 
 def _topics(request: Command, names: list[str], address: str | None = None) -> Command:

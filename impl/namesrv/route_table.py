@@ -92,8 +92,10 @@ class RouteTable:
         now_ms: int,
         expiry_ms: int,
         enable_acting_master: bool | None = None,
+        forget_unlisted: bool = False,
     ) -> LiveBroker | None:
-        """Add or refresh a broker. Listed topics are added or changed; others stay as they are.
+        """Add or refresh a broker. Listed topics are added or changed; others stay as they are, unless a
+        master's new list is to be all that counts.
 
         `enable_acting_master`, whatever its value, comes from a broker whose topics count where its name has
         no master. Returns the living master of a slave's broker name, if there is one.
@@ -117,6 +119,10 @@ class RouteTable:
         is_changed = is_first or before is None or before.data_version != version
         if key.broker_id == MASTER_ID:
             self._record_queues(key.broker_name, topics, is_changed)
+            if forget_unlisted and is_changed and body is not None:
+                listed = topics.topic_config_table.keys()
+                for topic in [name for name in self._topics_at(key.broker_name) if name not in listed]:
+                    self._forget_queues(topic, {key.broker_name})
         elif enable_acting_master is not None and self._is_least(key):
             perm_mask = ~PERM_WRITE if enable_acting_master else -1
             self._record_queues(key.broker_name, topics, is_changed, perm_mask)
@@ -338,8 +344,11 @@ class RouteTable:
             )
             return
         del self._brokers[live.key.broker_name]
-        for topic in [topic for topic, queues in self._queues.items() if live.key.broker_name in queues]:
+        for topic in self._topics_at(live.key.broker_name):
             self._forget_queues(topic, {live.key.broker_name})
+
+    def _topics_at(self, broker_name: str) -> list[str]:
+        return [topic for topic, queues in self._queues.items() if broker_name in queues]
 
     def _forget_queues(self, topic: str, broker_names: set[str]) -> None:
         for name in broker_names:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from impl.config_file import ConfigFile
 from impl.event_log import EventLog
 from impl.namesrv import administration, brokers, queries
 from impl.namesrv.config import NameServerConfig
@@ -31,7 +32,11 @@ class NameServer:
 
     def __init__(self, config: NameServerConfig, runtime: Runtime, events: EventLog | None = None) -> None:
         self._services = Services(
-            config, RouteTable(config.bounds), KvConfig(config.kv_path, runtime), events
+            config,
+            RouteTable(config.bounds),
+            KvConfig(config.kv_path, runtime),
+            ConfigFile(config.config_path, runtime),
+            events,
         )
         processors = {code: _bound(work, self._services) for code, work in PROCESSORS.items()}
         self._server = RemotingServer(runtime.network, handler(processors), on_closed=self._channel_closed)

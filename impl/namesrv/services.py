@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from impl.config_file import ConfigFile
 from impl.event_log import EventLog
 from impl.namesrv.config import NameServerConfig
 from impl.namesrv.kv_config import KvConfig
@@ -19,6 +20,7 @@ class Services:
     """Replaced as a whole when an administrator changes it."""
     table: RouteTable
     kv: KvConfig
+    config_file: ConfigFile
     events: EventLog | None
     started_ms: int = 0
 

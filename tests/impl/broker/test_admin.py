@@ -53,7 +53,10 @@ from impl.remoting.headers import (
     UpdateTopicRequest,
 )
 from impl.remoting.java_json import ObjectKey
+from impl.runtime.disk import read_whole, write_durably
 from impl.runtime.network import Address
+from impl.runtime.simulated_disk import Step
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from impl.store import record
 from tests.impl.broker.test_broker import PULL, QUEUE, altered, message, sent
 from tests.impl.broker.test_send import CONFIG, send, stored
@@ -503,6 +506,34 @@ def test_a_changed_configuration_is_shown_and_takes_effect() -> None:
         assert (await send(world, b"x" * 10)).code == ResponseCode.SUCCESS
 
     play(scene)
+
+
+def test_what_is_changed_is_in_the_properties_file_before_it_counts() -> None:
+    async def scene(world: World) -> None:
+        assert (await update(world, "traceOn=false\nregionId=r1")).code == 0
+        assert (await update(world, "traceOn=false\nnobody.knows=1\nregionId=r 2")).code == 0
+        world.disk.lose_power()
+        kept = read_whole(world.disk, "/b.conf").decode()
+        assert kept == "# mine\nbrokerName=x\n  # end\ntraceOn=false\nregionId=r 2\n"
+        before = await shown(world)
+        world.disk.on_step = no_space_left
+        answer = await update(world, "regionId=r3")
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert await shown(world) == before
+        assert read_whole(world.disk, "/b.conf").decode() == kept
+        world.disk.on_step = lambda _: None
+
+    def no_space_left(step: Step) -> None:
+        raise OSError(28, "No space left on device")
+
+    async def main() -> None:
+        async with World(loop, config=replace(CONFIG, config_path="/b.conf")) as world:
+            text = b"# mine\nregionId=one, \\\n  two\nbrokerName=x\nregionId=three\n  # end"
+            write_durably(world.disk, "/b.conf", text)
+            await scene(world)
+
+    loop = SimulatedLoop()
+    run_simulated(main(), loop)
 
 
 def test_automatic_creation_can_be_switched_on_where_it_never_was() -> None:

@@ -19,6 +19,7 @@ from impl.remoting.headers import (
     RouteRequest,
     WipeWriteResponse,
 )
+from impl.runtime.disk import read_whole, write_durably
 from impl.runtime.simulated_disk import SimulatedDisk, Step
 from tests.impl.namesrv.world import World, play
 
@@ -113,6 +114,22 @@ def test_the_configuration_is_shown_and_changed_while_the_name_server_runs() -> 
         return NameServerConfig(**apply(parse(text, "shown"), config.OPTIONS))
 
     assert play(scene) == NameServerConfig(port=0, order_messages=True)
+
+
+def test_a_change_is_kept_in_the_properties_file_and_there_after_a_restart() -> None:
+    disk = SimulatedDisk()
+    write_durably(disk, "/n.conf", b"listenPort=0\norderMessageEnable=false\n")
+
+    async def scene(world: World) -> int:
+        return (await world.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=b"orderMessageEnable=true")).code
+
+    assert play(scene, NameServerConfig(port=0, config_path="/n.conf"), disk) == ResponseCode.SUCCESS
+    disk.lose_power()
+    kept = read_whole(disk, "/n.conf").decode()
+    assert NameServerConfig(**apply(parse(kept, "kept"), config.OPTIONS)).order_messages
+    # A file that is gone takes no changes.
+    answer = play(scene, NameServerConfig(port=0, config_path="/other.conf"), disk)
+    assert answer == ResponseCode.SYSTEM_ERROR
 
 
 def test_a_change_of_the_configuration_is_taken_as_a_whole_or_not_at_all() -> None:

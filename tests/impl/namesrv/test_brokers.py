@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from impl.namesrv.config import NameServerConfig
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import DataVersion, MemberGroup, Table
@@ -125,3 +127,20 @@ def test_a_registration_beyond_a_bound_is_refused_with_a_reason() -> None:
 
     answer = play(scene)
     assert (answer.code, answer.remark) == (1, "a name of 600 characters, 1 to 512 expected")
+
+
+@pytest.mark.parametrize(("forget_unlisted", "code"), [(False, 0), (True, 17)])
+def test_topics_that_a_master_lists_no_more_are_forgotten_where_that_is_switched_on(
+    forget_unlisted: bool, code: int
+) -> None:
+    async def scene(world: World) -> int:
+        await world.register("T", "U")
+        await world.register("U", broker=("b-b", "10.0.0.2:10911", "C"))
+        await world.register("U", version=1)
+        assert await world.route_code() == 0  # nothing new is said
+        await world.register("U", id=1, broker=("b-a", "10.0.0.3:10911", "C"), version=2)
+        assert await world.route_code() == 0  # a slave does not know
+        await world.register("U", version=2)
+        return await world.route_code()
+
+    assert play(scene, NameServerConfig(port=0, forget_unlisted=forget_unlisted)) == code

@@ -68,3 +68,20 @@ def test_routes_are_refused_at_first_where_brokers_are_waited_for() -> None:
         return [early, await world.route_code()]
 
     assert play(scene, NameServerConfig(port=0, wait_for_service=True)) == [ResponseCode.SYSTEM_ERROR, 0]
+
+
+def test_lists_of_topics_can_be_switched_off() -> None:
+    async def scene(world: World) -> list[int]:
+        await world.register("T")
+        return [
+            (await world.ask(code, header)).code
+            for code, header in (
+                (RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, None),
+                (RequestCode.GET_TOPICS_BY_CLUSTER, ClusterRequest("C")),
+                (RequestCode.GET_UNIT_TOPIC_LIST, None),
+            )
+        ]
+
+    assert play(scene) == [0, 0, 0]
+    assert play(scene, NameServerConfig(port=0, list_all_topics=False)) == [1, 0, 0]
+    assert play(scene, NameServerConfig(port=0, list_topics=False)) == [0, 1, 1]
