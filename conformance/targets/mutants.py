@@ -15,6 +15,7 @@ from conformance.targets.impl import ImplTarget
 from impl.broker.broker import Broker
 from impl.broker.offsets import OffsetTable
 from impl.store import reader, record, recovery
+from impl.store.appender import Appender
 from impl.store.commit_log import CommitLog
 from impl.store.consume_queue import ConsumeQueue
 from impl.store.errors import StoreError
@@ -115,8 +116,8 @@ def _cut_no_queue(queue: ConsumeQueue, _log: CommitLog) -> int:
     return queue.cut(queue.find_end(lambda unit: unit.size > 0))
 
 
-def _count_from_zero(store: MessageStore, topic: str, queue_id: int) -> int:
-    return store._queue_offsets.get((topic, queue_id), 0)
+def _count_from_zero(appender: Appender, topic: str, queue_id: int) -> int:
+    return appender._queue_offsets.get((topic, queue_id), 0)
 
 
 def _dispatch_nothing(parts: Parts, _start: int) -> int:
@@ -237,7 +238,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "offsets-counted-from-zero",
             "after a restart the queue offsets begin anew",
             "FLUSH-4",
-            f"{_STORE}.next_queue_offset",
+            "impl.store.appender:Appender.next_queue_offset",
             _count_from_zero,
         ),
         Mutant(

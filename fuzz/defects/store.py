@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from fuzz.defects.defect import Mutant
+from impl.store.appender import Appender
 from impl.store.checkpoint import Checkpoint
 from impl.store.commit_log import CommitLog
 from impl.store.consume_queue import ConsumeQueue, Unit
 from impl.store.errors import StoreError
 from impl.store.flush import LogFlusher
-from impl.store.message_store import MessageStore
 from impl.store.queue_flush import CheckpointWriter
 from impl.store.segments import SegmentedFile
 
@@ -44,12 +44,13 @@ def _keep_queue(queue: ConsumeQueue, _log: CommitLog) -> int:
     return 0
 
 
-def _offsets_from_zero(store: MessageStore, topic: str, queue_id: int) -> int:
-    return store._queue_offsets.get((topic, queue_id), 0)
+def _offsets_from_zero(appender: Appender, topic: str, queue_id: int) -> int:
+    return appender._queue_offsets.get((topic, queue_id), 0)
 
 
-def _offsets_of_the_dispatched(store: MessageStore, topic: str, queue_id: int) -> int:
-    return store.max_offset(topic, queue_id)
+def _offsets_of_the_dispatched(appender: Appender, topic: str, queue_id: int) -> int:
+    queue = appender._queues.find(topic, queue_id)
+    return queue.end if queue else 0
 
 
 def _checkpoint_ahead(writer: CheckpointWriter) -> Checkpoint:
@@ -127,14 +128,14 @@ MUTANTS: Final = (
         "OffsetsFromZero",
         "after recovery the offsets of a queue begin at zero again",
         "QueueOffsetsDense",
-        "message_store:MessageStore.next_queue_offset",
+        "appender:Appender.next_queue_offset",
         _offsets_from_zero,
     ),
     _mutant(
         "OffsetOfTheDispatched",
         "a message gets the offset behind the last one dispatched, not behind the last one appended",
         "QueueOffsetsDense",
-        "message_store:MessageStore.next_queue_offset",
+        "appender:Appender.next_queue_offset",
         _offsets_of_the_dispatched,
     ),
     _mutant(

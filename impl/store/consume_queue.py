@@ -5,7 +5,7 @@ They hold nothing that the commit log does not: every entry can be computed agai
 
 import bisect
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from impl.runtime.disk import Disk
@@ -57,15 +57,27 @@ class ConsumeQueue:
         Raises:
             QueueGapError: entries beside it are missing. OSError: the disk failed.
         """
+        changed = queue_offset >= self.end or self.units(queue_offset, 1) != [unit]
+        self.write(queue_offset, [unit])
+        self.end = max(self.end, queue_offset + 1)
+        return changed
+
+    def write(self, queue_offset: int, units: Sequence[Unit]) -> None:
+        """Write entries side by side. Whoever reads sees them once `end` is behind them.
+
+        Raises:
+            QueueGapError: entries before them are missing. OSError: the disk failed.
+        """
         if not self.begin <= queue_offset <= self.end:
             raise QueueGapError(
                 f"{self.segments.directory}: the queue goes from {self.begin} to {self.end},"
                 f" entry {queue_offset} would leave a gap"
             )
-        changed = queue_offset == self.end or self.units(queue_offset, 1) != [unit]
-        self.segments.write(queue_offset * QUEUE_UNIT_BYTES, _UNIT.pack(*unit))
-        self.end = max(self.end, queue_offset + 1)
-        return changed
+        position, data = queue_offset * QUEUE_UNIT_BYTES, b"".join(_UNIT.pack(*unit) for unit in units)
+        while data:
+            room = self.segments.segment_bytes - position % self.segments.segment_bytes
+            self.segments.write(position, data[:room])
+            position, data = position + room, data[room:]
 
     def units(self, queue_offset: int, count: int) -> list[Unit]:
         """At most `count` entries from `queue_offset` on; fewer at the end of the queue or of a segment."""

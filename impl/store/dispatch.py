@@ -4,6 +4,7 @@ its keys go to the index."""
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from impl.event_log import EventLog
 from impl.message import (
@@ -15,7 +16,7 @@ from impl.message import (
     Message,
     StoredMessage,
 )
-from impl.store.consume_queue import ConsumeQueues, Unit
+from impl.store.consume_queue import ConsumeQueues, QueueKey, Unit
 from impl.store.delay import unit_code
 from impl.store.index import Index
 from spec.events import Kind
@@ -105,20 +106,35 @@ class Dispatcher:
         self._waiting.append(appended)
 
     def run(self, limit: int, on_dispatched: Callable[[Appended], None] | None = None) -> int:
-        """Dispatch the records that end at or before the commit offset `limit`; returns how many.
+        """Dispatch the records that end at or before the commit offset `limit`, one write for each queue;
+        returns how many.
 
         Raises:
-            OSError: the disk failed; that record and those behind it still wait.
+            OSError: the disk failed; all of them still wait, and none is seen.
         """
-        count = 0
-        while self._waiting and self._waiting[0].end <= limit:
-            appended = self._waiting[0]
-            self.dispatch(appended)
+        ready = list(takewhile(lambda appended: appended.end <= limit, self._waiting))
+        if not ready:
+            return 0
+        by_queue: dict[QueueKey, list[Appended]] = {}
+        for appended in ready:
+            if appended.queued:
+                by_queue.setdefault((appended.topic, appended.queue_id), []).append(appended)
+        queues = {key: self._queues.find_or_make(*key) for key in by_queue}
+        for key, entries in by_queue.items():
+            queues[key].write(entries[0].queue_offset, [_unit(entry) for entry in entries])
+        for appended in ready:
+            self.index(appended)
+        for key, entries in by_queue.items():
+            queues[key].end = max(queues[key].end, entries[-1].queue_offset + 1)
+        self.position = ready[-1].end
+        self.store_timestamp_ms = ready[-1].store_timestamp_ms
+        for appended in ready:
             self._waiting.popleft()
-            count += 1
-            if on_dispatched is not None and appended.queued:
-                on_dispatched(appended)
-        return count
+            if appended.queued:
+                self._tell(appended)
+                if on_dispatched is not None:
+                    on_dispatched(appended)
+        return len(ready)
 
     def dispatch(self, appended: Appended) -> bool:
         """Write the queue entry and the keys of one record; returns whether that changed the queue."""
@@ -141,9 +157,13 @@ class Dispatcher:
 
     def _write(self, appended: Appended) -> bool:
         queue = self._queues.find_or_make(appended.topic, appended.queue_id)
-        unit = Unit(appended.commit_offset, appended.size, appended.tags_code)
-        changed = queue.put(appended.queue_offset, unit)
-        if changed and self._events is not None:
+        changed = queue.put(appended.queue_offset, _unit(appended))
+        if changed:
+            self._tell(appended)
+        return changed
+
+    def _tell(self, appended: Appended) -> None:
+        if self._events is not None:
             self._events.emit(
                 Kind.DISPATCH,
                 msg_id=appended.message_id,
@@ -152,4 +172,7 @@ class Dispatcher:
                 queue_offset=appended.queue_offset,
                 commit_offset=appended.commit_offset,
             )
-        return changed
+
+
+def _unit(appended: Appended) -> Unit:
+    return Unit(appended.commit_offset, appended.size, appended.tags_code)

@@ -29,7 +29,7 @@ RULES: Final = {
     "index-cut-to-log": "impl.store.index:Index.cut",
     "index-repaired": "impl.store.index_file:IndexFile.repair",
     "missing-keys-indexed-again": "impl.store.recovery:index_again",
-    "offsets-continue": "impl.store.message_store:MessageStore.next_queue_offset",
+    "offsets-continue": "impl.store.appender:Appender.next_queue_offset",
     # what the next recovery rests on
     "checkpoint-behind-the-durable": "impl.store.queue_flush:CheckpointWriter.checkpoint_now",
     "only-the-old-is-deleted": "impl.store.expiry:expired_before",

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from impl.store.appender import Appender
 from impl.store.checkpoint import Checkpoint
 from impl.store.commit_log import CommitLog
 from impl.store.config import FlushMode
@@ -96,8 +97,8 @@ def _dispatches_nothing(parts: Parts, start: int) -> int:
     return 0
 
 
-def _starts_again_at_zero(store: MessageStore, topic: str, queue_id: int) -> int:
-    return store._queue_offsets.get((topic, queue_id), 0)
+def _starts_again_at_zero(appender: Appender, topic: str, queue_id: int) -> int:
+    return appender._queue_offsets.get((topic, queue_id), 0)
 
 
 def _vouches_for_what_is_only_written(writer: CheckpointWriter) -> Checkpoint:

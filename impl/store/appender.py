@@ -1,0 +1,123 @@
+"""Appending: messages become records at the end of the log, with their places and queue offsets.
+
+Two steps, so that many are written for the price of one: `stage` takes a place for each message, `write` puts
+all that was staged into the page cache.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+from impl.event_log import EventLog
+from impl.message import UNIQUE_KEY, Message, offset_message_id
+from impl.runtime.clock import Clock, now_ms
+from impl.store import record
+from impl.store.commit_log import CommitLog
+from impl.store.config import StoreConfig
+from impl.store.consume_queue import ConsumeQueues, QueueKey
+from impl.store.delay import unit_code
+from impl.store.dispatch import Appended, Dispatcher, index_keys, takes_queue_offset, tell_append
+
+
+class Appender:
+    """The writing end of one store. What it has written waits at the dispatcher."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        dispatcher: Dispatcher,
+        config: StoreConfig,
+        clock: Clock,
+        events: EventLog | None,
+    ) -> None:
+        self._log = log
+        self._queues = queues
+        self._dispatcher = dispatcher
+        self._config = config
+        self._clock = clock
+        self._events = events
+        self._untold: deque[Appended] = deque()
+        self._queue_offsets: dict[QueueKey, int] = {}
+        """Next offset, of queues appended to in this life."""
+
+    def stage(self, messages: Sequence[Message]) -> list[Appended]:
+        """Take places for messages of one queue, in one segment; their queue offsets are taken.
+
+        Raises:
+            ValueError: a message cannot be stored; nothing happened. OSError: the disk failed; nothing that
+                was staged will be written.
+        """
+        key = messages[0].topic, messages[0].queue_id
+        assert all((one.topic, one.queue_id) == key for one in messages[1:]), "one queue expected"
+        drafts = [self._encode(message) for message in messages]
+        queued = takes_queue_offset(messages[0].sys_flag)
+        assert queued or len(messages) == 1, "transactions come one by one"
+        queue_offset = self.next_queue_offset(*key) if queued else 0
+        commit_offset = self._log.stage(drafts, queue_offset, now_ms(self._clock))
+        if queued:
+            self._queue_offsets[key] = queue_offset + len(drafts)
+        self._tell_appends()  # a segment that is full was written
+        staged = []
+        for number, (message, draft) in enumerate(zip(messages, drafts, strict=True)):
+            one = self._appended(message, queue_offset + number, commit_offset, len(draft), queued)
+            self._dispatcher.add(one)
+            staged.append(one)
+            commit_offset += len(draft)
+        if self._events is not None:
+            self._untold += staged
+        return staged
+
+    def write(self) -> None:
+        """Write what is staged to the end of the log, in the page cache: in one write, so that a process dies
+        before or after all of it; of a crash of the machine a prefix may be left.
+
+        Raises:
+            OSError: the disk failed; nothing of it will be written.
+        """
+        self._log.write_staged()
+        self._tell_appends()
+
+    def next_queue_offset(self, topic: str, queue_id: int) -> int:
+        """The offset that the queue's next message gets: after a restart it continues behind the last
+        entry."""
+        known = self._queue_offsets.get((topic, queue_id))
+        if known is not None:
+            return known
+        queue = self._queues.find(topic, queue_id)
+        return queue.end if queue else 0
+
+    def _encode(self, message: Message) -> bytearray:
+        if len(message.body) > self._config.message_bytes_max:
+            raise ValueError(
+                f"body has {len(message.body)} bytes, at most {self._config.message_bytes_max} expected"
+            )
+        if message.queue_id < 0:
+            raise ValueError(f"queue id is {message.queue_id}, 0 or more expected")
+        draft = record.encode(message)
+        if len(draft) > self._log.record_bytes_max:
+            raise ValueError(f"record has {len(draft)} bytes, {self._log.record_bytes_max} fit a segment")
+        return draft
+
+    def _appended(
+        self, message: Message, queue_offset: int, commit_offset: int, size: int, queued: bool
+    ) -> Appended:
+        stored_ms = self._log.staged_timestamp_ms
+        return Appended(
+            topic=message.topic,
+            queue_id=message.queue_id,
+            queue_offset=queue_offset,
+            commit_offset=commit_offset,
+            size=size,
+            tags_code=unit_code(message, stored_ms, self._config.delay_levels_ms),
+            store_timestamp_ms=stored_ms,
+            message_id=message.properties.get(UNIQUE_KEY)
+            or offset_message_id(message.store_host, commit_offset),
+            queued=queued,
+            keys=index_keys(message),
+        )
+
+    def _tell_appends(self) -> None:
+        """Of what is in the log by now: an event before its time would be of a record that no crash keeps."""
+        while self._untold and self._untold[0].end <= self._log.end:
+            assert self._events is not None
+            tell_append(self._events, self._untold.popleft())

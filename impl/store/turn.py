@@ -1,0 +1,46 @@
+"""The puts of one turn of the event loop: written together, waited for together, answered one by one.
+
+A broker under load reads many requests in a turn. One write to the log, one dispatch and one wait for all of
+them cost little more than those of one request would.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from impl.message import Address, offset_message_id
+from impl.store.dispatch import Appended
+from impl.store.results import PutResult, PutStatus
+
+Done = Callable[[list[PutResult]], None]
+"""Told what became of a put, once; must not raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Messages that were staged together, and who wants to know what becomes of them."""
+
+    appended: list[Appended]
+    store_host: Address
+    wait: bool
+    """For the flush, and for slaves."""
+    done: Done
+
+
+def answer(puts: list[Put], status: PutStatus, reason: str) -> None:
+    """Tell each that this became of it."""
+    for put in puts:
+        put.done(results(put.appended, put.store_host, status, reason))
+
+
+def results(appended: list[Appended], store_host: Address, status: PutStatus, reason: str) -> list[PutResult]:
+    """Of messages that are stored, whatever the status says of their safety."""
+    return [
+        PutResult(
+            status,
+            one.queue_offset,
+            one.commit_offset,
+            offset_message_id(store_host, one.commit_offset),
+            reason,
+        )
+        for one in appended
+    ]
