@@ -1,0 +1,448 @@
+"""Reads a range of a commit-log segment into Arrow batches, many records at a time.
+
+What follows a record is known from its size, so a walk finds the records, and numpy takes their fields out
+all at once. Records in which anything is odd are given to the record codec, which decides and says what is
+wrong.
+
+A range begins at the first record in it, wherever the range was cut, and ends at the first record of the
+next: what lies between two records belongs to the range of the first. Records stand where they say, so
+nothing inside a body is taken for one, unless it was made to be.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from impl.message import (
+    KEYS,
+    NAME_END,
+    SYS_BORN_HOST_V6,
+    SYS_STORE_HOST_V6,
+    TAGS,
+    UNIQUE_KEY,
+    VALUE_END,
+    decode_address,
+)
+from impl.store import record
+from impl.store.record import RecordError
+from spark_audit.sources.ranges import Range
+
+RECORD: Final = "record"
+FILLER: Final = "filler"
+"""The mark that nothing more fits into the segment."""
+ZEROS: Final = "zeros"
+"""Preallocated and never written."""
+DAMAGE: Final = "damage"
+"""Bytes that are no whole record."""
+
+SCHEMA: Final = pa.schema(
+    [
+        ("kind", pa.string()),  # record | filler | zeros | damage
+        ("file", pa.string()),
+        ("commit_offset", pa.int64()),  # where it is, also for damage
+        ("size", pa.int64()),  # bytes
+        ("topic", pa.string()),
+        ("queue_id", pa.int32()),
+        ("queue_offset", pa.int64()),
+        ("msg_id", pa.string()),  # the producer's unique key, else the broker's own id
+        ("keys", pa.string()),
+        ("tags", pa.string()),
+        ("born_ms", pa.int64()),
+        ("stored_ms", pa.int64()),
+        ("born_host", pa.string()),
+        ("store_host", pa.string()),
+        ("flag", pa.int32()),
+        ("sys_flag", pa.int32()),
+        ("reconsume_times", pa.int32()),
+        ("prepared_offset", pa.int64()),
+        ("body_size", pa.int32()),
+        ("body_crc", pa.int64()),
+        ("properties", pa.string()),  # name 0x01 value 0x02 ...
+        ("detail", pa.string()),  # what is wrong with the damage
+    ]
+)
+BODY: Final = pa.field("body", pa.binary())
+"""Added on request."""
+
+_BATCH_RECORDS: Final = 1 << 15
+_BATCH_BYTES: Final = 1 << 26
+_CHUNK_BYTES: Final = 1 << 20
+_LOOK: Final = struct.Struct(">II20xq")  # size, magic, the position it was written for
+_NAME_BYTES: Final = 9
+"""The longest property name that is looked for, and the separator behind it."""
+_MAGIC_FRONT: Final = record.MAGIC_V1.to_bytes(4, "big")[:3]
+_FRONT: Final = np.dtype(
+    [
+        ("size", ">u4"), ("magic", ">u4"), ("crc", ">u4"), ("queue_id", ">i4"), ("flag", ">i4"),
+        ("queue_offset", ">i8"), ("commit_offset", ">i8"), ("sys_flag", ">i4"), ("born_ms", ">i8"),
+    ]
+)  # fmt: skip
+_TAIL: Final = np.dtype([("reconsume_times", ">i4"), ("prepared_offset", ">i8"), ("body_size", ">i4")])
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What is no record: `size` bytes of a segment from `at` on."""
+
+    kind: str
+    at: int
+    size: int
+    detail: str | None = None
+
+
+def read_range(part: Range, *, with_body: bool = False) -> Iterator[pa.RecordBatch]:
+    """Batches of SCHEMA. Raises OSError: the file cannot be read."""
+    path = Path(part.file)
+    if not path.stat().st_size:
+        return
+    with path.open("rb") as opened:
+        log = mmap(opened.fileno(), 0, access=ACCESS_READ)
+    yield from Segment(log, int(path.name), part.file).batches(part.start, part.end, with_body=with_body)
+
+
+class Segment:
+    """A mapped segment; `base` is the commit offset of its first byte."""
+
+    def __init__(self, log: mmap | bytes, base: int, file: str) -> None:
+        self._log = log
+        self._bytes: Bytes = np.frombuffer(log, np.uint8)
+        self._base = base
+        self._file = file
+
+    def batches(self, start: int, end: int, *, with_body: bool = False) -> Iterator[pa.RecordBatch]:
+        gaps: list[Gap] = []
+        for found in self._walk(start, end):
+            if isinstance(found, Gap):
+                gaps.append(found)
+                continue
+            for starts in _portions(found):
+                batch, damaged = self._decode(starts, with_body)
+                gaps += damaged
+                yield batch
+        if gaps:
+            yield self._report(gaps, with_body)
+
+    # --- where the records are
+
+    def _walk(self, start: int, end: int) -> Iterator[Ints | Gap]:
+        """Positions of records, in runs without a gap, and what lies between the runs."""
+        at, limit = start if start == 0 else self._next_record(start), len(self._log)
+        while at < end:
+            run, at = self._follow(at, end)
+            if at < limit and not self._looks_like_record(at):
+                # A wrong size leads nowhere: then the last record itself is where the damage begins.
+                if run and not self._is_end(at) and self._fault(run[-1]):
+                    at = run.pop()
+                if run:
+                    yield np.array(run, dtype=np.int64)
+                following = self._next_record(at + 1)
+                yield from self._gaps(at, following)
+                at = following
+            elif run:
+                yield np.array(run, dtype=np.int64)
+
+    def _follow(self, at: int, end: int) -> tuple[list[int], int]:
+        """Records from `at` on, each where the one before it ends, and the position after the last."""
+        run: list[int] = []
+        log, base, look, magics = self._log, self._base, _LOOK.unpack_from, record.MAGICS
+        limit, last = len(log), len(log) - _LOOK.size
+        while at < end and at <= last:
+            size, magic, place = look(log, at)
+            if magic not in magics or place != base + at or not record.SIZE_MIN <= size <= limit - at:
+                break
+            run.append(at)
+            at += size
+        return run, at
+
+    def _looks_like_record(self, at: int) -> bool:
+        return bool(self._follow(at, at + 1)[0])
+
+    def _next_record(self, at: int) -> int:
+        """The first position from `at` on that looks like a record's; the segment's end when none does."""
+        limit = len(self._log)
+        chunk_at = at
+        while chunk_at < limit:
+            # Overlapping by a magic number less one byte, that none is cut in two.
+            chunk = self._bytes[chunk_at : chunk_at + _CHUNK_BYTES + 7]
+            if chunk.any():
+                data, found = chunk.tobytes(), -1
+                while (found := data.find(_MAGIC_FRONT, found + 1)) >= 0:
+                    candidate = chunk_at + found - 4
+                    if candidate >= at and self._looks_like_record(candidate):
+                        return candidate
+            chunk_at += _CHUNK_BYTES
+        return limit
+
+    def _is_end(self, at: int) -> bool:
+        """A filler or zeros: what may well follow the last record."""
+        return self._is_filler(at) or not any(self._log[at : at + record.FILLER_BYTES])
+
+    def _is_filler(self, at: int) -> bool:
+        size, magic = record.peek(bytes(self._log[at : at + record.FILLER_BYTES]))
+        return magic == record.MAGIC_FILLER and at + size == len(self._log)
+
+    def _gaps(self, at: int, following: int) -> Iterator[Gap]:
+        """What [at, following) is: a filler, zeros, damage, or damage before zeros."""
+        limit = len(self._log)
+        if self._is_filler(at) and following == limit:
+            yield Gap(FILLER, at, limit - at)
+            return
+        written = self._last_written(at, following)
+        # Zeros before the next record are a hole in the log, not what was preallocated.
+        if written < following < limit:
+            written = following
+        if written > at:
+            yield Gap(DAMAGE, at, written - at, self._fault(at) or "bytes that belong to no record")
+        if following > written:
+            yield Gap(ZEROS, written, following - written)
+
+    def _last_written(self, at: int, end: int) -> int:
+        """The end of the last byte in [at, end) that is not zero; `at` when all are."""
+        for chunk_end in range(end, at, -_CHUNK_BYTES):
+            chunk = self._bytes[max(at, chunk_end - _CHUNK_BYTES) : chunk_end]
+            if chunk.any():
+                return max(at, chunk_end - _CHUNK_BYTES) + int(np.flatnonzero(chunk)[-1]) + 1
+        return at
+
+    def _fault(self, at: int) -> str | None:
+        """What the codec finds wrong with the record that should be there; None when it is whole."""
+        front = bytes(self._log[at : at + 8])
+        size, left = record.peek(front)[0], len(self._log) - at
+        if not any(front):
+            return "zeros where a record should be"
+        if not record.SIZE_MIN <= size <= left:
+            return f"record says {size} bytes, {record.SIZE_MIN} to {left} expected"
+        try:
+            record.decode(bytes(self._log[at : at + size]), self._base + at)
+        except RecordError as error:
+            return str(error)
+        return None
+
+    # --- what the records say
+
+    def _decode(self, starts: Ints, with_body: bool) -> tuple[pa.RecordBatch, list[Gap]]:
+        """The whole records among those that begin at `starts`, and the damaged ones."""
+        front = self._take(starts, _FRONT)
+        sizes = front["size"].astype(np.int64)
+        ends = starts + sizes
+        is_v2 = front["magic"] == record.MAGIC_V2
+        born_host_bytes = np.where(front["sys_flag"] & SYS_BORN_HOST_V6, 20, 8)
+        store_host_bytes = np.where(front["sys_flag"] & SYS_STORE_HOST_V6, 20, 8)
+        store_time_at = starts + _FRONT.itemsize + born_host_bytes
+        tail_at = store_time_at + 8 + store_host_bytes
+        tail = self._take(tail_at, _TAIL)
+        body_at = tail_at + _TAIL.itemsize
+        body_size = tail["body_size"].astype(np.int64)
+        topic_length_at = body_at + body_size
+        odd = (body_size < 0) | (topic_length_at + 3 + is_v2 > ends)
+        odd |= (front["queue_id"] < 0) | (front["queue_offset"] < 0)
+        # An odd record's lengths lead anywhere: they are read at a place that exists, and not believed.
+        topic_length_at = np.where(odd, body_at, topic_length_at)
+        topic_size = np.where(
+            is_v2, self._take(topic_length_at, np.dtype(">i2")), self._take(topic_length_at, np.dtype("i1"))
+        ).astype(np.int64)
+        topic_at = topic_length_at + 1 + is_v2
+        odd |= (topic_size <= 0) | (topic_at + topic_size + 2 > ends)
+        topic_size = np.where(odd, 0, topic_size)
+        properties_at = topic_at + topic_size + 2
+        properties_size = self._take(properties_at - 2, np.dtype(">i2")).astype(np.int64)
+        odd |= (properties_size < 0) | (properties_at + properties_size != ends)
+        properties_size = np.where(odd, 0, properties_size)
+        body_size = np.where(odd, 0, body_size)
+        odd |= (topic_size > 0) & (self._take(topic_at + topic_size - 1, np.dtype("u1")) == 0)
+        odd |= (properties_size > 0) & (self._take(ends - 1, np.dtype("u1")) == 0)
+        odd |= self._crc(body_at, body_size) != front["crc"]
+        topics, bad_topics = _texts(self._slices(topic_at, topic_size))
+        properties, bad_properties = _texts(self._slices(properties_at, properties_size))
+        odd |= bad_topics | bad_properties | _odd_names(topics)
+        faults = {int(i): self._fault(int(starts[i])) for i in np.flatnonzero(odd)}
+        damaged = [Gap(DAMAGE, int(starts[i]), int(sizes[i]), fault) for i, fault in faults.items() if fault]
+        unique_keys, keys, tags = _properties(properties, UNIQUE_KEY, KEYS, TAGS)
+        store_time = self._take(store_time_at, np.dtype(">i8"))
+        store_host = self._hosts(store_time_at + 8, store_host_bytes)
+        columns: dict[str, Any] = {
+            "kind": pa.repeat(RECORD, len(starts)),
+            "file": pa.repeat(self._file, len(starts)),
+            "commit_offset": starts + self._base,
+            "size": sizes,
+            "topic": topics,
+            "msg_id": self._message_ids(unique_keys, starts, store_time_at + 8, store_host_bytes),
+            "keys": keys,
+            "tags": tags,
+            "stored_ms": store_time.astype(np.int64),
+            "born_host": self._hosts(starts + _FRONT.itemsize, born_host_bytes),
+            "store_host": store_host,
+            "body_size": body_size.astype(np.int32),
+            "body_crc": front["crc"].astype(np.int64),
+            "properties": properties,
+            "detail": pa.nulls(len(starts), pa.string()),
+        }
+        for name in ("queue_id", "queue_offset", "born_ms", "flag", "sys_flag"):
+            columns[name] = _native(front[name])
+        for name in ("reconsume_times", "prepared_offset"):
+            columns[name] = _native(tail[name])
+        schema = SCHEMA
+        if with_body:
+            columns["body"], schema = self._slices(body_at, body_size), SCHEMA.append(BODY)
+        batch = pa.RecordBatch.from_arrays(
+            [
+                column if isinstance(column, pa.Array) else pa.array(column)
+                for column in (columns[name] for name in schema.names)
+            ],
+            schema=schema,
+        )
+        if damaged:
+            whole = np.ones(len(starts), dtype=np.bool_)
+            whole[[i for i, fault in faults.items() if fault]] = False
+            batch = batch.filter(pa.array(whole))
+        return batch, damaged
+
+    def _take(self, at: Ints, kind: np.dtype[Any]) -> Any:
+        """The value of that type at each position."""
+        # Past the end of the segment only where the record is odd anyway.
+        at = np.minimum(at, len(self._bytes) - kind.itemsize)
+        windows = np.lib.stride_tricks.sliding_window_view(self._bytes, kind.itemsize)
+        return np.ascontiguousarray(windows[at]).view(kind).reshape(-1)
+
+    def _slices(self, at: Ints, sizes: Ints) -> pa.Array:
+        """The bytes at each position. They must not overlap and be in order."""
+        # One array whose every second value is wanted: Arrow copies values faster than numpy gathers bytes.
+        if not len(at):
+            return pa.array([], pa.binary())
+        at = np.minimum(at, len(self._log))
+        first, last = int(at[0]), int(at[-1] + sizes[-1])
+        edges = np.empty(2 * len(at), dtype=np.int32)
+        edges[0::2], edges[1::2] = at - first, at + sizes - first
+        data = pa.py_buffer(self._bytes[first:last])
+        both = pa.Array.from_buffers(pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), data])
+        return both.take(pa.array(np.arange(0, len(edges), 2)))
+
+    def _crc(self, at: Ints, sizes: Ints) -> npt.NDArray[np.uint32]:
+        crc32, view = zlib.crc32, memoryview(self._log)
+        found = np.fromiter(
+            (crc32(view[a:b]) for a, b in zip(at.tolist(), (at + sizes).tolist(), strict=True)),
+            np.uint32,
+            len(at),
+        )
+        view.release()
+        return found & np.uint32(0x7FFFFFFF)
+
+    def _hosts(self, at: Ints, sizes: Ints) -> pa.Array:
+        """address:port; there are few hosts, so each is written out once."""
+        is_v6 = sizes != 8
+        v4 = self._take(at, np.dtype(">u8"))
+        known, which = np.unique(np.where(is_v6, 0, v4), return_inverse=True)
+        names = [_host(int(value).to_bytes(8, "big")) for value in known]
+        if not is_v6.any():
+            return pa.array(names).take(pa.array(which))
+        every = [names[i] for i in which]
+        for i in np.flatnonzero(is_v6):
+            every[i] = _host(self._bytes[at[i] : at[i] + 20].tobytes())
+        return pa.array(every)
+
+    def _message_ids(self, keys: pa.Array, starts: Ints, host_at: Ints, host_bytes: Ints) -> pa.Array:
+        """The unique key, else the id that the broker gave: its host and the position, in hexadecimal."""
+        if not keys.null_count:
+            return keys
+        ids = keys.to_pylist()
+        for i in np.flatnonzero(np.asarray(keys.is_null())):
+            host = self._bytes[host_at[i] : host_at[i] + host_bytes[i]].tobytes()
+            ids[i] = (host + int(starts[i] + self._base).to_bytes(8, "big")).hex().upper()
+        return pa.array(ids, pa.string())
+
+    def _report(self, gaps: list[Gap], with_body: bool) -> pa.RecordBatch:
+        rows = [
+            {
+                "kind": gap.kind,
+                "file": self._file,
+                "commit_offset": self._base + gap.at,
+                "size": gap.size,
+                "detail": gap.detail,
+            }
+            for gap in gaps
+        ]
+        return pa.RecordBatch.from_pylist(rows, schema=SCHEMA.append(BODY) if with_body else SCHEMA)
+
+
+def _portions(starts: Ints) -> Iterator[Ints]:
+    """Runs of records that fit a batch by their number and by their bytes."""
+    first = 0
+    while first < len(starts):
+        fits = int(np.searchsorted(starts, starts[first] + _BATCH_BYTES))
+        end = max(first + 1, min(first + _BATCH_RECORDS, fits))
+        yield starts[first:end]
+        first = end
+
+
+def _native(values: Any) -> Any:
+    return values.astype(values.dtype.newbyteorder("="))
+
+
+def _host(data: bytes) -> str:
+    address, port = decode_address(data)
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _texts(data: pa.Array) -> tuple[pa.Array, Bools]:
+    """As text, and which are not UTF-8 (they become empty)."""
+    bad = np.zeros(len(data), dtype=np.bool_)
+    try:
+        return data.cast(pa.string()), bad
+    except pa.ArrowInvalid:
+        values = []
+        for i, value in enumerate(data.to_pylist()):
+            try:
+                values.append(value.decode())
+            except UnicodeDecodeError:
+                values.append("")
+                bad[i] = True
+        return pa.array(values, pa.string()), bad
+
+
+def _odd_names(topics: pa.Array) -> Bools:
+    """Which topics have a name that the codec may refuse."""
+    encoded = topics.dictionary_encode()
+    odd = [name in ("", ".", "..") or "/" in name or "\0" in name for name in encoded.dictionary.to_pylist()]
+    if not any(odd):
+        return np.zeros(len(topics), dtype=np.bool_)
+    taken: Bools = np.array(odd)[np.asarray(encoded.indices)]
+    return taken
+
+
+def _properties(text: pa.Array, *names: str) -> list[pa.Array]:
+    """The values of these properties in each text; null where there is none, or an empty one."""
+    _, offsets, buffer = text.buffers()
+    edges = np.frombuffer(offsets, np.int32)[: len(text) + 1].astype(np.int64)
+    data = np.frombuffer(buffer, np.uint8) if buffer else np.zeros(0, np.uint8)
+    separators = np.flatnonzero(data == ord(VALUE_END))
+    # Where a property may begin, in order: with each text, and behind each separator.
+    starts = np.sort(np.concatenate([edges[:-1], separators + 1]), kind="stable")
+    starts = starts[starts < edges[-1]]
+    rows = np.searchsorted(edges, starts, side="right") - 1
+    ends = np.minimum(np.append(separators, len(data))[np.searchsorted(separators, starts)], edges[rows + 1])
+    padded = np.concatenate([data, np.zeros(_NAME_BYTES, np.uint8)])
+    fronts = np.lib.stride_tricks.sliding_window_view(padded, _NAME_BYTES)[starts]
+    found = []
+    for name in names:
+        wanted = np.frombuffer(f"{name}{NAME_END}".encode(), np.uint8)
+        has = (fronts[:, : len(wanted)] == wanted).all(axis=1) & (starts + len(wanted) < ends)
+        # Of a name given twice the last one stays.
+        cut = np.repeat(edges[:-1], 2).astype(np.int32)
+        cut[2 * rows[has]], cut[2 * rows[has] + 1] = starts[has] + len(wanted), ends[has]
+        both = pa.Array.from_buffers(pa.string(), len(cut) - 1, [None, pa.py_buffer(cut), buffer])
+        values = both.take(pa.array(np.arange(0, len(cut), 2)))
+        found.append(pc.if_else(pc.equal(pc.binary_length(values), 0), None, values))
+    return found

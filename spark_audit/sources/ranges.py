@@ -1,0 +1,120 @@
+"""Cuts the files of a store directory into ranges of bytes that Spark's workers read side by side."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_CHUNK_BYTES: Final = 1 << 20
+_SEGMENT_DIGITS: Final = 20
+
+
+class StoreError(ValueError):
+    """No store directory, or not one of this shape. One line: the path, what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The bytes [start, end) of one file."""
+
+    file: str
+    start: int
+    end: int
+    is_last: bool
+    """Nothing of the file is read after it."""
+
+    @property
+    def bytes(self) -> int:
+        return self.end - self.start
+
+
+def segments(folder: Path) -> list[Path]:
+    """The segment files in a folder, which are named by their first byte's offset; in order."""
+    found = [file for file in folder.iterdir() if _is_segment(file.name) and file.is_file()]
+    return sorted(found)
+
+
+def _is_segment(name: str) -> bool:
+    return len(name) == _SEGMENT_DIGITS and name.isdecimal()
+
+
+def subfolder(path: str, name: str) -> Path:
+    """`name` below a store directory; the path itself when it is that folder already.
+
+    Raises:
+        StoreError: neither is there.
+    """
+    given = Path(path)
+    if given.name == name and given.is_dir():
+        return given
+    if not (given / name).is_dir():
+        raise StoreError(f"{path}: no {name} folder in it, expected a store directory of a broker")
+    return given / name
+
+
+def cut(file: Path, split_bytes: int, unit_bytes: int = 1, begin: int = 0) -> list[Range]:
+    """The file's ranges from `begin` on, each of about `split_bytes` and a multiple of `unit_bytes`.
+
+    What a broker preallocated and never wrote is not cut up: it lies in the last range, with one unit of
+    what was written at least.
+    """
+    size = file.stat().st_size
+    written = max(begin, min(size, written_end(file)))
+    step = max(unit_bytes, split_bytes // unit_bytes * unit_bytes)
+    starts = [*range(begin, max(written, begin + 1), step)]
+    ends = [*starts[1:], size]
+    return [Range(str(file), s, e, e == size) for s, e in zip(starts, ends, strict=True)]
+
+
+def written_end(file: Path) -> int:
+    """Where the zeros at the end of the file begin, rounded up to a MiB."""
+    with file.open("rb") as opened:
+        end = _data_end(opened.fileno(), file.stat().st_size)
+        while end > 0:
+            start = (end - 1) // _CHUNK_BYTES * _CHUNK_BYTES
+            opened.seek(start)
+            if any(opened.read(end - start)):
+                break
+            end = start
+    return end
+
+
+def _data_end(descriptor: int, size: int) -> int:
+    """The end of what the file system holds of the file: preallocated segments are mostly a hole."""
+    end = 0
+    while end < size:
+        try:
+            end = os.lseek(descriptor, os.lseek(descriptor, end, os.SEEK_DATA), os.SEEK_HOLE)
+        except OSError:
+            # No data behind `end`, or a file system that does not tell.
+            return end or size
+    return end
+
+
+def pack(ranges: Iterable[Range], split_bytes: int) -> list[tuple[Range, ...]]:
+    """Neighbouring ranges together, so that a thousand small files do not become a thousand tasks."""
+    packed: list[list[Range]] = []
+    room = 0
+    for each in ranges:
+        if not packed or each.bytes > room:
+            packed.append([])
+            room = split_bytes
+        packed[-1].append(each)
+        room -= each.bytes
+    return [tuple(group) for group in packed]
+
+
+def queue_of(file: str) -> tuple[str, int]:
+    """Topic and queue id of a consume-queue segment, by its folders."""
+    topic, queue_id, _ = Path(file).parts[-3:]
+    return topic, int(queue_id)
+
+
+def queue_segments(folder: Path, topics: Sequence[str] = ()) -> list[Path]:
+    """The segments of all queues, or of those of some topics."""
+    found = []
+    for queue in sorted(folder.glob("*/*")):
+        if queue.is_dir() and queue.name.isdecimal() and (not topics or queue.parent.name in topics):
+            found += segments(queue)
+    return found

@@ -1,0 +1,163 @@
+"""Decoding a segment: what the codec says of each record, and every byte accounted for once, however it is
+cut and whatever was damaged."""
+
+import random
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from impl.store import record
+from spark_audit.sources.commit_log import DAMAGE, FILLER, RECORD, ZEROS, Segment
+from tests.spark_audit.sources.logs import BASE, message, placed, segment
+
+Rows = list[dict[str, Any]]
+SIZE = 16384
+
+
+def read(log: bytes, *cuts: int) -> Rows:
+    """The rows of all ranges, in order of position."""
+    edges = [0, *sorted(cuts), len(log)]
+    rows: Rows = []
+    for start, end in pairwise(edges):
+        for batch in Segment(log, BASE, "f").batches(start, end, with_body=True):
+            rows += batch.to_pylist()
+    return sorted(rows, key=lambda row: row["commit_offset"])
+
+
+def kinds(rows: Rows) -> list[tuple[str, int, int]]:
+    """Runs of equal kinds are one, with their position and bytes."""
+    found: list[tuple[str, int, int]] = []
+    for row in rows:
+        if found and found[-1][0] == row["kind"]:
+            found[-1] = (row["kind"], found[-1][1], found[-1][2] + row["size"])
+        else:
+            found.append((row["kind"], row["commit_offset"] - BASE, row["size"]))
+    return found
+
+
+def check_against_codec(log: bytes, rows: Rows) -> None:
+    """Each record has the fields that the codec reads, and every byte of the log is in one row."""
+    at = BASE
+    for row in rows:
+        assert row["commit_offset"] == at
+        at += row["size"]
+        if row["kind"] != RECORD:
+            continue
+        begin = row["commit_offset"] - BASE
+        stored = record.decode(log[begin : begin + row["size"]], row["commit_offset"])
+        one = stored.message
+        assert (row["msg_id"], row["queue_offset"]) == (stored.message_id, stored.queue_offset)
+        assert (row["topic"], row["queue_id"], row["body"]) == (one.topic, one.queue_id, one.body)
+        assert (row["born_ms"], row["stored_ms"]) == (one.born_timestamp_ms, stored.store_timestamp_ms)
+        assert (row["flag"], row["reconsume_times"]) == (one.flag, one.reconsume_times)
+        assert (row["prepared_offset"], row["sys_flag"]) == (one.prepared_transaction_offset, one.sys_flag)
+        assert (row["keys"], row["tags"]) == (one.properties.get("KEYS"), one.properties.get("TAGS"))
+        assert row["born_host"] == _host(one.born_host)
+        assert row["store_host"] == _host(one.store_host)
+        assert row["body_crc"] == record.body_crc(one.body)
+    assert at == BASE + len(log)
+
+
+def _host(address: tuple[str, int]) -> str:
+    return f"[{address[0]}]:{address[1]}" if ":" in address[0] else f"{address[0]}:{address[1]}"
+
+
+def test_every_field_is_what_the_codec_reads() -> None:
+    log = segment([message(number) for number in range(50)])
+    rows = read(log)
+    assert len(rows) == 50
+    check_against_codec(log, rows)
+
+
+def test_what_is_no_record_is_told_by_kind() -> None:
+    some = [message(number) for number in range(9)]
+    data = segment(some)
+    rest = SIZE - len(data)
+    assert kinds(read(segment(some, SIZE))) == [(RECORD, 0, len(data)), (ZEROS, len(data), rest)]
+    assert kinds(read(segment(some, SIZE, full=True))) == [(RECORD, 0, len(data)), (FILLER, len(data), rest)]
+    assert kinds(read(bytes(SIZE))) == [(ZEROS, 0, SIZE)]
+
+
+def test_a_torn_tail_is_damage_up_to_its_last_byte() -> None:
+    data = segment([message(number) for number in range(9)])
+    last = len(data) - len(segment([message(number) for number in range(8)]))
+    log = data[:-5].ljust(SIZE, b"\0")
+    rows = read(log)
+    assert [kind for kind, _, _ in kinds(rows)] == [RECORD, DAMAGE, ZEROS]
+    assert rows[8]["commit_offset"] == BASE + len(data) - last
+    assert "torn" in rows[8]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "detail"),
+    [
+        (90, b"\xff", "body has CRC"),
+        (0, b"\x7f", "record says 213"),
+        (3, b"\x01", "record says"),
+        (4, b"\x00", "magic 0x00a320a7"),
+        (28, b"\x01", "record says position"),
+        (12, b"\xff", "queue id -"),
+    ],
+)
+def test_a_damaged_record_is_told_and_its_neighbours_are_read(at: int, value: bytes, detail: str) -> None:
+    some = [message(number, WAIT="true") for number in (1, 2, 3)]
+    log, begin = bytearray(segment(some)), len(segment(some[:1]))
+    log[begin + at : begin + at + 1] = value
+    rows = read(bytes(log))
+    assert [row["kind"] for row in rows] == [RECORD, DAMAGE, RECORD]
+    assert [row["msg_id"] for row in rows] == ["m_1", None, "m_3"]
+    assert rows[1]["commit_offset"] == BASE + begin
+    assert detail in rows[1]["detail"]
+    assert sum(row["size"] for row in rows) == len(log)
+
+
+def test_a_hole_of_zeros_between_records_is_damage() -> None:
+    log = bytearray(segment([message(number) for number in range(1, 5)]))
+    begin = len(segment([message(1)]))
+    size = len(segment([message(1), message(2)])) - begin
+    log[begin : begin + size] = bytes(size)
+    rows = read(bytes(log))
+    assert [row["kind"] for row in rows] == [RECORD, DAMAGE, RECORD, RECORD]
+    assert "zeros where a record should be" in rows[1]["detail"]
+
+
+def test_a_record_of_another_place_inside_a_body_is_no_record() -> None:
+    from dataclasses import replace
+
+    inner = placed(message(1), 5)
+    log = segment([replace(message(2), body=inner * 40), message(3)])
+    assert [row["msg_id"] for row in read(log, 300, 900, 2000)] == ["m_2", "m_3"]
+
+
+def test_a_name_at_the_end_of_another_and_a_name_given_twice_are_read_as_the_codec_does() -> None:
+    odd = bytearray(placed(message(1, MYKEYS="not these", A="x"), BASE))
+    assert b"A\x01x" in odd
+    log = bytes(odd) + placed(message(2, XTAGS="nor these"), BASE + len(odd))
+    check_against_codec(log, read(log))
+    # The name of a property that was there already: its last value counts.
+    renamed = log.replace(b"MYKEYS\x01", b"KEYS\x01yy").replace(b"XTAGS\x01", b"TAGS\x01z")
+    rows = read(renamed)
+    check_against_codec(renamed, rows)
+    assert [row["keys"] for row in rows] == ["yynot these", "k"]
+
+
+def test_without_a_unique_key_the_brokers_own_id_counts() -> None:
+    log = segment([message(number, UNIQ_KEY="") for number in (1, 7, 3)])
+    check_against_codec(log, read(log))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_however_it_is_cut_and_damaged_the_same_rows_account_for_every_byte(seed: int) -> None:
+    choose = random.Random(seed)
+    some = [message(choose.randrange(400)) for _ in range(choose.randrange(1, 40))]
+    data = segment(some)
+    log = bytearray(segment(some, len(data) + choose.choice([8, 100, 5000]), full=choose.random() < 0.5))
+    for _ in range(choose.randrange(4)):
+        at, size = choose.randrange(len(log)), choose.choice([1, 4, 50, 700])
+        size = min(size, len(log) - at)
+        log[at : at + size] = bytes(size) if choose.random() < 0.5 else choose.randbytes(size)
+    whole = read(bytes(log))
+    check_against_codec(bytes(log), whole)
+    cuts = [choose.randrange(1, len(log)) for _ in range(choose.randrange(1, 9))]
+    assert read(bytes(log), *cuts) == whole
