@@ -5,7 +5,7 @@ adds what is behind; what a crash made doubtful is thrown away first.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -108,13 +108,13 @@ class Index:
 
     def state(self) -> IndexState:
         """How far it is now."""
-        return IndexState(self.position, self._files[-1].name if self._files else 0, self.newest)
+        return IndexState(self.position, self._files[-1].name if self._files else 0, replace(self.newest))
 
     def take_unsynced(self) -> Unsynced:
         """Hand over what is not synced yet, headers included; from now on only new changes count."""
         for file in self._files:
             if file.name in self._unsynced:
-                file.write_header()
+                file.write_out()
         unsynced = Unsynced(
             tuple(self._unsynced.values()), self._disk, self.directory if self._names_changed else None
         )
@@ -170,7 +170,7 @@ class Index:
             self._remove(self._files.pop())
         self.position = state.position
         if self._files and (abnormal or self.newest != state.header):
-            self._files[-1].header = state.header
+            self._files[-1].header = replace(state.header)
             self._files[-1].repair()
 
     def _trust_headers(self, full_until_ms: int | None) -> None:
@@ -198,8 +198,10 @@ class Index:
 
     def _writable(self, store_timestamp_ms: int) -> IndexFile:
         """The newest file, or a new one when it is full."""
-        if self._files and not self._files[-1].is_full:
-            return self._files[-1]
+        if self._files:
+            if not self._files[-1].is_full:
+                return self._files[-1]
+            self._files[-1].finish()
         last = self._files[-1].name if self._files else 0
         # Named by the record's time, not by the clock: whoever builds the index again gets the same files.
         name = max(local_stamp(store_timestamp_ms), last + 1)

@@ -8,7 +8,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
 from impl.runtime.disk import File
@@ -18,12 +18,17 @@ _SLOT: Final = struct.Struct(">i")
 _ENTRY: Final = struct.Struct(">iqii")
 _INT_MAX: Final = (1 << 31) - 1
 _ENTRIES_READ: Final = 50_000
+_UNWRITTEN_BYTES_MAX: Final = 64 * 1024
+_PIECE_SLOTS: Final = 16 * 1024
+"""Slots that are written together: keys go to slots by their hash, all over the file."""
 
 HEADER_BYTES: Final = _HEADER.size
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Header:
+    """Of an open file it changes with every entry: whoever keeps one keeps a copy."""
+
     begin_timestamp_ms: int = 0
     """Store time of the first record; until there is one, of the last record of the file before."""
     end_timestamp_ms: int = 0
@@ -78,7 +83,8 @@ class IndexShape:
 
 
 class IndexFile:
-    """`header` is in memory; `write_header` puts it into the file."""
+    """`header`, the slots, and the newest entries are in memory; `write_out` puts them into the file. A crash
+    may take them, for they follow from the log."""
 
     def __init__(self, name: int, file: File, shape: IndexShape, header: Header) -> None:
         self.name = name
@@ -86,6 +92,12 @@ class IndexFile:
         self.file = file
         self.header = header
         self._shape = shape
+        self._slots: bytearray | None = None
+        """All of them as in the file, of a file that is added to."""
+        self._changed_slots: set[int] = set()
+        """Pieces of them, by number, that the file does not have yet."""
+        self._unwritten = bytearray()
+        """The entries before the next one that the file does not have yet."""
 
     @property
     def is_full(self) -> bool:
@@ -94,22 +106,38 @@ class IndexFile:
     def put(self, key_hash: int, commit_offset: int, store_timestamp_ms: int) -> None:
         """Add an entry; the file must not be full. Raises OSError."""
         header, number = self.header, self.header.entry_next
+        slots = self._slots if self._slots is not None else self._load_slots()
         slot = key_hash % self._shape.slots
         previous = self._newest(slot)
         seconds = 0
         if header.begin_timestamp_ms > 0:
             seconds = min(max(store_timestamp_ms - header.begin_timestamp_ms, 0) // 1000, _INT_MAX)
-        self.file.write(self._shape.entry_at(number), _ENTRY.pack(key_hash, commit_offset, seconds, previous))
-        self.file.write(self._shape.slot_at(slot), _SLOT.pack(number))
-        first = number == 1
-        self.header = Header(
-            store_timestamp_ms if first else header.begin_timestamp_ms,
-            store_timestamp_ms,
-            commit_offset if first else header.begin_offset,
-            commit_offset,
-            header.slots_used + (previous == 0),
-            number + 1,
-        )
+        self._unwritten += _ENTRY.pack(key_hash, commit_offset, seconds, previous)
+        _SLOT.pack_into(slots, slot * _SLOT.size, number)
+        self._changed_slots.add(slot // _PIECE_SLOTS)
+        if number == 1:
+            header.begin_timestamp_ms, header.begin_offset = store_timestamp_ms, commit_offset
+        header.end_timestamp_ms, header.end_offset = store_timestamp_ms, commit_offset
+        header.slots_used += previous == 0
+        header.entry_next = number + 1
+        if len(self._unwritten) >= _UNWRITTEN_BYTES_MAX:
+            self._write_entries()
+
+    def write_out(self) -> None:
+        """Put everything into the file. Raises OSError: it may be called again."""
+        self._write_entries()
+        for piece in sorted(self._changed_slots):
+            assert self._slots is not None
+            start = piece * _PIECE_SLOTS
+            data = self._slots[start * _SLOT.size : (start + _PIECE_SLOTS) * _SLOT.size]
+            self.file.write(self._shape.slot_at(start), data)
+        self._changed_slots.clear()
+        self.write_header()
+
+    def finish(self) -> None:
+        """Put everything into the file, which is added to no more. Raises OSError."""
+        self.write_out()
+        self._slots = None
 
     def chain(self, key_hash: int) -> Iterator[Entry]:
         """The entries of the hash's slot, newest first; those of other hashes are among them."""
@@ -122,12 +150,13 @@ class IndexFile:
 
     def entries(self) -> Iterator[Entry]:
         """All entries, oldest first."""
-        number, end = 1, self.header.entry_next
+        number, end = 1, self._first_unwritten
         while number < end:
             count = min(_ENTRIES_READ, end - number)
             data = self.file.read(self._shape.entry_at(number), count * _ENTRY.size)
             yield from map(Entry._make, _ENTRY.iter_unpack(data))
             number += count
+        yield from map(Entry._make, _ENTRY.iter_unpack(bytes(self._unwritten)))
 
     def slots(self) -> "array[int]":
         """What the slots say, as it stands in the file."""
@@ -157,17 +186,38 @@ class IndexFile:
             newest.byteswap()
         self.file.zero_tail(self._shape.entry_at(self.header.entry_next))
         self.file.write(self._shape.slot_at(0), newest.tobytes())
-        self.header = replace(self.header, slots_used=used)
+        self.header.slots_used = used
         self.write_header()
 
     def write_header(self) -> None:
         self.file.write(0, self.header.encode())
 
+    def _write_entries(self) -> None:
+        if self._unwritten:
+            self.file.write(self._shape.entry_at(self._first_unwritten), self._unwritten)
+            self._unwritten = bytearray()
+
+    def _load_slots(self) -> bytearray:
+        size = self._shape.slots * _SLOT.size
+        is_new = self.header.entry_next == 1
+        self._slots = bytearray(size) if is_new else bytearray(self.file.read(HEADER_BYTES, size))
+        return self._slots
+
+    @property
+    def _first_unwritten(self) -> int:
+        """Number of the first entry that the file does not have."""
+        return self.header.entry_next - len(self._unwritten) // _ENTRY.size
+
     def _newest(self, slot: int) -> int:
-        (number,) = _SLOT.unpack(self.file.read(self._shape.slot_at(slot), _SLOT.size))
+        at = slot * _SLOT.size
+        data = self._slots if self._slots is not None else self.file.read(HEADER_BYTES + at, _SLOT.size)
+        (number,) = _SLOT.unpack_from(data, at if data is self._slots else 0)
         return number if 0 < number < self.header.entry_next else 0
 
     def _entry(self, number: int) -> Entry:
+        behind = number - self._first_unwritten
+        if behind >= 0:
+            return Entry._make(_ENTRY.unpack_from(self._unwritten, behind * _ENTRY.size))
         return Entry._make(_ENTRY.unpack(self.file.read(self._shape.entry_at(number), _ENTRY.size)))
 
 
