@@ -1,0 +1,48 @@
+"""ElectionSafety, LeaderAppendOnly, LogMatching, LeaderCompleteness, CommittedStable, VoteOncePerTerm,
+RecoveredPrefix: whatever happens to the members of a DLedger group, their machines, clocks and network; and
+once that ends, LeaderEventually, LogsConverge and NoAckedLost.
+
+An input is a program for a group in simulation (fuzz/raft_program.py).
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+from fuzz.raft_program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, random_program
+
+_SEEDS: Final = 64
+
+
+class DLedgerGroup:
+    name: ClassVar = "dledger-group"
+    invariants: ClassVar = {
+        "ElectionSafety": "at most one member leads in a term",
+        "LeaderAppendOnly": "a leader cuts and replaces nothing of its log",
+        "LogMatching": "index and term say which entry it is, and which ones stand before it",
+        "LeaderCompleteness": "what was committed is in the log of every later leader",
+        "CommittedStable": "what a member takes for committed is what was committed there, and it has it",
+        "VoteOncePerTerm": "a member votes once in a term, also after a restart",
+        "RecoveredPrefix": "a member comes back with a prefix of its log, nothing altered or invented",
+        "LeaderEventually": "once faults end somebody leads all members, within a minute",
+        "LogsConverge": "once faults end all members have one log, committed, within two minutes",
+        "NoAckedLost": "what was acknowledged is in the log of every member at last",
+    }
+    watched: ClassVar = ("impl.dledger",)
+    input_bytes_max: ClassVar = HEAD_BYTES + FAULTS_MAX * FAULT_BYTES
+
+    def __init__(self) -> None:
+        self.checked: Counter[str] = Counter()
+
+    def seeds(self) -> Iterable[bytes]:
+        return map(random_program, range(_SEEDS))
+
+    def run(self, data: bytes) -> None:
+        tested: Counter[str] = Counter()
+        try:
+            Run(data, tested).run()
+        finally:
+            self.checked.update(list(+tested))  # inputs are counted, not events
+
+
+TARGET = DLedgerGroup

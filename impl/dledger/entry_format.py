@@ -1,0 +1,111 @@
+"""An entry of the ledger as bytes: 48 bytes of header, then the body (docs/protocol.md, "DLedger files").
+
+A message is the body, so that a reader of commit logs finds its record 48 bytes behind the entry's position.
+Released DLedger leaves the two checksums 0 and reads over them; ours fills the chain CRC, by which a torn
+entry is told from a whole one. 0 means that there is none.
+"""
+
+import struct
+import zlib
+from typing import Final
+
+from impl.dledger.messages import NO_OP, NORMAL, Entry
+
+_HEADER: Final = struct.Struct(">iiqqqiiii")
+_FRONT_BYTES: Final = 36
+HEADER_BYTES: Final = _HEADER.size
+FILLER_BYTES: Final = 8
+_FILLER_MAGIC: Final = -1
+
+_UNIT: Final = struct.Struct(">iqiqq")
+UNIT_BYTES: Final = _UNIT.size
+"""Of the index: magic, position, size, index and term of one entry."""
+
+
+class EntryError(ValueError):
+    """These bytes are no entry of this place; the message says what is wrong."""
+
+
+def make(index: int, term: int, magic: int, pos: int, body: bytes) -> Entry:
+    """The entry, its checksum filled in."""
+    size = HEADER_BYTES + len(body)
+    front = _HEADER.pack(magic, size, index, term, pos, 0, 0, 0, len(body))[:_FRONT_BYTES]
+    return Entry(magic, size, index, term, pos, chain_crc=_crc(front, body), body=body)
+
+
+def encode(entry: Entry) -> bytes:
+    """The entry's bytes."""
+    header = _HEADER.pack(
+        entry.magic,
+        entry.size,
+        entry.index,
+        entry.term,
+        entry.pos,
+        entry.channel,
+        entry.chain_crc,
+        entry.body_crc,
+        len(entry.body),
+    )
+    return header + entry.body
+
+
+def filler(size: int) -> bytes:
+    """What stands at the end of a segment that has no room for the next entry."""
+    assert size >= FILLER_BYTES, f"no room for a filler in {size} bytes"
+    return struct.pack(">ii", _FILLER_MAGIC, size).ljust(size, b"\0")
+
+
+def peek(front: bytes) -> int:
+    """Size of the entry that begins so; 0 where none does, -1 for a filler."""
+    if len(front) < FILLER_BYTES:
+        return 0
+    magic, size = struct.unpack_from(">ii", front)
+    if magic == _FILLER_MAGIC:
+        return -1
+    return size if magic in (NORMAL, NO_OP) and size >= HEADER_BYTES else 0
+
+
+def decode(data: bytes, pos: int) -> Entry:
+    """The entry of exactly these bytes.
+
+    Raises:
+        EntryError: not a whole, undamaged entry of that position.
+    """
+    if len(data) < HEADER_BYTES:
+        raise EntryError(f"an entry of {len(data)} bytes, at least {HEADER_BYTES} expected")
+    magic, size, index, term, place, channel, chain, body_crc, body_size = _HEADER.unpack_from(data)
+    if magic not in (NORMAL, NO_OP):
+        raise EntryError(f"magic {magic}, {NORMAL} or {NO_OP} expected")
+    if size != len(data) or body_size != size - HEADER_BYTES:
+        raise EntryError(f"entry says {size} bytes with a body of {body_size}, {len(data)} expected")
+    if place != pos:
+        raise EntryError(f"entry says position {place}, found at {pos}")
+    body = data[HEADER_BYTES:]
+    if not is_whole(chain, data[:_FRONT_BYTES], body):
+        raise EntryError(f"entry {index} has another checksum than it says")
+    return Entry(magic, size, index, term, pos, channel, chain, body_crc, body)
+
+
+def is_whole(chain: int, front: bytes, body: bytes) -> bool:
+    """The entry is the one that was written; a released peer says nothing of that."""
+    return chain in (0, _crc(front, body))
+
+
+def encode_unit(entry: Entry) -> bytes:
+    """The entry's unit of the index."""
+    return _UNIT.pack(entry.magic, entry.pos, entry.size, entry.index, entry.term)
+
+
+def decode_unit(data: bytes) -> tuple[int, int, int, int]:
+    """Position, size, index and term. EntryError when the bytes are no unit."""
+    if len(data) < UNIT_BYTES:
+        raise EntryError(f"a unit of {len(data)} bytes, {UNIT_BYTES} expected")
+    magic, pos, size, index, term = _UNIT.unpack_from(data)
+    if magic not in (NORMAL, NO_OP):
+        raise EntryError(f"magic {magic} in the index, {NORMAL} or {NO_OP} expected")
+    return pos, size, index, term
+
+
+def _crc(front: bytes, body: bytes) -> int:
+    """Without the highest bit, for it is read as a signed number; never 0, which says nothing."""
+    return zlib.crc32(body, zlib.crc32(front)) & 0x7FFF_FFFF or 1

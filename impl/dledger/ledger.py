@@ -1,0 +1,240 @@
+"""A member's entries on disk: data segments, and an index that tells where each entry stands.
+
+The index is a function of the data. It is synced when a data segment is full, so that recovery, which walks
+the last three segments, can write what is missing of it again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from impl.dledger import entry_format
+from impl.dledger.entry_format import FILLER_BYTES, UNIT_BYTES, EntryError
+from impl.dledger.messages import NO_INDEX, Entry
+from impl.dledger.terms import Terms
+from impl.runtime.disk import Disk
+from impl.store.errors import StoreError
+from impl.store.segments import SegmentedFile, Unsynced, sync_all
+
+_WALKED_SEGMENTS: Final = 3
+_RECENT_BYTES_MAX: Final = 16 << 20
+"""Entries kept in memory: followers are pushed the newest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerConfig:
+    data_segment_bytes: int = 1 << 30
+    index_segment_bytes: int = 5 * 1024 * 1024 * UNIT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """What makes all entries up to `end` durable. `sync` may run in another thread; it raises OSError."""
+
+    end: int
+    cuts: int
+    """Cuts before it: after another one it says nothing of what stands there now."""
+    unsynced: tuple[Unsynced, ...]
+
+    def sync(self) -> None:
+        sync_all(self.unsynced)
+
+
+class Ledger:
+    """`load` first. Entries are appended, cut from the end, and read by index."""
+
+    def __init__(self, disk: Disk, directory: str, config: LedgerConfig) -> None:
+        self._data = SegmentedFile(disk, f"{directory}/data", config.data_segment_bytes)
+        self._index = SegmentedFile(disk, f"{directory}/index", config.index_segment_bytes)
+        self._end_pos = 0
+        self._end_index = NO_INDEX
+        self._cuts = 0
+        self._flushed_segments = 0
+        self._recent: dict[int, Entry] = {}
+        self._recent_bytes = 0
+
+    @property
+    def end_index(self) -> int:
+        return self._end_index
+
+    def load(self) -> Terms:
+        """Recover what is there, without the torn tail, and make it durable. The terms of all entries.
+
+        Raises:
+            StoreError: files that are none of a ledger's. OSError: they cannot be read or synced.
+        """
+        self._data.load()
+        self._index.load()
+        start, terms = self._trusted()
+        end = start
+        for entry in self._walk(start, terms):
+            unit = entry_format.encode_unit(entry)
+            if self._index.read(entry.index * UNIT_BYTES, UNIT_BYTES) != unit:
+                self._index.write(entry.index * UNIT_BYTES, unit)
+            end = entry.pos + entry.size
+        self._end_pos, self._end_index = end, terms.end
+        self._data.cut(end)
+        self._index.cut((terms.end + 1) * UNIT_BYTES)
+        self._data.sync()
+        self._index.sync()
+        self._flushed_segments = len(self._data.starts)
+        return terms
+
+    def append(self, index: int, term: int, magic: int, body: object) -> Entry:
+        """Make and write the next entry. `body` is bytes, or a function of the position of the body that
+        returns them, always as many.
+
+        Raises:
+            StoreError: it does not fit a segment. OSError: the disk failed.
+        """
+        draft = body(0) if callable(body) else body
+        assert isinstance(draft, (bytes, bytearray)), f"a body is bytes, not {type(draft).__name__}"
+        pos = self._place(entry_format.HEADER_BYTES + len(draft))
+        final = body(pos + entry_format.HEADER_BYTES) if callable(body) else draft
+        entry = entry_format.make(index, term, magic, pos, bytes(final))
+        self._put(entry)
+        return entry
+
+    def write(self, entry: Entry) -> None:
+        """Write the next entry as another member made it.
+
+        Raises:
+            StoreError: it stood at another position there: segments are not of one size. OSError.
+        """
+        pos = self._place(entry_format.HEADER_BYTES + len(entry.body))
+        if entry.pos != pos or entry.size != entry_format.HEADER_BYTES + len(entry.body):
+            raise StoreError(
+                f"{self._data.path_of(pos)}: entry {entry.index} goes to {pos}, its leader has it at"
+                f" {entry.pos}: do all members have segments of one size?"
+            )
+        self._put(entry)
+
+    def cut(self, end: int) -> None:
+        """Forget the entries behind `end`, durably: they never come back. Raises OSError."""
+        for index in range(end + 1, self._end_index + 1):
+            self._forget_recent(index)
+        if end == NO_INDEX:
+            self._end_pos = 0
+        else:
+            pos, size, *_ = self._unit(end)
+            self._end_pos = pos + size
+        self._end_index = end
+        self._cuts += 1
+        self._data.cut(self._end_pos)
+        self._index.cut((end + 1) * UNIT_BYTES)
+        self._data.sync()
+
+    def read(self, index: int) -> Entry:
+        """The entry. StoreError when the disk does not give it back as it was written."""
+        if (entry := self._recent.get(index)) is not None:
+            return entry
+        assert 0 <= index <= self._end_index, f"entry {index} of 0 to {self._end_index}"
+        pos, size, *_ = self._unit(index)
+        try:
+            return entry_format.decode(self._data.read(pos, size), pos)
+        except EntryError as error:
+            raise StoreError(f"{self._data.path_of(pos)}: {error}") from None
+
+    def begin_flush(self) -> Flush:
+        """Hand over what is not synced yet. `end_flush` says what its sync made durable."""
+        unsynced = [self._data.take_unsynced()]
+        if len(self._data.starts) != self._flushed_segments:
+            self._flushed_segments = len(self._data.starts)
+            unsynced.append(self._index.take_unsynced())
+        return Flush(self._end_index, self._cuts, tuple(unsynced))
+
+    def end_flush(self, flush: Flush) -> int:
+        """Up to which index the ledger is durable by that; NO_INDEX when it was cut meanwhile."""
+        return flush.end if flush.cuts == self._cuts else NO_INDEX
+
+    def close(self) -> None:
+        self._data.close()
+        self._index.close()
+
+    # -- inside
+
+    def _place(self, size: int) -> int:
+        """Where the next entry goes; a filler is written when the segment has no room for it."""
+        segment = self._data.segment_bytes
+        if size + FILLER_BYTES > segment:
+            raise StoreError(f"an entry of {size} bytes, {segment - FILLER_BYTES} fit a segment")
+        room = segment - self._end_pos % segment
+        if size + FILLER_BYTES > room:
+            self._data.write(self._end_pos, entry_format.filler(room))
+            self._end_pos += room
+        return self._end_pos
+
+    def _put(self, entry: Entry) -> None:
+        assert entry.index == self._end_index + 1, f"entry {entry.index} behind {self._end_index}"
+        self._data.write(entry.pos, entry_format.encode(entry))
+        self._index.write(entry.index * UNIT_BYTES, entry_format.encode_unit(entry))
+        self._end_pos = entry.pos + entry.size
+        self._end_index = entry.index
+        self._recent[entry.index] = entry
+        self._recent_bytes += entry.size
+        while self._recent_bytes > _RECENT_BYTES_MAX and len(self._recent) > 1:
+            self._forget_recent(next(iter(self._recent)))
+
+    def _forget_recent(self, index: int) -> None:
+        if (entry := self._recent.pop(index, None)) is not None:
+            self._recent_bytes -= entry.size
+
+    def _unit(self, index: int) -> tuple[int, int, int, int]:
+        try:
+            return entry_format.decode_unit(self._index.read(index * UNIT_BYTES, UNIT_BYTES))
+        except EntryError as error:
+            raise StoreError(f"{self._index.path_of(index * UNIT_BYTES)}: {error}") from None
+
+    def _trusted(self) -> tuple[int, Terms]:
+        """From which position the data is walked, and the terms of the entries before, by the index."""
+        starts = self._data.starts
+        if starts and starts[0] != 0:
+            raise StoreError(f"{self._data.path_of(0)} is missing: the ledger begins at {starts[0]}")
+        for start in reversed(starts[1 : max(1, len(starts) - _WALKED_SEGMENTS + 1)]):
+            if (terms := self._terms_before(start)) is not None:
+                return start, terms
+        return 0, Terms()
+
+    def _terms_before(self, start: int) -> Terms | None:
+        """What the index says of the entries before a segment, None when it does not hold together."""
+        first = self._entry_at(start)
+        if first is None:
+            return None
+        terms, pos = Terms(), 0
+        for index in range(first.index):
+            try:
+                unit_pos, size, unit_index, term = self._unit(index)
+            except StoreError:
+                return None
+            goes_on = unit_pos == pos or unit_pos == _next_segment(pos, self._data.segment_bytes)
+            if unit_index != index or term < terms.end_term or not goes_on:
+                return None
+            terms.append(term)
+            pos = unit_pos + size
+        return terms
+
+    def _walk(self, pos: int, terms: Terms) -> Iterator[Entry]:
+        """Whole entries from `pos` on, each the next of the one before; their terms are added to `terms`."""
+        while True:
+            room = self._data.segment_bytes - pos % self._data.segment_bytes
+            if entry_format.peek(self._data.read(pos, FILLER_BYTES)) == -1:
+                pos += room
+            entry = self._entry_at(pos)
+            if entry is None or entry.index != terms.end + 1 or entry.term < max(1, terms.end_term):
+                return
+            terms.append(entry.term)
+            yield entry
+            pos += entry.size
+
+    def _entry_at(self, pos: int) -> Entry | None:
+        size = entry_format.peek(self._data.read(pos, FILLER_BYTES))
+        if size <= 0:
+            return None
+        try:
+            return entry_format.decode(self._data.read(pos, size), pos)
+        except EntryError:
+            return None
+
+
+def _next_segment(pos: int, segment_bytes: int) -> int:
+    return pos - pos % segment_bytes + segment_bytes

@@ -1,0 +1,306 @@
+"""How entries get from the leader to its followers, and when they are committed."""
+
+from collections.abc import Callable
+from typing import Final
+
+from impl.dledger import rules
+from impl.dledger.changes import Kept
+from impl.dledger.codes import PushType, ResponseCode
+from impl.dledger.config import GroupConfig
+from impl.dledger.messages import NO_INDEX, Entry, PushRequest, PushResponse
+from impl.dledger.state import Role, State
+
+_NEVER: Final = float("inf")
+
+
+class _Progress:
+    """What a leader knows of one follower in its term."""
+
+    def __init__(self, next_index: int) -> None:
+        self.next = next_index
+        """The entry to be pushed next."""
+        self.watermark = NO_INDEX
+        """How far the follower's log is known to be the leader's, and durable."""
+        self.matched = NO_INDEX
+        """How far it was found to be the leader's, durable or not."""
+        self.is_comparing = next_index > 0
+        """It is not known yet where the two logs part."""
+        self.comparing: PushRequest | None = None
+        self.sent = NO_INDEX
+        """The last entry that was pushed since the logs were compared."""
+        self.resend_at = _NEVER
+        self.told_commit = NO_INDEX
+        """The committed index that it said it heard of."""
+        self.idle_since = 0.0
+
+    @property
+    def base(self) -> int:
+        """From where on pushes are unanswered."""
+        return max(self.watermark, self.matched)
+
+    @property
+    def is_awaited(self) -> bool:
+        """An answer is to come, or was lost."""
+        return self.comparing is not None or self.sent > self.watermark
+
+
+class Leading:
+    """The leader's side."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._config: GroupConfig = state.config
+        self._followers: dict[str, _Progress] = {}
+        self._term = -1
+
+    @property
+    def is_leading(self) -> bool:
+        return self._state.role is Role.LEADER and self._term == self._state.term
+
+    def lag(self, member: str) -> int:
+        """How many entries a follower is behind, as far as is known."""
+        return self._state.terms.end - self._followers[member].watermark
+
+    def deadline(self) -> float:
+        if not self.is_leading:
+            return _NEVER
+        return min((self._due(follower) for follower in self._followers.values()), default=_NEVER)
+
+    def _due(self, follower: _Progress) -> float:
+        if follower.is_awaited:
+            return follower.resend_at
+        if follower.told_commit < self._state.commit:
+            return follower.idle_since + self._config.commit_idle_ms
+        return _NEVER
+
+    def push(self, read: Callable[[int], Entry], now: float) -> None:
+        """Ask each follower what is next to be asked of it. `read` gives an entry by its index."""
+        if self._state.role is not Role.LEADER:
+            return
+        if self._term != self._state.term:
+            self._begin()
+        for peer, follower in self._followers.items():
+            if follower.is_awaited and now >= follower.resend_at:
+                self._compare_from(follower, follower.watermark + 1)
+            if follower.is_comparing:
+                if follower.comparing is None:
+                    self._compare(peer, follower, now)
+            else:
+                self._append(peer, follower, read, now)
+
+    def _begin(self) -> None:
+        """A term of its own begins; what was known of followers is void. The newest entry is the no-op."""
+        self._followers = {peer: _Progress(self._state.terms.end) for peer in self._config.peers}
+        self._term = self._state.term
+
+    def _compare_from(self, follower: _Progress, index: int) -> None:
+        follower.next = index
+        follower.matched = NO_INDEX
+        follower.is_comparing = index > 0  # every log has what is before the first entry
+        follower.comparing = None
+        follower.sent = NO_INDEX
+
+    def _compare(self, peer: str, follower: _Progress, now: float) -> None:
+        follower.resend_at = now + self._config.push_timeout_ms
+        follower.comparing = self._ask(peer, follower, PushType.COMPARE, (), now)
+
+    def _append(self, peer: str, follower: _Progress, read: Callable[[int], Entry], now: float) -> None:
+        while follower.next <= min(self._state.terms.end, follower.base + self._config.window):
+            if not follower.is_awaited:
+                follower.resend_at = now + self._config.push_timeout_ms
+            batch = self._batch(follower.next, read)
+            self._ask(peer, follower, PushType.APPEND, batch, now)
+            follower.next += len(batch)
+            follower.sent = follower.next - 1
+        told = follower.told_commit >= self._state.commit
+        if not (told or follower.is_awaited) and now >= follower.idle_since + self._config.commit_idle_ms:
+            self._ask(peer, follower, PushType.COMMIT, (), now)
+
+    def _batch(self, first: int, read: Callable[[int], Entry]) -> tuple[Entry, ...]:
+        batch: list[Entry] = []
+        size = 0
+        for index in range(first, min(first + self._config.batch_entries_max, self._state.terms.end + 1)):
+            entry = read(index)
+            size += entry.size
+            if batch and size > self._config.batch_bytes_max:
+                break
+            batch.append(entry)
+        return tuple(batch)
+
+    def _ask(
+        self, peer: str, follower: _Progress, kind: PushType, batch: tuple[Entry, ...], now: float
+    ) -> PushRequest:
+        before = follower.next - 1
+        follower.idle_since = now
+        return self._state.ask(
+            PushRequest,
+            peer,
+            type=kind,
+            pre_log_index=before,
+            pre_log_term=self._state.terms.at(before),
+            commit_index=self._state.commit,
+            batch_entry=batch,
+            total_size=sum(entry.size for entry in batch),
+            count=len(batch),
+        )
+
+    def pushed(self, request: PushRequest, response: PushResponse, now: float) -> None:
+        """A follower answered. What it says counts in the term in which it was asked, and only there."""
+        follower = self._followers.get(response.local_id)
+        if follower is None or not self.is_leading or request.term != self._state.term:
+            return
+        if response.term != request.term:
+            return
+        match response.code:
+            case ResponseCode.SUCCESS:
+                self._succeeded(follower, request, response, now)
+            case ResponseCode.INCONSISTENT_STATE:
+                self._parted(follower, request, response)
+            case _:
+                pass  # it does not follow yet, or not any more: asked again when the time is over
+
+    def _succeeded(
+        self, follower: _Progress, request: PushRequest, response: PushResponse, now: float
+    ) -> None:
+        match request.type:
+            case PushType.COMPARE if follower.comparing is request:
+                follower.matched = request.pre_log_index
+                follower.is_comparing = False
+                follower.comparing = None
+            case PushType.COMMIT:
+                follower.told_commit = max(follower.told_commit, request.commit_index)
+            case PushType.APPEND:
+                known = min(request.commit_index, response.index)
+                follower.told_commit = max(follower.told_commit, known)
+                if response.index > follower.watermark:
+                    follower.watermark = response.index
+                    follower.resend_at = now + self._config.push_timeout_ms
+                    self.advance_commit()
+            case _:
+                pass  # a comparison that was given up
+
+    def _parted(self, follower: _Progress, request: PushRequest, response: PushResponse) -> None:
+        """The follower has not what the push named: go back to where the two logs may be one."""
+        if request.type is PushType.COMPARE and follower.comparing is not request:
+            return
+        if request.type is PushType.APPEND and (
+            follower.is_comparing or request.pre_log_index <= follower.watermark
+        ):
+            return  # it was overtaken by a comparison, or by what the follower has got since
+        back = min(request.pre_log_index, response.end_index + 1)
+        if 0 <= response.x_index < request.pre_log_index:
+            back = min(back, max(response.x_index, follower.watermark + 1))
+        self._compare_from(follower, max(0, back))
+
+    def advance_commit(self) -> None:
+        """Commit what a quorum keeps durably, if it ends in this term."""
+        state = self._state
+        kept = [state.durable, *(follower.watermark for follower in self._followers.values())]
+        index = rules.majority_index(kept)
+        if index > state.commit and rules.may_commit(state.terms.at(index) or 0, state.term):
+            state.commit_to(index)
+
+
+class Following:
+    """The follower's side."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._held: list[tuple[int, PushRequest]] = []
+        """Pushes whose last entry, by its index, is not durable yet: they are answered when it is."""
+        self._matched = NO_INDEX
+        """How far the log is known to be the leader's."""
+        self._of: tuple[int, str | None] = (-1, None)
+        """The term and leader of whom that is known."""
+
+    def handle(self, request: PushRequest) -> None:
+        state = self._state
+        if (refusal := self._refusal(request)) is not None:
+            self._answer(request, refusal)
+            return
+        if self._of != (state.term, state.leader):
+            self._of, self._matched, self._held = (state.term, state.leader), NO_INDEX, []
+        if request.type is PushType.COMMIT:
+            self._learn_commit(request)
+            self._answer(request, ResponseCode.SUCCESS)
+        elif state.terms.at(request.pre_log_index) != request.pre_log_term:
+            self._answer(request, ResponseCode.INCONSISTENT_STATE, **self._conflict(request))
+        elif request.type is PushType.COMPARE:
+            self._matched = max(self._matched, request.pre_log_index)
+            self._learn_commit(request)
+            self._answer(request, ResponseCode.SUCCESS, index=request.pre_log_index)
+        else:
+            self._take(request)
+
+    def _refusal(self, request: PushRequest) -> ResponseCode | None:
+        state = self._state
+        if request.term != state.term:
+            expired = request.term < state.term
+            return ResponseCode.EXPIRED_TERM if expired else ResponseCode.INCONSISTENT_TERM
+        if state.role is not Role.FOLLOWER:
+            return ResponseCode.NOT_FOLLOWER
+        if request.local_id != state.leader:
+            return ResponseCode.INCONSISTENT_LEADER
+        if request.type is PushType.TRUNCATE:
+            return ResponseCode.UNSUPPORTED  # an APPEND that contradicts the log is what cuts it
+        return None if _follow_one_another(request) else ResponseCode.UNEXPECTED_ARGUMENT
+
+    def _take(self, request: PushRequest) -> None:
+        state = self._state
+        for entry in request.batch_entry:
+            there = state.terms.at(entry.index)
+            if there == entry.term:
+                continue
+            if there is not None:
+                state.cut(entry.index - 1)
+                self._held = [held for held in self._held if held[0] < entry.index]
+            state.write(entry)
+        last = request.pre_log_index + len(request.batch_entry)
+        self._matched = max(self._matched, last)
+        self._learn_commit(request)
+        self._held.append((last, request))
+        self.answer_kept()
+
+    def answer_kept(self) -> None:
+        """Say SUCCESS for what is durable, as long as it is the leader's term in which it counts."""
+        state = self._state
+        if not self._held:
+            return
+        if state.role is not Role.FOLLOWER or self._of != (state.term, state.leader):
+            self._held = []
+            return
+        held, self._held = self._held, []
+        for last, request in held:
+            if last <= state.durable:
+                state.changes.append(Kept(last, request.local_id))
+                self._answer(request, ResponseCode.SUCCESS, index=last)
+            else:
+                self._held.append((last, request))
+
+    def _learn_commit(self, request: PushRequest) -> None:
+        """No further than the log is known to be the leader's, whatever the leader has committed."""
+        self._state.commit_to(min(request.commit_index, self._matched))
+
+    def _conflict(self, request: PushRequest) -> dict[str, int]:
+        """Where the leader should look next: before the whole term that stands where its entry should."""
+        terms = self._state.terms
+        there = terms.at(request.pre_log_index)
+        if there is None or request.pre_log_index < 0:
+            return {}
+        return {"x_term": there, "x_index": terms.first_of(request.pre_log_index)}
+
+    def _answer(self, request: PushRequest, code: ResponseCode, **fields: int) -> None:
+        self._state.answer(
+            request, PushResponse, code=code, end_index=self._state.terms.end, count=request.count, **fields
+        )
+
+
+def _follow_one_another(request: PushRequest) -> bool:
+    """The entries go on where the named one stands, in terms that do not fall and are not ahead."""
+    index, term = request.pre_log_index, request.pre_log_term
+    for entry in request.batch_entry:
+        index += 1
+        if entry.index != index or not term <= entry.term <= request.term:
+            return False
+        term = entry.term
+    return True
