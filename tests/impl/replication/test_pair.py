@@ -1,0 +1,361 @@
+"""A master and a slave in a simulated world: statuses, faults, reads without the master.
+
+Method: whole brokers, name server and client on simulated network, disks and time (`Pair`). Each test names
+the invariant that it stands for.
+"""
+
+import asyncio
+import logging
+from dataclasses import replace
+
+import pytest
+
+from conformance.targets.pair import MASTER, QUEUE, SLAVE, TOPIC, Pair, play
+from impl.replication.config import LogCheck, Role
+from impl.store.config import FlushMode
+from spec.events import Kind
+
+
+async def send_all(pair: Pair, names: list[str]) -> list[str]:
+    return [await pair.send(name) for name in names]
+
+
+async def without_master(pair: Pair) -> None:
+    """The master is killed, and clients have heard of it."""
+    pair.kill(MASTER)
+    await asyncio.sleep(60)
+
+
+def numbered(count: int, prefix: str = "m") -> list[str]:
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+def test_repl_1_a_synchronous_master_answers_send_ok_when_the_slave_has_it() -> None:
+    async def scene(pair: Pair) -> tuple[list[str], list[str]]:
+        await pair.followed()
+        statuses = await send_all(pair, numbered(20))
+        return statuses, pair.log(SLAVE)
+
+    statuses, log = play(scene)
+    assert statuses == ["SEND_OK"] * 20
+    assert log == numbered(20)
+
+
+def test_repl_3_without_a_slave_a_synchronous_master_says_so_at_once() -> None:
+    async def scene(pair: Pair) -> tuple[str, float, list[str]]:
+        await pair.stop(SLAVE)
+        await asyncio.sleep(1)
+        began = asyncio.get_running_loop().time()
+        status = await pair.send("m0")
+        return status, asyncio.get_running_loop().time() - began, pair.log(MASTER)
+
+    status, seconds, log = play(scene)
+    assert status == "SLAVE_NOT_AVAILABLE"
+    assert seconds < 1
+    assert log == ["m0"]
+
+
+def test_repl_3_a_slave_that_does_not_answer_is_waited_for_and_no_longer_than_said() -> None:
+    async def scene(pair: Pair) -> tuple[list[str], float, list[str]]:
+        await pair.followed()
+        await pair.send("m0")
+        pair.cut()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        statuses = await asyncio.gather(*(pair.send(name) for name in numbered(5, "late")))
+        seconds = loop.time() - began
+        pair.heal()
+        await pair.followed()
+        return list(statuses), seconds, [await pair.send("again")]
+
+    statuses, seconds, again = play(scene)
+    assert statuses == ["FLUSH_SLAVE_TIMEOUT"] * 5
+    assert 3 <= seconds < 4, "each has its own deadline"
+    assert again == ["SEND_OK"]
+
+
+def test_repl_3_who_does_not_wait_is_answered_without_a_slave() -> None:
+    async def scene(pair: Pair) -> str:
+        await pair.stop(SLAVE)
+        return await pair.send("m0", wait=False)
+
+    assert play(scene) == "SEND_OK"
+
+
+def test_repl_3_an_asynchronous_master_waits_for_nobody_and_is_followed_all_the_same() -> None:
+    async def scene(pair: Pair) -> tuple[str, str, list[str]]:
+        await pair.followed()
+        pair.kill(SLAVE)
+        alone = await pair.send("m0")
+        await pair.start(SLAVE)
+        together = await pair.send("m1")
+        await pair.followed()
+        return alone, together, pair.log(SLAVE)
+
+    assert play(scene, role=Role.ASYNC_MASTER) == ("SEND_OK", "SEND_OK", ["m0", "m1"])
+
+
+def test_repl_3_a_slave_that_is_far_behind_is_not_waited_for() -> None:
+    async def scene(pair: Pair) -> list[str]:
+        await pair.followed()
+        await pair.send("m0")
+        pair.cut()
+        return await send_all(pair, numbered(4, "late"))
+
+    assert play(scene, fall_behind_bytes_max=500) == [
+        "FLUSH_SLAVE_TIMEOUT",
+        "FLUSH_SLAVE_TIMEOUT",
+        "SLAVE_NOT_AVAILABLE",
+        "SLAVE_NOT_AVAILABLE",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("in_sync", "status"), [(1, "SEND_OK"), (2, "FLUSH_SLAVE_TIMEOUT"), (3, "FLUSH_SLAVE_TIMEOUT")]
+)
+def test_repl_3_as_5_x_means_it_a_master_waits_for_so_many_whoever_is_there(
+    in_sync: int, status: str
+) -> None:
+    async def scene(pair: Pair) -> str:
+        await pair.stop(SLAVE)
+        return await pair.send("m0")
+
+    assert play(scene, in_sync_replicas=in_sync) == status
+
+
+@pytest.mark.parametrize(("in_sync", "status"), [(2, "SEND_OK"), (3, "FLUSH_SLAVE_TIMEOUT")])
+def test_repl_3_as_5_x_means_it_the_master_counts_itself(in_sync: int, status: str) -> None:
+    async def scene(pair: Pair) -> str:
+        await pair.followed()
+        return await pair.send("m0")
+
+    assert play(scene, in_sync_replicas=in_sync) == status
+
+
+def test_repl_5_a_slave_that_is_killed_again_and_again_catches_up() -> None:
+    async def scene(pair: Pair) -> tuple[list[str], list[str]]:
+        for number in range(60):
+            await pair.send(f"m{number}", wait=False)
+            if number % 7 == 3:
+                (pair.kill if number % 2 else pair.lose_power)(SLAVE)
+            if number % 7 == 5:
+                await pair.start(SLAVE)
+        if SLAVE not in pair.brokers:
+            await pair.start(SLAVE)
+        await pair.followed()
+        return pair.log(MASTER), pair.log(SLAVE)
+
+    master, slave = play(scene)
+    assert master == slave == numbered(60)
+
+
+def test_repl_5_after_a_dead_wire_the_slave_comes_back_by_itself() -> None:
+    async def scene(pair: Pair) -> list[str]:
+        await pair.followed()
+        pair.cut()
+        for name in numbered(3):
+            await pair.send(name, wait=False)
+        await asyncio.sleep(60)
+        assert pair.log(SLAVE) == []
+        pair.heal()
+        await pair.followed()
+        return pair.log(SLAVE)
+
+    assert play(scene) == numbered(3)
+
+
+def test_repl_2_a_master_that_lost_its_tail_is_not_followed_and_that_is_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scene(pair: Pair) -> tuple[list[str], list[str], str]:
+        await pair.followed()
+        await send_all(pair, numbered(10))
+        pair.kill(MASTER)
+        pair.disks[MASTER].lose_power()
+        await pair.start(MASTER)
+        for name in numbered(20, "new"):
+            await pair.send(name, wait=False)
+        client = pair.slave.replicas.client
+        assert client is not None
+        await pair.until(lambda: bool(client.refused))
+        await asyncio.sleep(100)
+        return pair.log(MASTER), pair.log(SLAVE), client.refused
+
+    with caplog.at_level(logging.WARNING):
+        master, slave, refused = play(scene)
+    assert master == numbered(20, "new")
+    assert slave == numbered(10)
+    assert "is not its master's" in refused
+    assert sum("no longer follows" in record.message for record in caplog.records) == 1
+
+
+def test_repl_2_a_slave_that_is_ahead_is_refused_and_the_master_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scene(pair: Pair) -> tuple[list[str], str]:
+        await pair.followed()
+        await send_all(pair, numbered(10))
+        pair.lose_machine(MASTER)
+        await pair.start(MASTER)
+        await asyncio.sleep(100)
+        return pair.log(SLAVE), await pair.send("m0")
+
+    with caplog.at_level(logging.WARNING):
+        log, status = play(scene)
+    assert log == numbered(10)
+    assert status == "SLAVE_NOT_AVAILABLE"
+    assert sum("lost its tail" in record.message for record in caplog.records) == 1
+
+
+def test_as_shipped_the_same_goes_unnoticed_and_acknowledged() -> None:
+    async def scene(pair: Pair) -> tuple[str, list[str], list[str]]:
+        await pair.followed()
+        await send_all(pair, ["m0", "m1"])
+        pair.kill(MASTER)
+        pair.disks[MASTER].lose_power()
+        await pair.start(MASTER)
+        await asyncio.sleep(30)
+        status = await pair.send("n0")
+        return status, pair.log(MASTER), pair.log(SLAVE)
+
+    status, master, slave = play(scene, log_check=LogCheck.AS_SHIPPED)
+    assert status == "SEND_OK", "the slave's report of its own records passes for an acknowledgement"
+    assert (master, slave) == (["n0"], ["m0", "m1"])
+
+
+def test_repl_4_what_the_slave_holds_is_read_while_the_master_is_away() -> None:
+    async def scene(pair: Pair) -> tuple[list[bytes], str, int | None]:
+        await pair.followed()
+        await send_all(pair, numbered(40))
+        await asyncio.sleep(30)  # the slave has heard of the topic
+        await without_master(pair)
+        found, offset = [], 0
+        while offset < 40:
+            result = await pair.consumer.pull(QUEUE, offset)
+            found += [stored.message.body.rstrip(b".") for stored in result.messages]
+            offset = result.next_offset
+        await pair.consumer.commit(QUEUE, offset)
+        return found, await pair.send("refused"), await pair.consumer.committed(QUEUE)
+
+    found, status, committed = play(scene)
+    assert found == [name.encode() for name in numbered(40)]
+    assert status != "SEND_OK"
+    assert committed == 40
+
+
+@pytest.mark.parametrize("offset", [5, 100])
+def test_a_slave_sends_nobody_elsewhere(offset: int) -> None:
+    """What it does not have, its master may."""
+
+    async def scene(pair: Pair) -> tuple[str, int]:
+        await pair.followed()
+        await send_all(pair, numbered(3))
+        await asyncio.sleep(30)
+        await without_master(pair)
+        result = await pair.consumer.pull(QUEUE, offset)
+        return result.status, result.next_offset
+
+    assert play(scene) == ("NO_NEW_MESSAGE", offset)
+
+
+def test_offsets_that_were_committed_to_the_slave_come_to_the_master_and_never_go_back() -> None:
+    async def scene(pair: Pair) -> tuple[list[int | None], int | None]:
+        await pair.followed()
+        await send_all(pair, numbered(9))
+        await pair.consumer.commit(QUEUE, 2)
+        await asyncio.sleep(30)
+        await without_master(pair)
+        await pair.consumer.commit(QUEUE, 7)
+        await pair.start(MASTER)
+        seen = []
+        for _ in range(60):
+            offsets = pair.slave.services.offsets if pair.slave.services else None
+            seen.append(offsets.query("G", TOPIC, 0) if offsets else None)
+            await asyncio.sleep(1)
+        assert pair.master.services is not None
+        return seen, pair.master.services.offsets.query("G", TOPIC, 0)
+
+    seen, masters = play(scene)
+    assert set(seen) == {7}
+    assert masters == 7
+
+
+def test_a_slave_keeps_topics_groups_and_offsets_like_its_master() -> None:
+    async def scene(pair: Pair) -> None:
+        await pair.followed()
+        await pair.send("m0")
+        await pair.consumer.commit(QUEUE, 1)
+        await asyncio.sleep(30)
+        master, slave = pair.master.services, pair.slave.services
+        assert master is not None
+        assert slave is not None
+        assert slave.topics.snapshot() == master.topics.snapshot()
+        assert slave.groups.snapshot() == master.groups.snapshot()
+        assert slave.offsets.query("G", TOPIC, 0) == 1
+        await pair.stop(SLAVE)
+        await pair.stop(MASTER)
+        await pair.start(SLAVE)
+        assert pair.slave.services is not None
+        assert pair.slave.services.offsets.query("G", TOPIC, 0) == 1
+        assert pair.slave.services.topics.get(TOPIC)
+
+    play(scene)
+
+
+def test_the_slave_of_a_master_that_is_gone_serves_after_its_own_restart() -> None:
+    async def scene(pair: Pair) -> int:
+        await pair.followed()
+        await send_all(pair, numbered(5))
+        await asyncio.sleep(30)
+        pair.kill(MASTER)
+        pair.kill(SLAVE)
+        await pair.start(SLAVE)
+        await asyncio.sleep(60)
+        return len((await pair.consumer.pull(QUEUE, 0)).messages)
+
+    assert play(scene) == 5
+
+
+def test_a_consumer_reads_old_messages_from_the_slave_where_it_is_told_so() -> None:
+    async def scene(pair: Pair) -> list[int]:
+        await pair.followed()
+        await send_all(pair, numbered(3))
+        await asyncio.sleep(30)
+        suggested = []
+        for node in (MASTER, SLAVE):
+            services = pair.brokers[node].services
+            assert services is not None
+            object.__setattr__(services.runtime, "memory_bytes", 300)  # the newest record only
+        for _ in range(2):
+            await pair.consumer.pull(QUEUE, 0)
+            suggested.append(pair.consumer._calls._suggested[QUEUE])
+        return suggested
+
+    async def readable(pair: Pair) -> list[int]:
+        for node in (MASTER, SLAVE):
+            services = pair.brokers[node].services
+            assert services is not None
+            services.config = replace(services.config, slave_readable=True)
+        return await scene(pair)
+
+    assert play(scene) == [0, 0]
+    assert play(readable)[0] == 1
+
+
+@pytest.mark.parametrize("flush", FlushMode)
+def test_the_event_log_tells_what_was_transferred_and_acknowledged(flush: FlushMode) -> None:
+    async def scene(pair: Pair) -> list[tuple[Kind, int | None]]:
+        await pair.followed()
+        await send_all(pair, numbered(2))
+        kinds = (Kind.HA_TRANSFER, Kind.HA_ACK)
+        return [(event.kind, event.commit_offset) for event in pair.events if event.kind in kinds]
+
+    told = play(scene, flush=flush)
+    positions = [position or 0 for kind, position in told if kind is Kind.HA_ACK]
+    assert positions == sorted(positions)
+    for number, (kind, position) in enumerate(told):
+        if kind is Kind.HA_ACK and position:
+            assert any(
+                before is Kind.HA_TRANSFER and (sent or 0) >= position for before, sent in told[:number]
+            )
+    assert [kind for kind, _ in told].count(Kind.HA_TRANSFER) == 2
