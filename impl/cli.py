@@ -18,6 +18,9 @@ Flush = Annotated[str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH.")]
 NameServers = Annotated[
     str, typer.Option(help="HOST:PORT, several separated by ';', or the URL of an address server.")
 ]
+TlsFile = Annotated[
+    Path | None, typer.Option("--tls", help="A tls.properties: keys, certificates, what is trusted.")
+]
 Topic = Annotated[str, typer.Option(help="Topic.")]
 
 
@@ -36,6 +39,7 @@ def namesrv(
     ] = None,
     events: Events = None,
     config: Config = None,
+    tls: TlsFile = None,
 ) -> None:
     """Run a name server until SIGTERM. Options win over the properties file.
 
@@ -50,8 +54,9 @@ def namesrv(
         "config_path": str(config) if config else None,
     }
     chosen = {name: value for name, value in given.items() if value is not None}
+    runtime = _runtime("namesrv", tls)
     setup = NameServerConfig(host=host, **{**_read_properties(config, OPTIONS), **chosen})
-    _serve("namesrv", {"namesrv": lambda _: NameServer(setup, _runtime(), _event_log(events, "namesrv"))})
+    _serve("namesrv", {"namesrv": lambda _: NameServer(setup, runtime, _event_log(events, "namesrv"))})
 
 
 @app.command()
@@ -76,6 +81,7 @@ def broker(
     ] = None,
     events: Events = None,
     config: Config = None,
+    tls: TlsFile = None,
 ) -> None:
     """Run a broker until SIGTERM. Options win over the properties file.
 
@@ -101,7 +107,8 @@ def broker(
         ha_port=ha_port,
         ha_master=_address("broker", "--ha-master", ha_master),
     )
-    _serve("broker", {"broker": lambda _: Broker(setup, _runtime(), _event_log(events, setup.node))})
+    runtime = _runtime("broker", tls)
+    _serve("broker", {"broker": lambda _: Broker(setup, runtime, _event_log(events, setup.node))})
 
 
 @app.command()
@@ -114,6 +121,7 @@ def serve(
     name: Annotated[str | None, typer.Option(help="The broker's name.")] = None,
     events: Events = None,
     config: Config = None,
+    tls: TlsFile = None,
 ) -> None:
     """Run a name server and a broker in one process until SIGTERM.
 
@@ -131,7 +139,7 @@ def serve(
         port=9876 if namesrv_port is None else namesrv_port,
         kv_path=f"{setup.store_directory}/namesrv/kvConfig.json",
     )
-    runtime = _runtime()
+    runtime = _runtime("serve", tls)
     _serve(
         "serve",
         {
@@ -170,6 +178,7 @@ def send(
     ] = False,
     quiet: Annotated[bool, typer.Option(help="Only the summary.")] = False,
     events: Events = None,
+    tls: TlsFile = None,
     json: Annotated[Path | None, typer.Option(help="Write the summary here, - is standard output.")] = None,
 ) -> None:
     """Send messages and say what became of each.
@@ -213,7 +222,7 @@ def send(
         batch=batch,
         sharding_key=sharding_key,
     )
-    summary = _run("send", tools.send(job, _runtime(), _client_log("send", events)))
+    summary = _run("send", tools.send(job, _runtime("send", tls), _client_log("send", events)))
     if count > 1 and str(json) != "-":
         print(summary)
     if json is not None:
@@ -252,6 +261,7 @@ def consume(
     tags: Annotated[str, typer.Option(help="`TagA || TagB`, * is all.")] = "*",
     as_json: Annotated[bool, typer.Option("--json", help="Each line is a JSON object.")] = False,
     events: Events = None,
+    tls: TlsFile = None,
 ) -> None:
     """Consume a topic's messages and commit how far it got; stops when nothing is left.
 
@@ -290,7 +300,7 @@ def consume(
     if orderly and not share:
         fail("consume", "--orderly is for members that --share")
     work = (tools.share_in_order if orderly else tools.share) if share else tools.consume
-    _run("consume", work(job, _runtime(), _client_log("consume", events)))
+    _run("consume", work(job, _runtime("consume", tls), _client_log("consume", events)))
 
 
 # What the commands share.
@@ -329,11 +339,16 @@ def one_line(error: Exception) -> str:
     return str(error)
 
 
-def _runtime() -> Any:
+def _runtime(command: str, tls: Path | None) -> Any:
+    from impl.properties import ConfigError
     from impl.runtime.network import AsyncioNetwork
     from impl.runtime.runtime import production
+    from impl.tls import load
 
-    return production(AsyncioNetwork())
+    try:
+        return production(AsyncioNetwork(), load(str(tls)) if tls else None)
+    except (ConfigError, OSError, UnicodeDecodeError) as error:
+        fail(command, one_line(error))
 
 
 def _event_log(path: Path | None, node: str) -> Any:

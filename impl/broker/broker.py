@@ -60,7 +60,7 @@ class Broker:
         self._events = events
         self.store = MessageStore(config.store_directory, config.store, runtime, events)
         self.replicas = Replicas(config, runtime, self.store, events)
-        self._client = RemotingClient(runtime.network)
+        self._client = RemotingClient(runtime.remoting)
         self._holds = PullHolds()
         self._clients = ClientTable()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -118,7 +118,7 @@ class Broker:
         await self.store.start()
         await self.replicas.start()
         self.store.on_arrival = self._holds.arrived
-        self._server = RemotingServer(runtime.network, self._handle, on_closed=self._channel_closed)
+        self._server = RemotingServer(runtime.remoting, self._handle, on_closed=self._channel_closed)
         bound = await self._server.start(config.host, config.port)
         if self.replicas.server is not None:
             await self._open_second_door(bound)
@@ -172,7 +172,7 @@ class Broker:
 
     async def _open_second_door(self, bound: Address) -> None:
         """Released slaves ask for topics at the port two below; all else they ask at the port itself."""
-        server = RemotingServer(self._runtime.network, self._handle, on_closed=self._channel_closed)
+        server = RemotingServer(self._runtime.remoting, self._handle, on_closed=self._channel_closed)
         try:
             await server.start(bound.host, bound.port - 2)
         except OSError as error:

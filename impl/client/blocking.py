@@ -38,10 +38,12 @@ class BlockingClient:
         producer: ProducerConfig | None = None,
         client_id: str | None = None,
         listener_threads: int = 20,
+        tls: str | None = None,
     ) -> None:
-        """`name_servers` as in `connect`; `consumer_group` is the one of queues, pull and commit."""
+        """`name_servers` and `tls` as in `connect`; `consumer_group` is that of queues, pull and commit."""
         self._name_servers = name_servers
         self._client_id = client_id
+        self._tls = tls
         self._consumer_group = consumer_group
         self._producer_config = producer
         self._consumer: PullConsumer | None = None
@@ -153,7 +155,7 @@ class BlockingClient:
     # Inside.
 
     async def _start(self) -> None:
-        self._session = connect(self._name_servers, self._client_id)
+        self._session = connect(self._name_servers, self._client_id, tls=self._tls)
         self._producer = Producer(self._session, self._producer_config)
         await self._session.start()
 

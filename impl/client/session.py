@@ -51,7 +51,7 @@ class Session:
         self.runtime = runtime
         self._members: dict[str, Member] = {}
         self.remoting = RemotingClient(
-            runtime.network, handler(processors(self._members)), on_connected=self._greet_again
+            runtime.remoting, handler(processors(self._members)), on_connected=self._greet_again
         )
         self.name_servers = NameServerChoice(self.remoting, runtime.network, name_servers, runtime.random)
         self.routes = Routes(self.name_servers)

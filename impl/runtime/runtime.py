@@ -11,6 +11,7 @@ from impl.runtime.clock import Clock, SystemClock
 from impl.runtime.disk import Disk, RealDisk
 from impl.runtime.simulated_disk import SimulatedDisk
 from impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop
+from impl.runtime.tls import Tls, TlsNetwork
 
 if TYPE_CHECKING:
     from impl.runtime.network import Network
@@ -33,12 +34,18 @@ class Runtime:
     offload: Offload
     memory_bytes: int = 16 << 30
     """What the machine has."""
+    tls: Tls | None = None
+
+    @property
+    def remoting(self) -> "Network":
+        """The network for RocketMQ's own connections, which may be TLS; all others are not."""
+        return TlsNetwork(self.network, self.tls) if self.tls else self.network
 
 
-def production(network: "Network") -> Runtime:
+def production(network: "Network", tls: Tls | None = None) -> Runtime:
     """The real world; blocking calls go to the running loop's thread pool."""
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return Runtime(SystemClock(), RealDisk(), network, random.Random(), in_thread, memory_bytes)
+    return Runtime(SystemClock(), RealDisk(), network, random.Random(), in_thread, memory_bytes, tls)
 
 
 def simulated(

@@ -1,0 +1,265 @@
+"""TLS over any network: the first byte of a connection says whether it is TLS, from that byte on.
+
+`TlsNetwork` stands between a network and whoever listens or connects; neither notices. See docs/protocol.md,
+"TLS".
+"""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from impl.runtime.network import Address, Connection, Listener, Network, Receiver, ReceiverFactory
+
+_log = logging.getLogger(__name__)
+
+HANDSHAKE_S: Final = 10.0
+"""A peer that begins a handshake has this long to end it."""
+
+_HANDSHAKE: Final = 0x16
+"""The first byte of every TLS connection; no frame that we would take begins with it."""
+_READ_BYTES: Final = 64 * 1024
+
+
+class TlsMode(StrEnum):
+    """What a server takes."""
+
+    DISABLED = "disabled"
+    PERMISSIVE = "permissive"
+    """Both."""
+    ENFORCING = "enforcing"
+    """TLS only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """What one process does about TLS; without a context it is not spoken in that direction."""
+
+    mode: TlsMode = TlsMode.PERMISSIVE
+    server: ssl.SSLContext | None = None
+    client: ssl.SSLContext | None = None
+
+
+class TlsNetwork:
+    """A network on which connections are TLS where that is so configured."""
+
+    def __init__(self, inner: Network, tls: Tls) -> None:
+        self._inner = inner
+        self._tls = tls
+
+    async def listen(self, host: str, port: int, on_connection: ReceiverFactory) -> Listener:
+        """As Network.listen. A connection counts from its first moment, before anything is known of it."""
+
+        def accepted(inner: Connection) -> _End:
+            end = _End(inner)
+            end.on_first = lambda is_tls: self._decide(end, is_tls)
+            end.receiver = on_connection(end)
+            return end
+
+        return await self._inner.listen(host, port, accepted)
+
+    async def connect(self, address: Address, on_connection: ReceiverFactory) -> Connection:
+        """As Network.connect; returns when the handshake is done. OSError when it fails, too."""
+        context = self._tls.client
+        if context is None:
+            return await self._inner.connect(address, on_connection)
+        ready: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+
+        def connected(inner: Connection) -> _End:
+            def begin() -> None:
+                if not ready.done():
+                    end.receiver = on_connection(end)
+                    ready.set_result(end)
+
+            def fail(error: OSError) -> None:
+                if not ready.done():
+                    ready.set_exception(error)
+
+            end = _End(inner)
+            end.on_ready, end.on_failed = begin, fail
+            end.begin(context, server_side=False)
+            return end
+
+        connection = await self._inner.connect(address, connected)
+        try:
+            return await ready
+        except BaseException:
+            connection.abort()
+            raise
+
+    def _decide(self, end: "_End", is_tls: bool) -> bool:
+        """What is spoken on an accepted connection; False when that is not to be."""
+        mode, context = self._tls.mode, self._tls.server
+        if not is_tls:
+            if mode is TlsMode.ENFORCING:
+                _log.warning("closing the connection to %s: it does not speak TLS", end.remote)
+            return mode is not TlsMode.ENFORCING
+        if mode is TlsMode.DISABLED or context is None:
+            _log.warning("closing the connection to %s: TLS is not spoken here", end.remote)
+            return False
+        end.begin(context, server_side=True)
+        return True
+
+
+class _Pipe:
+    """One end of TLS, as bytes in and bytes out. Every method raises ssl.SSLError when TLS is broken."""
+
+    def __init__(self, context: ssl.SSLContext, *, server_side: bool) -> None:
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._object = context.wrap_bio(self._incoming, self._outgoing, server_side=server_side)
+        self.is_ready = False
+        """The handshake is done."""
+        self.is_over = False
+        """The peer has said that nothing more comes."""
+
+    def read(self, data: bytes) -> bytes:
+        """What the peer said in these bytes, now in the clear."""
+        self._incoming.write(data)
+        said = bytearray()
+        try:
+            if not self.is_ready:
+                self._object.do_handshake()
+                self.is_ready = True
+            while part := self._object.read(_READ_BYTES):
+                said += part
+            self.is_over = True
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:
+            self.is_over = True
+        return bytes(said)
+
+    def write(self, data: bytes) -> None:
+        self._object.write(data)
+
+    def end(self) -> None:
+        """Say that nothing more comes."""
+        with suppress(ssl.SSLError):  # the peer has not said the same yet, or TLS is broken anyway
+            self._object.unwrap()
+
+    def outgoing(self) -> bytes:
+        """What is to be sent to the peer."""
+        return self._outgoing.read()
+
+
+class _End:
+    """Stands between a connection and its receiver: for each it is the other. Without `begin` it changes
+    nothing."""
+
+    def __init__(self, inner: Connection) -> None:
+        self._inner = inner
+        self._pipe: _Pipe | None = None
+        self._limit: asyncio.TimerHandle | None = None
+        self.receiver: Receiver | None = None
+        """Nobody, until a handshake of ours is done."""
+        self.on_first: Callable[[bool], bool] | None = None
+        """Told whether the first byte is TLS's; says whether the connection may go on."""
+        self.on_ready: Callable[[], None] = lambda: None
+        self.on_failed: Callable[[OSError], None] = lambda error: _log.warning("%s", error)
+
+    def begin(self, context: ssl.SSLContext, *, server_side: bool) -> None:
+        """From now on the peer speaks TLS."""
+        self._pipe = _Pipe(context, server_side=server_side)
+        self._limit = asyncio.get_running_loop().call_later(HANDSHAKE_S, self._too_late)
+        if not server_side:
+            self._advance(self._pipe, b"")
+
+    # As a receiver.
+
+    def received(self, data: bytes) -> None:
+        on_first, self.on_first = self.on_first, None
+        if on_first is not None and not on_first(data[0] == _HANDSHAKE):
+            self._inner.abort()
+        elif self._pipe is not None:
+            self._advance(self._pipe, data)
+        elif self.receiver is not None:
+            self.receiver.received(data)
+
+    def write_paused(self) -> None:
+        if self.receiver is not None:
+            self.receiver.write_paused()
+
+    def write_resumed(self) -> None:
+        if self.receiver is not None:
+            self.receiver.write_resumed()
+
+    def closed(self) -> None:
+        self._end_limit()
+        if self._pipe is not None and not self._pipe.is_ready:
+            self.on_failed(ConnectionResetError(f"TLS with {self.remote}: hung up in the handshake"))
+        if self.receiver is not None:
+            self.receiver.closed()
+
+    # As a connection.
+
+    @property
+    def local(self) -> Address:
+        return self._inner.local
+
+    @property
+    def remote(self) -> Address:
+        return self._inner.remote
+
+    def write(self, data: bytes) -> None:
+        if self._pipe is None:
+            self._inner.write(data)
+        elif self._pipe.is_ready:  # before, nobody has asked anything
+            self._pipe.write(data)
+            self._send(self._pipe)
+
+    def close(self) -> None:
+        if self._pipe is not None and self._pipe.is_ready:
+            self._pipe.end()
+            self._send(self._pipe)
+        self._inner.close()
+
+    def abort(self) -> None:
+        self._inner.abort()
+
+    def pause_reading(self) -> None:
+        self._inner.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._inner.resume_reading()
+
+    # Inside.
+
+    def _advance(self, pipe: _Pipe, data: bytes) -> None:
+        was_ready = pipe.is_ready
+        try:
+            said = pipe.read(data)
+        except ssl.SSLError as error:
+            self.on_failed(ConnectionError(f"TLS with {self.remote}: {_reason(error)}"))
+            self._send(pipe)  # the alert tells the peer why
+            self._inner.close()
+            return
+        self._send(pipe)
+        if pipe.is_ready and not was_ready:
+            self._end_limit()
+            self.on_ready()
+        if said and self.receiver is not None:
+            self.receiver.received(said)
+        if pipe.is_over:
+            self.close()
+
+    def _send(self, pipe: _Pipe) -> None:
+        if data := pipe.outgoing():
+            self._inner.write(data)
+
+    def _too_late(self) -> None:
+        self.on_failed(ConnectionError(f"TLS with {self.remote}: no handshake in {HANDSHAKE_S:.0f} s"))
+        self._inner.abort()
+
+    def _end_limit(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+
+
+def _reason(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message}"
+    return error.reason or str(error)
