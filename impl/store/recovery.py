@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from impl.event_log import EventLog
 from impl.store import record
-from impl.store.checkpoint import Checkpoint
+from impl.store.checkpoint import Checkpoint, QueueCount
 from impl.store.commit_log import CommitLog
 from impl.store.config import StoreConfig
 from impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
@@ -44,7 +44,7 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
         StoreError: queue entries are missing that the log can no longer give. OSError: the disk failed.
     """
     log, queues = parts.log, parts.queues
-    start = choose_start(log, parts.checkpoint)
+    start = choose_start(log, queues, parts.checkpoint)
     end = find_end(log, start)
     if parts.events:
         tell_unlogged_appends(parts, parts.events)
@@ -66,8 +66,26 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     return Recovery(abnormal, start, end, truncated_bytes, redispatched, entries_cut)
 
 
-def choose_start(log: CommitLog, checkpoint: Checkpoint) -> int:
-    """The newest segment before which everything is durable by the checkpoint's word, queues included."""
+def choose_start(log: CommitLog, queues: ConsumeQueues, checkpoint: Checkpoint) -> int:
+    """The latest record before which everything is durable by the checkpoint's word, queues included."""
+    return max(last_counted(log, queues, checkpoint.queue_count), newest_segment(log, checkpoint))
+
+
+def last_counted(log: CommitLog, queues: ConsumeQueues, count: QueueCount | None) -> int:
+    """The last record before the counted position, as far as queues lead to it; else the log's begin."""
+    found, position = log.begin, count.position if count else 0
+    for queue in queues:
+        end = queue.find_end(lambda unit: points_into_log(unit, position))
+        last = queue.units(end - 1, 1)[0] if end > queue.begin else None
+        # What an entry says is not trusted: the record itself must be there, or it is none to begin with.
+        if last and last.commit_offset > found and points_at_its_record(queue, end - 1, log):
+            found = last.commit_offset
+    return found
+
+
+def newest_segment(log: CommitLog, checkpoint: Checkpoint) -> int:
+    """The newest segment whose first record is not later than the checkpoint's safe time; else the log's
+    begin. A released broker writes down no more than times."""
     for start in reversed(log.segments.starts):
         size, _ = record.peek(log.read(start, 8))
         stored = log.record_at(start, size)
@@ -215,7 +233,7 @@ def _dispatch_from(parts: Parts, start: int) -> int:
     if reached < log.end:
         path = log.segments.path_of(reached)
         raise StoreError(f"{path}: no whole record at commit offset {reached}, and queues lack its entry")
-    parts.dispatcher.position = log.end
+    parts.dispatcher.position, parts.dispatcher.store_timestamp_ms = log.end, log.store_timestamp_ms
     for key, end in ends.items():
         queue = parts.queues.find(*key)
         assert queue is not None, f"queue {key} was just dispatched to"

@@ -35,7 +35,7 @@ class Services:
         coroutines = (
             self._group_commit() if sync else self._timed_flush(),
             self._every(config.flush_queues_interval_ms, self._flush_queues),
-            self._every(config.checkpoint_interval_ms, self._write_checkpoint),
+            self._checkpoints(),
             self._every(config.clean_interval_ms, self._clean),
         )
         self._tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
@@ -70,6 +70,12 @@ class Services:
             if rounds >= rounds_to_thorough or self._flusher.unflushed_bytes >= config.flush_log_least_bytes:
                 await self._flusher.flush()
                 rounds = 0
+
+    async def _checkpoints(self) -> None:
+        """At intervals; the first at once: what this start made up again, the next one finds done."""
+        await self._flush_queues()
+        await self._write_checkpoint()
+        await self._every(self._config.checkpoint_interval_ms, self._write_checkpoint)
 
     async def _every(self, milliseconds: int, step: Step) -> None:
         while not await self._stopped_within(milliseconds):

@@ -20,6 +20,7 @@ from impl.runtime.runtime import production, simulated
 from impl.runtime.simulated_disk import SimulatedDisk, Step
 from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from impl.store import record
+from impl.store.checkpoint import QueueCount, read_checkpoint
 from impl.store.config import FlushMode, StoreConfig
 from impl.store.errors import StoreError
 from impl.store.message_store import MessageStore
@@ -521,6 +522,7 @@ def test_under_async_flush_a_quiet_log_is_flushed_at_the_thorough_interval() -> 
     times: list[float] = []
 
     async def scenario(store: MessageStore) -> None:
+        await asyncio.sleep(1)  # the first checkpoint is over
         assert (await store.put(message("a"))).status is PutStatus.PUT_OK
         for _ in range(120):
             await asyncio.sleep(0.1)
@@ -530,6 +532,24 @@ def test_under_async_flush_a_quiet_log_is_flushed_at_the_thorough_interval() -> 
 
     _simulate(scenario, SMALL)
     assert 9.9 < times[0] < 10.3
+
+
+def test_what_a_recovery_made_up_again_is_in_a_checkpoint_soon_after_the_start() -> None:
+    disk = SimulatedDisk()
+    site = Site(disk=disk)
+    site.open()
+    last = site.append(*(f"m{number}" for number in range(9)))[-1]
+    disk.crash_process()
+
+    async def scenario(store: MessageStore) -> None:
+        await asyncio.sleep(1)
+        assert store.log_end == last.end
+        checkpoint = read_checkpoint(disk, "store/checkpoint")
+        assert checkpoint.queue_count == QueueCount(0, last.end, 9)
+        assert checkpoint.index is not None
+        assert checkpoint.index.position == last.end
+
+    _simulate(scenario, SMALL, disk)
 
 
 def test_under_async_flush_a_busy_log_is_flushed_at_the_short_interval() -> None:

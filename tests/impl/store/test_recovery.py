@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from impl.runtime.clock import now_ms
 from impl.runtime.disk import write_durably
 from impl.runtime.simulated_disk import Image
 from impl.store import record
-from impl.store.checkpoint import Checkpoint
+from impl.store.checkpoint import Checkpoint, read_checkpoint
 from impl.store.config import FlushMode
 from impl.store.errors import StoreError
 from spec.events import Kind, encode, read_log
@@ -164,7 +165,7 @@ def test_a_stale_record_behind_a_torn_one_is_not_resurrected() -> None:
     length replaces the torn one. Third life: what stood behind it must not come back."""
     site = _opened("durable")
     torn, stale = site.append("torn", "stale")
-    site.flush()
+    now(site.store.flush_log())
     log = site.disk.open(f"store/commitlog/{0:020d}")
     log.write(torn.commit_offset + 88, b"\xff")
     log.sync()
@@ -178,7 +179,8 @@ def test_a_stale_record_behind_a_torn_one_is_not_resurrected() -> None:
 
 
 def test_a_stale_segment_is_not_resurrected_when_the_crash_undoes_its_removal() -> None:
-    site = _opened(*NAMES)
+    site = _opened(*NAMES, durable=False)
+    now(site.store.flush_log())
     first_segment = [stored for stored in stored_messages(site.store) if stored.commit_offset < 512]
     log = site.disk.open(f"store/commitlog/{0:020d}")
     log.write(first_segment[-1].commit_offset + 4, b"\0")
@@ -270,7 +272,7 @@ def test_a_missing_queue_with_a_later_record_is_built_again_from_the_beginning()
 
 
 def test_a_wrong_entry_that_points_into_the_log_is_overwritten() -> None:
-    site = _opened("a", "b", "c")
+    site = _opened("a", "b", "c", durable=False)
     queue = site.disk.open(f"store/consumequeue/T/0/{0:020d}")
     queue.write(20, b"\0" * 7 + b"\x05")
     site.reopen_after_process_crash()
@@ -313,13 +315,55 @@ def _aged_site() -> Site:
     return site
 
 
-def test_recovery_begins_at_the_newest_segment_that_the_checkpoint_vouches_for() -> None:
+def test_recovery_begins_at_the_last_record_that_the_checkpoint_counted() -> None:
+    site = _aged_site()
+    counted = site.append("counted", queue_id=1)[0]
+    site.flush()
+    site.append("late")
+    site.reopen_after_process_crash()
+    assert site.recovery.scanned_from == counted.commit_offset
+    assert bodies(site.store)[-1] == "late"
+    assert len(bodies(site.store)) == 13
+    assert site.append("next")[0].store_timestamp_ms >= counted.store_timestamp_ms
+
+
+@pytest.mark.parametrize("damage", ["no entries", "an entry of another record", "no such record"])
+def test_where_no_entry_leads_to_the_last_record_counted_recovery_begins_earlier(damage: str) -> None:
+    site = _aged_site()
+    counted = site.append("counted", queue_id=1)[0]
+    site.flush()
+    site.simulated_disk.crash_process()
+    path = f"store/consumequeue/T/1/{0:020d}"
+    if damage == "no entries":
+        _remove_directory(site, "store/consumequeue/T/1")
+    elif damage == "an entry of another record":
+        site.disk.open(path).write(0, (5).to_bytes(8, "big"))
+    else:
+        assert counted.commit_offset == 1536
+        site.disk.open(f"store/commitlog/{1536:020d}").write(88, b"\xff")
+    site.open()
+    assert site.recovery.scanned_from < counted.commit_offset
+    assert len(bodies(site.store)) == 12
+    assert bodies(site.store, queue_id=1) == ([] if damage == "no such record" else ["counted"])
+
+
+def test_without_a_count_recovery_begins_at_the_newest_segment_that_the_times_vouch_for() -> None:
     site = _aged_site()
     site.append("late")
     site.flush()
+    write_durably(site.disk, "store/checkpoint", Checkpoint(now_ms(site.clock), now_ms(site.clock)).encode())
     site.reopen_after_power_loss()
     assert site.recovery.scanned_from == 1024
     assert len(bodies(site.store)) == 13
+
+
+def test_recovery_that_finds_nothing_new_does_not_make_the_next_checkpoint_say_less() -> None:
+    site = _aged_site()
+    site.close()
+    before = read_checkpoint(site.disk, "store/checkpoint")
+    site.open()
+    site.flush()
+    assert read_checkpoint(site.disk, "store/checkpoint") == before
 
 
 @pytest.mark.parametrize("hours", [0, 1, 2])
@@ -380,7 +424,7 @@ def test_of_two_records_with_the_same_offset_the_first_counts_each_time() -> Non
 
 
 def test_records_of_a_queue_with_a_gap_between_their_offsets_are_refused_by_name() -> None:
-    site = _opened("a", "b", "c")
+    site = _opened("a", "b", "c", durable=False)
     second = stored_messages(site.store)[1].commit_offset
     site.disk.open(f"store/commitlog/{0:020d}").write(second + 20, (7).to_bytes(8, "big"))
     site.simulated_disk.crash_process()
