@@ -110,14 +110,21 @@ class Admin:
         answer = await self.ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)
         return read_body(ClusterInfo, answer)
 
-    async def masters(self, cluster: str) -> list[Address]:
-        """The masters of a cluster, sorted by broker name. ClientError when it has none."""
+    async def masters(self, cluster: str, *, slaves: bool = False) -> list[Address]:
+        """The masters of a cluster, sorted by broker name, or all its brokers. ClientError for none."""
         info = await self.cluster_info()
         brokers = [info.broker_addr_table[name] for name in sorted(info.cluster_addr_table.get(cluster, []))]
-        found = [broker.broker_addrs[MASTER_ID] for broker in brokers if MASTER_ID in broker.broker_addrs]
+        found = [
+            address
+            for broker in brokers
+            for id_, address in sorted(broker.broker_addrs.items())
+            if slaves or id_ == MASTER_ID
+        ]
         if not found:
             known = ", ".join(sorted(info.cluster_addr_table)) or "none"
-            raise ClientError(f"no master in cluster {cluster}; the clusters are: {known}")
+            raise ClientError(
+                f"no {'broker' if slaves else 'master'} in cluster {cluster}; the clusters are: {known}"
+            )
         return [address_of(text) for text in found]
 
     async def names_at(self, addresses: Iterable[Address]) -> list[str]:
@@ -128,9 +135,12 @@ class Admin:
             name for name, data in brokers.items() if wanted.intersection(data.broker_addrs.values())
         )
 
-    async def masters_of(self, topic: str) -> dict[str, Address]:
-        """The masters that have queues of a topic, by broker name; where one is away its least slave."""
-        route = await self.route(topic)
+    async def masters_of(self, topic: str, cluster: str | None = None) -> dict[str, Address]:
+        """The masters that have queues of a topic, by broker name; where one is away its least slave.
+
+        With a cluster its brokers, even where the name server does not know the topic.
+        """
+        route = await self.route(cluster or topic)  # brokers have a topic of their cluster's name
         queued = {data.broker_name for data in route.queue_datas}
         return {
             broker.broker_name: address_of(broker.broker_addrs[min(broker.broker_addrs)])

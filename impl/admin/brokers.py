@@ -24,12 +24,13 @@ class BrokerState:
     """Its runtime information; None when it gives none."""
 
 
-async def cluster_states(admin: Admin) -> list[BrokerState]:
-    """Every broker that the name server knows, sorted by cluster, name and id."""
+async def cluster_states(admin: Admin, only: str | None = None) -> list[BrokerState]:
+    """Every broker that the name server knows, or those of one cluster, sorted by cluster, name and id."""
     info = await admin.cluster_info()
     brokers = [
         (cluster, name, id_, address_of(text))
         for cluster, names in info.cluster_addr_table.items()
+        if only in (None, cluster)
         for name in names
         for id_, text in info.broker_addr_table[name].broker_addrs.items()
     ]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from impl.admin.admin import Admin, read_body
-from impl.admin.topics import queue_of, topic_names
+from impl.admin.brokers import status
+from impl.admin.topics import delete_topic, queue_of, topic_names
 from impl.client.calls import GroupCalls
 from impl.client.model import ClientError, MessageQueue, NoRouteError, RefusalError
 from impl.remoting import java_json
@@ -19,7 +20,7 @@ from impl.remoting.bodies import (
     SubscriptionGroup,
 )
 from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import LANGUAGE
+from impl.remoting.command import IMPLEMENTATION_KEY, LANGUAGE
 from impl.remoting.headers import (
     ConsumerGroupRequest,
     ConsumerRequest,
@@ -30,6 +31,10 @@ from impl.remoting.headers import (
 from impl.runtime.network import Address
 
 RETRY_PREFIX: Final = "%RETRY%"
+DEAD_LETTER_PREFIX: Final = "%DLQ%"
+
+_RESETS_ALL_QUEUES: Final = ("V3", "V4")
+"""Versions of brokers that do not read which queue is meant, unless they say that they are ours."""
 
 END: Final = -1
 """As a time to reset to: the end of each queue."""
@@ -79,6 +84,12 @@ async def delete_group(admin: Admin, brokers: Sequence[Address], group: str, *, 
         await admin.ask(broker, RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
 
 
+async def delete_group_topics(admin: Admin, brokers: Sequence[Address], group: str, cluster: str) -> None:
+    """Delete the group's retries and dead letters from a cluster."""
+    for prefix in (RETRY_PREFIX, DEAD_LETTER_PREFIX):
+        await delete_topic(admin, brokers, prefix + group, cluster)
+
+
 async def connection(admin: Admin, group: str) -> ConsumerConnection | None:
     """The group's members, as the first broker tells that has any; None when none has."""
     for broker in (await _brokers(admin, group)).values():
@@ -87,14 +98,17 @@ async def connection(admin: Admin, group: str) -> ConsumerConnection | None:
     return None
 
 
-async def progress(admin: Admin, group: str, topic: str | None = None) -> Progress:
-    """How far the group is in every queue it consumes, or in those of one topic.
+async def progress(
+    admin: Admin, group: str, topic: str | None = None, cluster: str | None = None
+) -> Progress:
+    """How far the group is in every queue it consumes, or in those of one topic, or at one cluster's brokers.
 
     NoOffsetsError when no broker has offsets of it.
     """
     queues = {}
     tps = 0.0
-    for broker in (await _brokers(admin, group, topic)).values():
+    brokers = await (admin.masters_of(group, cluster) if cluster else _brokers(admin, group, topic))
+    for broker in brokers.values():
         header = ConsumeStatsRequest(group, topic)
         stats = read_body(ConsumeStats, await admin.ask(broker, RequestCode.GET_CONSUME_STATS, header))
         tps += stats.consume_tps
@@ -134,9 +148,19 @@ async def summaries(admin: Admin) -> list[GroupSummary]:
 
 
 async def reset_offsets(
-    admin: Admin, group: str, topic: str, timestamp_ms: int, *, force: bool = True, cpp: bool = False
+    admin: Admin,
+    group: str,
+    topic: str,
+    timestamp_ms: int,
+    *,
+    force: bool = True,
+    cpp: bool = False,
+    cluster: str | None = None,
+    broker: Address | None = None,
 ) -> dict[MessageQueue, int]:
     """Set the group to what was stored from a time on, or to the end; returns where it is then.
+
+    At every broker that has the topic, at those of a cluster, or at one broker.
 
     Without `force` no queue goes forward. Members that are connected are told by their broker, those in C++
     (`cpp`) in words of their own; of a group without members the offsets are changed at the broker.
@@ -144,10 +168,13 @@ async def reset_offsets(
     """
     offsets = {}
     header = ResetOffsetRequest(topic, group, timestamp_ms, force)
-    for name, broker in (await admin.masters_of(topic)).items():
+    for name, address in (await _reset_where(admin, topic, cluster, broker)).items():
         try:
             answer = await admin.ask(
-                broker, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header, language="CPP" if cpp else LANGUAGE
+                address,
+                RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+                header,
+                language="CPP" if cpp else LANGUAGE,
             )
         except RefusalError as error:
             if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
@@ -157,6 +184,52 @@ async def reset_offsets(
             table = read_body(QueueOffsets, answer).offset_table
             offsets.update({queue_of(key): offset for key, offset in table.items()})
     return dict(sorted(offsets.items()))
+
+
+async def reset_queue(
+    admin: Admin,
+    group: str,
+    topic: str,
+    broker: Address,
+    queue_id: int,
+    *,
+    timestamp_ms: int,
+    offset: int | None,
+) -> dict[MessageQueue, int]:
+    """Set the group in one queue of a broker to an offset, or else to a time; returns where it is then.
+
+    ClientError when the group has members and the broker, of 4.9 or before, could not tell them of one queue.
+    """
+    (name,) = await _reset_where(admin, topic, None, broker)
+    queue = MessageQueue(topic, name, queue_id)
+    calls = GroupCalls(admin.session, group)
+    if offset is None and timestamp_ms == END:
+        offset = await calls.max_offset(queue)
+    elif offset is None:
+        offset = await calls.search_offset(queue, timestamp_ms)
+    if await _connection_at(admin, group, broker):
+        told = await status(admin, broker)
+        version = told.get("brokerVersionDesc", "")
+        if version.startswith(_RESETS_ALL_QUEUES) and IMPLEMENTATION_KEY not in told:
+            raise ClientError(
+                f"group {group} has members, and a broker of {version} sets all their queues: end them first"
+            )
+        header = ResetOffsetRequest(topic, group, timestamp_ms, True, queue_id, offset)
+        await admin.ask(broker, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+    else:
+        await calls.commit(queue, offset)
+    return {queue: offset}
+
+
+async def _reset_where(
+    admin: Admin, topic: str, cluster: str | None, broker: Address | None
+) -> dict[str, Address]:
+    if broker is None:
+        return await admin.masters_of(topic, cluster)
+    names = await admin.names_at([broker])
+    if not names:
+        raise ClientError(f"the name server knows no broker at {broker}")
+    return {names[0]: broker}
 
 
 async def _reset_at_broker(

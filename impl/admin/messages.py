@@ -1,23 +1,54 @@
 """Messages: looked up by their place, by a key, by their unique key; or read queue by queue."""
 
 from collections.abc import AsyncIterator
+from enum import Enum
 from typing import Final
 
-from impl.admin.admin import Admin
+from impl.admin.admin import Admin, read_body
 from impl.client.calls import GroupCalls
 from impl.client.model import ClientError, MessageQueue, RefusalError
 from impl.client.records import read_records
 from impl.client.routes import subscribe_queues
-from impl.message import KEYS, UNIQUE_KEY, StoredMessage, parse_offset_message_id
+from impl.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage, parse_offset_message_id
+from impl.remoting.bodies import ConsumedDirectly
 from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import UNIQUE_KEY_QUERY, QueryMessageRequest, ViewMessageRequest
+from impl.remoting.headers import (
+    UNIQUE_KEY_QUERY,
+    ConsumerRequest,
+    QueryMessageRequest,
+    ViewMessageRequest,
+)
 from impl.runtime.network import Address
 
 READER_GROUP: Final = "TOOLS_CONSUMER"
 """Brokers have this group from their first start."""
 
 _COUNT_MAX: Final = 32
+_INDEX_KIND: Final = "indexType"
+"""A field that brokers of 5.x read."""
 TIME_MAX: Final = 2**63 - 1
+
+
+class KeyKind(Enum):
+    """What a message is looked up by."""
+
+    KEY = "K"
+    """A word of KEYS."""
+    TAG = "T"
+    """Its tag; only brokers of 5.x have tags in their index."""
+    UNIQUE = "U"
+    """The producer's unique key."""
+
+
+async def consume_directly(
+    admin: Admin, broker: Address, group: str, client_id: str, message_id: str
+) -> ConsumedDirectly:
+    """Have one member of a group consume a message, by its offset message id, wherever the group is.
+
+    RefusalError when the broker knows no such member, or the member does not answer in time.
+    """
+    header = ConsumerRequest(group, client_id, msg_id=message_id)
+    return read_body(ConsumedDirectly, await admin.ask(broker, RequestCode.CONSUME_MESSAGE_DIRECTLY, header))
 
 
 async def by_offset_id(admin: Admin, message_id: str) -> StoredMessage:
@@ -47,22 +78,25 @@ async def by_key(
     count_max: int = 64,
     begin_ms: int = 0,
     end_ms: int = TIME_MAX,
-    unique: bool = False,
+    kind: KeyKind = KeyKind.KEY,
+    cluster: str | None = None,
 ) -> list[StoredMessage]:
     """The topic's messages that have the key, oldest first; none is an empty list.
 
-    With `unique` the key is a producer's unique key. What an index finds by hash is compared here.
+    What an index finds by hash is compared here. With a cluster its brokers are asked.
     """
     header = QueryMessageRequest(topic, key, count_max, begin_ms, end_ms)
-    more = {UNIQUE_KEY_QUERY: str(unique).lower()}
+    more = {UNIQUE_KEY_QUERY: str(kind is KeyKind.UNIQUE).lower()}
+    if kind is KeyKind.TAG:
+        more[_INDEX_KIND] = kind.value
     found: list[StoredMessage] = []
-    for broker in (await admin.masters_of(topic)).values():
+    for broker in (await admin.masters_of(topic, cluster)).values():
         try:
             found += _records_of((await admin.ask(broker, RequestCode.QUERY_MESSAGE, header, more=more)).body)
         except RefusalError as error:
             if error.code != ResponseCode.QUERY_NOT_FOUND:
                 raise
-    matching = [stored for stored in found if key in _keys(stored, unique)]
+    matching = [stored for stored in found if key in _keys(stored, kind)]
     return sorted(matching, key=lambda stored: stored.store_timestamp_ms)[:count_max]
 
 
@@ -95,6 +129,8 @@ def _records_of(body: bytes) -> list[StoredMessage]:
         raise ClientError(f"the answer makes no sense: {error}") from None
 
 
-def _keys(stored: StoredMessage, unique: bool) -> list[str]:
+def _keys(stored: StoredMessage, kind: KeyKind) -> list[str]:
     properties = stored.message.properties
-    return [properties.get(UNIQUE_KEY, "")] if unique else properties.get(KEYS, "").split()
+    if kind is KeyKind.KEY:
+        return properties.get(KEYS, "").split()
+    return [properties.get(TAGS if kind is KeyKind.TAG else UNIQUE_KEY, "")]

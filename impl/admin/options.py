@@ -86,7 +86,12 @@ _BROKER = typer.Option(
     "-b", "--brokerAddr", parser=parsed("b", Address.parse), metavar="HOST:PORT", help="This one broker."
 )
 Broker = Annotated[Any, _BROKER]
+_BROKER_ONLY = typer.Option(
+    "-b", "--broker", parser=parsed("b", Address.parse), metavar="HOST:PORT", help="Only at this broker."
+)
+BrokerOnly = Annotated[Any, _BROKER_ONLY]
 Cluster = Annotated[str | None, text("c", "clusterName", "NAME", "Every master of this cluster.")]
+AtCluster = Annotated[str | None, text("c", "cluster", "NAME", "Ask this cluster's brokers.")]
 Topic = Annotated[str, text("t", "topic", "NAME", "The topic.")]
 Group = Annotated[str, text("g", "groupName", "NAME", "The consumer group.")]
 Permission = Annotated[

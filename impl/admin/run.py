@@ -48,12 +48,14 @@ def require_one(broker: Address | None, cluster: str | None) -> None:
         fail("give either -b HOST:PORT or -c CLUSTER", WRONG_USE)
 
 
-async def targets(admin: Admin, broker: Address | None, cluster: str | None) -> Sequence[Address]:
-    """The one broker, or the masters of the cluster."""
+async def targets(
+    admin: Admin, broker: Address | None, cluster: str | None, *, slaves: bool = False
+) -> Sequence[Address]:
+    """The one broker, or the masters of the cluster, or all its brokers."""
     if broker is not None:
         return [broker]
     assert cluster is not None
-    return await admin.masters(cluster)
+    return await admin.masters(cluster, slaves=slaves)
 
 
 def say(line: str) -> None:

@@ -120,6 +120,25 @@ def route_queues(route: TopicRoute) -> Table:
     return rows(("broker", "#read queues", "#write queues", "permission"), lines)
 
 
+def route_list(route: TopicRoute) -> Table:
+    """A row a broker of the route with its queues, and the sums."""
+    queues = {data.broker_name: data for data in route.queue_datas}
+    table = _table("cluster", "broker", "addresses", "#read queues", "#write queues", "permission")
+    for broker in sorted(route.broker_datas, key=lambda data: (data.cluster, data.broker_name)):
+        data = queues.get(broker.broker_name)
+        addresses = ", ".join(f"{id_}={address}" for id_, address in sorted(broker.broker_addrs.items()))
+        told = (
+            (data.read_queue_nums, data.write_queue_nums, permission(data.perm)) if data else (_NOT_TOLD,) * 3
+        )
+        _add(table, broker.cluster, broker.broker_name, addresses, *map(str, told))
+    sums = (
+        sum(data.read_queue_nums for data in queues.values()),
+        sum(data.write_queue_nums for data in queues.values()),
+    )
+    _add(table, "total", str(len(route.broker_datas)), "", *map(str, sums), "")
+    return table
+
+
 def topic_status(queues: Mapping[MessageQueue, QueueExtent]) -> Table:
     """A row a queue: its first offset, its end, and when something was last put in it."""
     lines = [

@@ -13,6 +13,7 @@ from impl.remoting.codes import RequestCode
 from impl.remoting.headers import (
     ClusterRequest,
     DeleteRoutedTopicRequest,
+    KvRequest,
     PutKvRequest,
     TopicRequest,
     UpdateTopicRequest,
@@ -26,8 +27,13 @@ _TEMPLATE: Final = "TBW102"
 _ORDER_TOPICS: Final = "ORDER_TOPIC_CONFIG"
 
 
-async def update_topic(admin: Admin, brokers: Sequence[Address], topic: TopicConfig) -> None:
-    """Make the topic at these brokers, or change it to be like this."""
+async def update_topic(
+    admin: Admin, brokers: Sequence[Address], topic: TopicConfig, *, attributes: str | None = None
+) -> None:
+    """Make the topic at these brokers, or change it to be like this.
+
+    `attributes` are changes of what 5.x knows of a topic besides, `+name=value,-name`; others ignore them.
+    """
     header = UpdateTopicRequest(
         topic=topic.topic_name,
         default_topic=_TEMPLATE,
@@ -38,8 +44,9 @@ async def update_topic(admin: Admin, brokers: Sequence[Address], topic: TopicCon
         topic_sys_flag=topic.topic_sys_flag,
         order=topic.order,
     )
+    more = {} if attributes is None else {"attributes": attributes}
     for broker in brokers:
-        await admin.ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+        await admin.ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header, more=more)
 
 
 async def set_order(admin: Admin, topic: str, queues: dict[str, int]) -> str:
@@ -56,6 +63,8 @@ async def delete_topic(admin: Admin, brokers: Sequence[Address], topic: str, clu
     # Afterwards: a broker that still had it could register it again in between.
     header = DeleteRoutedTopicRequest(topic, cluster)
     await admin.tell_name_servers(RequestCode.DELETE_TOPIC_IN_NAMESRV, header)
+    # Else a topic made anew would inherit its order.
+    await admin.tell_name_servers(RequestCode.DELETE_KV_CONFIG, KvRequest(_ORDER_TOPICS, topic))
 
 
 async def update_permission(
@@ -108,10 +117,12 @@ async def groups_of(admin: Admin, topic: str) -> list[str]:
     return sorted(groups)
 
 
-async def topic_stats(admin: Admin, topic: str) -> dict[MessageQueue, QueueExtent]:
-    """What every queue of the topic holds, sorted by broker and queue."""
+async def topic_stats(
+    admin: Admin, topic: str, cluster: str | None = None
+) -> dict[MessageQueue, QueueExtent]:
+    """What every queue of the topic holds, sorted by broker and queue; with a cluster, at its brokers."""
     found = {}
-    for broker in (await admin.masters_of(topic)).values():
+    for broker in (await admin.masters_of(topic, cluster)).values():
         answer = await admin.ask(broker, RequestCode.GET_TOPIC_STATS_INFO, TopicRequest(topic))
         for key, extent in read_body(TopicStats, answer).offset_table.items():
             found[queue_of(key)] = extent

@@ -13,7 +13,7 @@ from impl.remoting import headers, java_json
 from impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, DataVersion, Table
 from impl.remoting.channel import Channel, Reply
 from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import VERSION, VERSION_NAME, Command
+from impl.remoting.command import IMPLEMENTATION_KEY, VERSION, VERSION_NAME, Command
 from impl.remoting.dispatch import RefusedError
 from impl.remoting.headers import BrokerConfigResponse
 from impl.runtime.clock import now_ms
@@ -71,6 +71,7 @@ def _identity(services: Services) -> dict[str, str]:
     return {
         "brokerVersion": str(VERSION),
         "brokerVersionDesc": VERSION_NAME,
+        IMPLEMENTATION_KEY: "mqproof",
         "bootTimestamp": str(now_ms(services.runtime.clock) - running_s * 1000),
         "runtime": f"[ {hours // 24} days, {hours % 24} hours, {rest // 60} minutes, {rest % 60} seconds ]",
         "startAcceptSendRequestTimeStamp": "0",

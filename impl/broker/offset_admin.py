@@ -1,7 +1,7 @@
 """What administrators do with offsets, and see of them (docs/protocol.md, "Administration of a broker")."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from impl.broker.checks import require_group, require_topic
@@ -36,6 +36,7 @@ from impl.remoting.headers import (
 from impl.remoting.java_json import ObjectKey
 
 _TO_THE_END: Final = -1
+_ALL_QUEUES: Final = -1
 _NEVER: Final = -1
 """As the time when something was stored."""
 _LISTS_ONLY: Final = "CPP"
@@ -46,14 +47,20 @@ _LISTS_ONLY: Final = "CPP"
 
 
 def reset_offsets(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Tell a group's members to go on from where a topic was at a time. They commit it themselves."""
+    """Tell a group's members to go on from where a topic was at a time. They commit it themselves.
+
+    One queue alone, to a time or an offset, is set here too."""
     header = headers.read(ResetOffsetRequest, request.fields)
     topic = services.topics.get(header.topic)
     if topic is None:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"topic {header.topic} does not exist")
-    table = {
-        queue_id: _reset_offset(services, header, queue_id) for queue_id in range(topic.write_queue_nums)
-    }
+    queue_ids: Sequence[int] = range(topic.write_queue_nums)
+    if is_of_one := header.queue_id is not None and header.queue_id != _ALL_QUEUES:
+        if header.queue_id not in queue_ids:
+            remark = f"topic {header.topic} has no queue {header.queue_id}"
+            raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
+        queue_ids = [header.queue_id]
+    table = {queue_id: _reset_offset(services, header, queue_id) for queue_id in queue_ids}
     queues = [
         ListedOffset(services.config.name, offset, queue_id, header.topic)
         for queue_id, offset in table.items()
@@ -62,7 +69,10 @@ def reset_offsets(services: Services, request: Command, channel: Channel) -> Rep
         QueueOffsets({_key(services, header.topic, queue.queue_id): queue.offset for queue in queues})
     )
     told = java_json.write(ListedOffsets(queues)) if request.language == _LISTS_ONLY else answer
-    _tell_members(services, header, told)
+    if is_of_one:  # tools that name a queue count on the broker, with or without members
+        services.offsets.commit(header.group, header.topic, queues[0].queue_id, queues[0].offset)
+    if not is_of_one or services.clients.consumer_group(header.group) is not None:
+        _tell_members(services, header, told)
     return request.answer(ResponseCode.SUCCESS, body=answer)
 
 
@@ -79,6 +89,12 @@ def clone_offsets(services: Services, request: Command, channel: Channel) -> Rep
 
 
 def _reset_offset(services: Services, header: ResetOffsetRequest, queue_id: int) -> int:
+    if header.queue_id == queue_id and header.offset is not None and header.offset >= 0:
+        end = services.store.max_offset(header.topic, queue_id)
+        if header.offset > end:
+            remark = f"queue {queue_id} of {header.topic} ends at {end}, offset {header.offset} is beyond"
+            raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
+        return header.offset
     committed = services.offsets.query(header.group, header.topic, queue_id)
     if committed is None:
         raise RefusedError(

@@ -17,6 +17,8 @@ VERSION: Final = 409
 """The protocol version we announce: the ordinal of 4.9.8, whose behaviour we follow."""
 
 VERSION_NAME: Final = "V4_9_8"
+IMPLEMENTATION_KEY: Final = "implementation"
+"""In a broker's runtime information; released brokers have nothing of that name."""
 
 LANGUAGE: Final = "PYTHON"
 

@@ -348,6 +348,10 @@ class ResetOffsetRequest(Header):
     """Milliseconds; -1 is the end of each queue."""
     is_force: bool
     """Also forward, beyond what the group has consumed."""
+    queue_id: Int | None = None
+    """This queue only, as tools of 5.x may ask; none or -1 is all."""
+    offset: Long | None = None
+    """Of that queue, whatever the timestamp; none or -1 is no such wish."""
 
 
 class ConsumerStatusRequest(Header):

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from impl.admin import brokers, tables
 from impl.admin.admin import Admin, UnreachableError
-from impl.admin.options import Broker, Cluster, NameServers, count, text
+from impl.admin.options import Broker, Cluster, NameServers, count, flag, text
 from impl.admin.run import perform, require_one, say, show, targets
 from impl.client.model import ClientError
 from impl.remoting import address_server
@@ -23,6 +23,7 @@ def cluster_list(
     interval_s: Annotated[
         int | None, count("i", "interval", "Again and again, so many seconds apart.")
     ] = None,
+    cluster: Annotated[str | None, text("c", "clusterName", "NAME", "Only this cluster's.")] = None,
 ) -> None:
     """Every broker, and how it is.
 
@@ -33,9 +34,9 @@ def cluster_list(
 
     async def work(admin: Admin) -> None:
         while True:
-            states = await brokers.cluster_states(admin)
+            states = await brokers.cluster_states(admin, cluster)
             if not states:
-                raise ClientError("the name server knows no broker")
+                raise ClientError("the name server knows no broker" + (f" of {cluster}" if cluster else ""))
             show((tables.cluster_totals if more else tables.cluster_list)(states))
             if interval_s is None:
                 break
@@ -72,17 +73,18 @@ def update_broker_config(
     value: Annotated[str, text("v", "value", "VALUE", "What it becomes.")],
     broker: Broker = None,
     cluster: Cluster = None,
+    slaves: Annotated[Any, flag("a", "updateAllBroker", "With -c: slaves too.")] = "false",
 ) -> None:
     """Change a setting of running brokers.
 
-    Of one (-b) or of all masters of a cluster (-c).
+    Of one (-b) or of all masters of a cluster (-c), with -a true also of their slaves.
 
     Example: mqproof admin updateBrokerConfig -n 127.0.0.1:9876 -c DefaultCluster -k brokerPermission -v 4
     """
     require_one(broker, cluster)
 
     async def work(admin: Admin) -> None:
-        found = await targets(admin, broker, cluster)
+        found = await targets(admin, broker, cluster, slaves=slaves)
         await brokers.update_config(admin, found, key, value)
         for each in found:
             say(f"{each}: {key}={value}")

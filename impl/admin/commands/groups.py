@@ -6,7 +6,19 @@ import typer
 
 from impl.admin import groups, tables
 from impl.admin.admin import Admin
-from impl.admin.options import Broker, Cluster, Group, NameServers, Topic, count, flag, text, when
+from impl.admin.options import (
+    AtCluster,
+    Broker,
+    BrokerOnly,
+    Cluster,
+    Group,
+    NameServers,
+    Topic,
+    count,
+    flag,
+    text,
+    when,
+)
 from impl.admin.run import WRONG_USE, fail, perform, require_one, say, show, targets
 from impl.remoting.bodies import SubscriptionGroup
 
@@ -62,7 +74,7 @@ def delete_sub_group(
 ) -> None:
     """Delete a consumer group.
 
-    At one broker (-b) or at all masters of a cluster (-c).
+    At one broker (-b), or at all masters of a cluster (-c) with its retry and dead-letter topics.
 
     Example: mqproof admin deleteSubGroup -n 127.0.0.1:9876 -c DefaultCluster -g G -r true
     """
@@ -71,6 +83,8 @@ def delete_sub_group(
     async def work(admin: Admin) -> None:
         brokers = await targets(admin, broker, cluster)
         await groups.delete_group(admin, brokers, group, offsets=offsets)
+        if cluster is not None:
+            await groups.delete_group_topics(admin, brokers, group, cluster)
         say(f"group {group} is deleted at {', '.join(map(str, brokers))}")
 
     perform(namesrv, work)
@@ -81,19 +95,20 @@ def consumer_progress(
     group: Annotated[str | None, text("g", "groupName", "NAME", "Only this group, by queue.")] = None,
     topic: Annotated[str | None, text("t", "topicName", "NAME", "Only in this topic.")] = None,
     clients: Annotated[Any, flag("s", "showClientIP", "Which member has each queue.")] = "false",
+    cluster: AtCluster = None,
 ) -> None:
     """How far consumer groups are.
 
     Example: mqproof admin consumerProgress -n 127.0.0.1:9876 -g G
     """
-    if group is None and (topic is not None or clients):
-        fail("-t and -s need -g", WRONG_USE)
+    if group is None and (topic is not None or clients or cluster is not None):
+        fail("-t, -s and -c need -g", WRONG_USE)
 
     async def work(admin: Admin) -> None:
         if group is None:
             show(tables.groups(await groups.summaries(admin)))
             return
-        found = await groups.progress(admin, group, topic)
+        found = await groups.progress(admin, group, topic, cluster)
         show(tables.progress(found, await groups.owners(admin, group) if clients else None))
         say(f"\n{found.tps:.1f} messages a second, {found.behind} behind")
 
@@ -107,16 +122,35 @@ def reset_offset_by_time(
     timestamp: Annotated[Any, when("s", "timestamp", "now, milliseconds, yyyy-MM-dd#HH:mm:ss:SSS.")],
     force: Annotated[Any, flag("f", "force", "Also forward, past what it has not consumed.")] = "true",
     cpp: Annotated[bool, typer.Option("-c", "--cplus", help="The group's clients are in C++.")] = False,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="NAME", help="Only at this cluster's brokers.")
+    ] = None,
+    broker: BrokerOnly = None,
+    queue: Annotated[int | None, count("q", "queue", "With -b: only this queue.", 0)] = None,
+    offset: Annotated[int | None, count("o", "offset", "With -q: to this offset instead.", 0)] = None,
 ) -> None:
     """Set a group to a time.
 
-    To what was stored from that time on; -1 is the end of each queue.
+    To what was stored from that time on; -1 is the end of each queue. -c is what it is in 4.9.
 
     Example: mqproof admin resetOffsetByTime -n 127.0.0.1:9876 -g G -t T -s 2026-05-01#08:00:00:000
     """
+    if queue is not None and broker is None:
+        fail("-q needs -b", WRONG_USE)
+    if offset is not None and queue is None:
+        fail("-o needs -b and -q", WRONG_USE)
+    if broker is not None and cluster is not None:
+        fail("give either -b HOST:PORT or --cluster CLUSTER", WRONG_USE)
 
     async def work(admin: Admin) -> None:
-        found = await groups.reset_offsets(admin, group, topic, timestamp, force=force, cpp=cpp)
+        if queue is None:
+            found = await groups.reset_offsets(
+                admin, group, topic, timestamp, force=force, cpp=cpp, cluster=cluster, broker=broker
+            )
+        else:
+            found = await groups.reset_queue(
+                admin, group, topic, broker, queue, timestamp_ms=timestamp, offset=offset
+            )
         show(tables.offsets(found))
 
     perform(namesrv, work)

@@ -3,39 +3,82 @@
 import codecs
 from typing import Annotated, Any
 
+import typer
+
 from impl.admin import messages, tables, times
 from impl.admin.admin import Admin
-from impl.admin.options import Begin, End, NameServers, Topic, count, flag, text
+from impl.admin.options import AtCluster, Begin, End, NameServers, Topic, count, flag, parsed, text
 from impl.admin.run import WRONG_USE, fail, perform, say, show
 from impl.client.model import ClientError, MessageQueue
 from impl.message import KEYS, TAGS, StoredMessage
+from impl.runtime.network import Address
+
+
+def _kind(value: str) -> messages.KeyKind:
+    if value not in ("K", "T"):
+        raise ValueError(f"{value!r}, K or T expected")
+    return messages.KeyKind(value)
+
+
+_KIND = typer.Option("-p", "--keyType", parser=parsed("p", _kind), metavar="K|T", help="A key, or a tag.")
+
+
+def require_charset(letter: str, name: str) -> None:
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        fail(f"-{letter}: {name!r} is no character set", WRONG_USE)
 
 
 def query_msg_by_id(
     namesrv: NameServers,
     message_id: Annotated[str, text("i", "msgId", "ID", "The broker's id; with -t the producer's.")],
     topic: Annotated[str | None, text("t", "topic", "NAME", "The topic of a producer's id.")] = None,
+    cluster: AtCluster = None,
+    charset: Annotated[str, text("f", "bodyFormat", "NAME", "How the body is read.")] = "UTF-8",
+    group: Annotated[str | None, text("g", "consumerGroup", "NAME", "With -d: who consumes it now.")] = None,
+    client_id: Annotated[str | None, text("d", "clientId", "ID", "The member of -g.")] = None,
 ) -> None:
     """One message, by its id.
 
-    By the broker's offset message id, or with -t by the producer's unique key.
+    By the broker's offset message id, or with -t by the producer's unique key. With -g and -d a connected
+    consumer consumes it, whatever its queue and offset, and says how that went; exit code 1 when badly.
 
     Example: mqproof admin queryMsgById -n 127.0.0.1:9876 -i 7F00000100002A9F0000000000000000
     """
+    if (group is None) != (client_id is None):
+        fail("-g and -d need each other", WRONG_USE)
+    require_charset("f", charset)
 
     async def work(admin: Admin) -> None:
         if topic is None:
             found = [await messages.by_offset_id(admin, message_id)]
         else:
-            found = await messages.by_key(admin, topic, message_id, unique=True)
+            found = await messages.by_key(
+                admin, topic, message_id, kind=messages.KeyKind.UNIQUE, cluster=cluster
+            )
         if not found:
             raise ClientError(f"no message {message_id} in topic {topic}")
+        if group is not None and client_id is not None:
+            await _consume(admin, found[-1], group, client_id)
+            return
         show(tables.message(found[-1]))
         say("")
-        for line in found[-1].message.body.decode(errors="replace").splitlines():
+        for line in found[-1].message.body.decode(charset, errors="replace").splitlines():
             say(tables.visible(line))
 
     perform(namesrv, work)
+
+
+async def _consume(admin: Admin, stored: StoredMessage, group: str, client_id: str) -> None:
+    host, port = stored.message.store_host
+    done = await messages.consume_directly(
+        admin, Address(host, port), group, client_id, stored.offset_message_id
+    )
+    said = f"{client_id}: {done.consume_result} after {done.spent_time_mills} ms"
+    if done.consume_result not in ("CR_SUCCESS", "CR_COMMIT"):
+        raise ClientError(f"{said}: {done.remark or 'no remark'}")
+    say(tables.visible(said))
 
 
 def query_msg_by_key(
@@ -45,18 +88,29 @@ def query_msg_by_key(
     begin: Begin = None,
     end: End = None,
     count_max: Annotated[int, count("m", "maxNum", "At most so many.")] = 64,
+    kind: Annotated[Any, _KIND] = "K",
+    cluster: AtCluster = None,
 ) -> None:
     """The messages of a topic that have a key.
+
+    Or a tag (-p T): brokers of 5.x have tags in their index, ours and those of 4.9 do not.
 
     Example: mqproof admin queryMsgByKey -n 127.0.0.1:9876 -t T -k order-17
     """
 
     async def work(admin: Admin) -> None:
         found = await messages.by_key(
-            admin, topic, key, count_max=count_max, begin_ms=begin or 0, end_ms=end or messages.TIME_MAX
+            admin,
+            topic,
+            key,
+            count_max=count_max,
+            begin_ms=begin or 0,
+            end_ms=end or messages.TIME_MAX,
+            kind=kind,
+            cluster=cluster,
         )
         if not found:
-            raise ClientError(f"no message with key {key} in topic {topic}")
+            raise ClientError(f"no message with {kind.name.lower()} {key} in topic {topic}")
         show(tables.messages(found))
 
     perform(namesrv, work)
@@ -77,10 +131,7 @@ def print_msg(
 
     Example: mqproof admin printMsg -n 127.0.0.1:9876 -t T -s TagA -b 2026-05-01#08:00:00:000
     """
-    try:
-        codecs.lookup(charset)
-    except LookupError:
-        fail(f"-c: {charset!r} is no character set", WRONG_USE)
+    require_charset("c", charset)
 
     async def work(admin: Admin) -> None:
         async for queue, stored in messages.read(admin, topic, tags=tags, begin_ms=begin, end_ms=end):

@@ -6,7 +6,7 @@ import typer
 
 from impl.admin import tables, topics
 from impl.admin.admin import Admin
-from impl.admin.options import Broker, Cluster, NameServers, Permission, Topic, count, flag, text
+from impl.admin.options import AtCluster, Broker, Cluster, NameServers, Permission, Topic, count, flag, text
 from impl.admin.run import perform, require_one, say, show, targets
 from impl.remoting.bodies import TopicConfig
 
@@ -25,6 +25,9 @@ def update_topic(
     order: Annotated[Any, flag("o", "order", "Name servers tell producers its queues.")] = "false",
     unit: Annotated[Any, flag("u", "unit", "The topic belongs to a unit.")] = "false",
     unit_sub: Annotated[Any, flag("s", "hasUnitSub", "Units subscribe to the topic.")] = "false",
+    attributes: Annotated[
+        str | None, text("a", "attributes", "+A=B,-C", "What only brokers of 5.x know of it.")
+    ] = None,
 ) -> None:
     """Make a topic, or change it.
 
@@ -44,7 +47,7 @@ def update_topic(
 
     async def work(admin: Admin) -> None:
         brokers = await targets(admin, broker, cluster)
-        await topics.update_topic(admin, brokers, config)
+        await topics.update_topic(admin, brokers, config, attributes=attributes)
         queues = f"{read_queues} read queues, {write_queues} write queues, {tables.permission(perm)}"
         for each in brokers:
             say(f"topic {topic} is at {each}: {queues}")
@@ -95,7 +98,11 @@ def update_topic_perm(
     perform(namesrv, work)
 
 
-def topic_route(namesrv: NameServers, topic: Topic) -> None:
+def topic_route(
+    namesrv: NameServers,
+    topic: Topic,
+    as_list: Annotated[bool, typer.Option("-l", "--list", help="All in one table.")] = False,
+) -> None:
     """Where a topic lives.
 
     Example: mqproof admin topicRoute -n 127.0.0.1:9876 -t T
@@ -103,7 +110,10 @@ def topic_route(namesrv: NameServers, topic: Topic) -> None:
 
     async def work(admin: Admin) -> None:
         route = await admin.route(topic)
-        show(tables.route_brokers(route), tables.route_queues(route))
+        if as_list:
+            show(tables.route_list(route))
+        else:
+            show(tables.route_brokers(route), tables.route_queues(route))
         if route.order_topic_conf:
             say(f"order: {tables.visible(route.order_topic_conf)}")
 
@@ -136,13 +146,13 @@ def topic_list(
     perform(namesrv, work)
 
 
-def topic_status(namesrv: NameServers, topic: Topic) -> None:
+def topic_status(namesrv: NameServers, topic: Topic, cluster: AtCluster = None) -> None:
     """What each queue of a topic holds.
 
     Example: mqproof admin topicStatus -n 127.0.0.1:9876 -t T
     """
 
     async def work(admin: Admin) -> None:
-        show(tables.topic_status(await topics.topic_stats(admin, topic)))
+        show(tables.topic_status(await topics.topic_stats(admin, topic, cluster)))
 
     perform(namesrv, work)

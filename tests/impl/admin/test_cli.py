@@ -61,7 +61,12 @@ MISTAKES = [
     (("updateTopic", "-t", "T", "-b", "h", "-o", "true"), 2, "-b: 'h' is not an address, HOST:PORT expected"),
     (("updateTopic", "-t", "T", "-c", "C", "-o", "maybe"), 2, "-o: 'maybe', true or false expected"),
     (("resetOffsetByTime", "-g", "G", "-t", "T", "-s", "soon"), 2, "-s: 'soon' is no time; now,"),
-    (("consumerProgress", "-t", "T"), 2, "-t and -s need -g"),
+    (("consumerProgress", "-t", "T"), 2, "-t, -s and -c need -g"),
+    (("resetOffsetByTime", "-g", "G", "-t", "T", "-s", "0", "-q", "0"), 2, "-q needs -b"),
+    (("resetOffsetByTime", "-g", "G", "-t", "T", "-s", "0", "-b", "h:1", "-o", "0"), 2, "-o needs -b and -q"),
+    (("queryMsgByKey", "-t", "T", "-k", "k", "-p", "X"), 2, "-p: 'X', K or T expected"),
+    (("queryMsgById", "-i", "zz", "-f", "runes"), 2, "-f: 'runes' is no character set"),
+    (("queryMsgById", "-i", "zz", "-g", "G"), 2, "-g and -d need each other"),
     (("printMsg", "-t", "T", "-c", "runes"), 2, "-c: 'runes' is no character set"),
     (("queryMsgById", "-i", "zz"), 1, "'zz' is not an offset message id"),
 ]

@@ -3,7 +3,7 @@
 import pytest
 
 from impl.admin import groups
-from impl.client.model import MessageQueue, NoRouteError, RefusalError
+from impl.client.model import ClientError, MessageQueue, NoRouteError, RefusalError
 from impl.remoting import bodies, headers, java_json
 from impl.remoting.bodies import (
     ConsumerConnection,
@@ -11,6 +11,7 @@ from impl.remoting.bodies import (
     QueueOffsets,
     QueueProgress,
     SubscriptionGroup,
+    Table,
 )
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.headers import (
@@ -20,6 +21,7 @@ from impl.remoting.headers import (
     UpdateOffsetRequest,
 )
 from impl.remoting.java_json import ObjectKey
+from impl.runtime.network import Address
 from tests.impl.admin.site import OK, Answer, Site, play, refusal
 
 OFFLINE = refusal(ResponseCode.CONSUMER_NOT_ONLINE)
@@ -170,6 +172,73 @@ def test_a_group_without_members_is_reset_offset_by_offset(
             for fields in broker.fields_of(RequestCode.UPDATE_CONSUMER_OFFSET)
         ]
         assert {commit.queue_id: commit.commit_offset for commit in commits} == offsets
+
+    play(scene)
+
+
+MEMBER = bodies.Connection("10.0.0.9:1", "c1", "JAVA", 400)
+MEMBERS: Answer = (0, {}, java_json.write(ConsumerConnection([MEMBER], "", "", "", {})))
+
+
+def version(name: str, **more: str) -> Answer:
+    return (0, {}, java_json.write(Table({"brokerVersionDesc": name, **more})))
+
+
+@pytest.mark.parametrize("offset", [None, 3])
+def test_one_queue_of_a_group_without_members_is_committed(offset: int | None) -> None:
+    async def scene(site: Site) -> None:
+        broker = await site.add_broker(
+            "b-a",
+            {
+                RequestCode.GET_CONSUMER_CONNECTION_LIST: OFFLINE,
+                RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: (0, headers.write(OffsetResponse(3)), b""),
+                RequestCode.UPDATE_CONSUMER_OFFSET: OK,
+            },
+        )
+        queue = MessageQueue("T", "b-a", 1)
+        found = await groups.reset_queue(
+            site.admin, "G", "T", broker.address, 1, timestamp_ms=77, offset=offset
+        )
+        assert found == {queue: 3}
+        (fields,) = broker.fields_of(RequestCode.UPDATE_CONSUMER_OFFSET)
+        assert headers.read(UpdateOffsetRequest, fields) == UpdateOffsetRequest("G", "T", 1, 3)
+        assert not broker.fields_of(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
+
+    play(scene)
+
+
+@pytest.mark.parametrize("told", [version("V5_5_0"), version("V4_9_8", implementation="mqproof")])
+def test_one_queue_of_a_group_with_members_is_set_by_a_broker_that_can(told: Answer) -> None:
+    async def scene(site: Site) -> None:
+        broker = await site.add_broker(
+            "b-a",
+            {
+                RequestCode.GET_CONSUMER_CONNECTION_LIST: MEMBERS,
+                RequestCode.GET_BROKER_RUNTIME_INFO: told,
+                RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: OK,
+            },
+        )
+        await groups.reset_queue(site.admin, "G", "T", broker.address, 1, timestamp_ms=77, offset=3)
+        (fields,) = broker.fields_of(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
+        assert headers.read(ResetOffsetRequest, fields) == ResetOffsetRequest("T", "G", 77, True, 1, 3)
+
+    play(scene)
+
+
+def test_one_queue_is_not_set_where_all_would_be() -> None:
+    async def scene(site: Site) -> None:
+        broker = await site.add_broker(
+            "b-a",
+            {
+                RequestCode.GET_CONSUMER_CONNECTION_LIST: MEMBERS,
+                RequestCode.GET_BROKER_RUNTIME_INFO: version("V4_9_5"),
+            },
+        )
+        with pytest.raises(ClientError, match="a broker of V4_9_5 sets all their queues"):
+            await groups.reset_queue(site.admin, "G", "T", broker.address, 1, timestamp_ms=77, offset=3)
+        away = Address("10.9.9.9", 1)
+        with pytest.raises(ClientError, match=r"the name server knows no broker at 10\.9\.9\.9:1"):
+            await groups.reset_queue(site.admin, "G", "T", away, 1, timestamp_ms=77, offset=3)
 
     play(scene)
 

@@ -77,9 +77,21 @@ def test_messages_of_a_key_come_from_all_brokers_oldest_first_without_collisions
 def test_a_unique_key_is_compared_with_unique_keys() -> None:
     async def scene(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.QUERY_MESSAGE: found(stored("k"))})
-        assert bodies(await messages.by_key(site.admin, "T", "Uk", unique=True)) == ["k"]
-        assert await messages.by_key(site.admin, "T", "k", unique=True) == []
+        assert bodies(await messages.by_key(site.admin, "T", "Uk", kind=messages.KeyKind.UNIQUE)) == ["k"]
+        assert await messages.by_key(site.admin, "T", "k", kind=messages.KeyKind.UNIQUE) == []
         assert broker.fields_of(RequestCode.QUERY_MESSAGE)[0]["_UNIQUE_KEY_QUERY"] == "true"
+
+    play(scene)
+
+
+def test_tags_are_asked_for_by_name_and_compared_with_tags() -> None:
+    async def scene(site: Site) -> None:
+        answers = {RequestCode.QUERY_MESSAGE: found(stored("k"))}
+        broker = await site.add_broker("b-a", answers, "T", "C")  # a topic of the cluster's name, as it is
+        kind = messages.KeyKind.TAG
+        assert bodies(await messages.by_key(site.admin, "T", "a", kind=kind)) == ["k"]
+        assert await messages.by_key(site.admin, "nowhere", "k", kind=kind, cluster="C") == []
+        assert [fields["indexType"] for fields in broker.fields_of(RequestCode.QUERY_MESSAGE)] == ["T", "T"]
 
     play(scene)
 

@@ -46,9 +46,12 @@ def test_an_order_is_known_to_every_name_server() -> None:
 def test_a_deleted_topic_is_gone_at_brokers_and_name_servers() -> None:
     async def scene(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.DELETE_TOPIC_IN_BROKER: OK})
+        await topics.set_order(site.admin, "T", {"b-a": 4})
         await topics.delete_topic(site.admin, [broker.address], "T", "C")
         assert broker.fields_of(RequestCode.DELETE_TOPIC_IN_BROKER) == [{"topic": "T"}]
         for address in site.addresses:
+            order = await site.ask(address, RequestCode.GET_KV_CONFIG, KvRequest("ORDER_TOPIC_CONFIG", "T"))
+            assert order.code == ResponseCode.QUERY_NOT_FOUND
             answer = await site.ask(address, RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest("T"))
             assert answer.code == ResponseCode.TOPIC_NOT_EXIST
 

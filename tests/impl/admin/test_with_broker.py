@@ -59,7 +59,9 @@ def test_messages_are_found_by_id_and_key_and_read() -> None:
         await asyncio.sleep(1)
         for number, outcome in enumerate(outcomes):
             by_id = await messages.by_offset_id(admin, outcome.offset_message_id)
-            (by_unique_key,) = await messages.by_key(admin, "T", outcome.message_id, unique=True)
+            (by_unique_key,) = await messages.by_key(
+                admin, "T", outcome.message_id, kind=messages.KeyKind.UNIQUE
+            )
             (by_key,) = await messages.by_key(admin, "T", f"k{number}")
             assert by_id == by_unique_key == by_key
             assert by_id.message.body == f"{number}".encode()

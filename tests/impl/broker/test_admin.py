@@ -328,6 +328,29 @@ def test_a_reset_on_behalf_of_clients_that_read_lists_tells_lists() -> None:
     play(scene)
 
 
+@pytest.mark.parametrize("members", [0, 1])
+def test_a_queue_that_is_named_is_set_with_or_without_members_and_no_other(members: int) -> None:
+    async def scene(world: World) -> None:
+        await three_messages(world)
+        for queue_id in range(4):
+            await commit(world, 0, queue_id=queue_id)
+        consumers = [await Consumer(world).join() for _ in range(members)]
+        reset = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
+        answer = await world.ask(reset, ResetOffsetRequest("T", "G", 0, False, 0, 2))
+        assert java_json.read(QueueOffsets, answer.body) == QueueOffsets({key(0): 2})
+        for queue_id, offset in ((0, 4), (1, 1), (7, 0)):  # beyond the end, and no queue at all
+            refused = await world.ask(reset, ResetOffsetRequest("T", "G", 0, False, queue_id, offset))
+            assert refused.code == ResponseCode.SYSTEM_ERROR
+        await asyncio.sleep(0.1)
+        for consumer in consumers:
+            (told,) = consumer.asked
+            assert java_json.read(QueueOffsets, told.body) == QueueOffsets({key(0): 2})
+            await consumer.remoting.close()
+        assert [services(world).offsets.query("G", "T", queue_id) for queue_id in range(4)] == [2, 0, 0, 0]
+
+    play(scene)
+
+
 def test_a_reset_that_cannot_be_is_refused() -> None:
     async def scene(world: World) -> list[int]:
         reset = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
