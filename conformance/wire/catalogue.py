@@ -1,0 +1,29 @@
+"""All wire cases, in the order of the report, and the choice of some."""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Final
+
+from conformance.wire.code_cases import code_cases
+from conformance.wire.frame_cases import frame_cases
+from conformance.wire.model import Case, Since
+from conformance.wire.operations import ALL
+from conformance.wire.semantics import semantic_cases
+from conformance.wire.systematic import systematic
+
+
+def _all() -> tuple[Case, ...]:
+    cases = [case for operation in ALL for case in systematic(operation)]
+    cases += [*semantic_cases(), *frame_cases(), *code_cases()]
+    return tuple(cases)
+
+
+CASES: Final = _all()
+
+
+def choose(globs: Iterable[str] = (), since: Since = Since.V5) -> tuple[Case, ...]:
+    """The cases whose id matches one of the globs (all without any), of rules that hold since then."""
+    globs = tuple(globs) or ("*",)
+    return tuple(
+        case for case in CASES if case.since <= since and any(fnmatchcase(case.id, glob) for glob in globs)
+    )

@@ -1,0 +1,169 @@
+"""Frames as bytes and as objects, by a codec of the suite's own: docs/protocol.md, "Remoting command".
+
+It writes what it is told to, also what no server should accept, and reads strictly.
+"""
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final
+
+RESPONSE: Final = 1
+ONEWAY: Final = 2
+
+VERSION: Final = 409
+"""4.9.8: old enough for every server, new enough for standard JSON in routes."""
+LANGUAGE: Final = "PYTHON"
+_LANGUAGE_CODE: Final = 3
+
+_FIXED: Final = struct.Struct(">hbhii")
+
+
+class MalformedError(ValueError):
+    """What came back is no frame, or its header is none."""
+
+
+class Header(IntEnum):
+    """The serialization byte."""
+
+    JSON = 0
+    BINARY = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A request, or what came back."""
+
+    code: int
+    opaque: int = 0
+    flag: int = 0
+    fields: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    remark: str | None = None
+    version: int = VERSION
+    header: Header = Header.JSON
+    language: str = LANGUAGE
+    """Of a JSON header; a binary one that we write always says Python."""
+
+    @property
+    def is_response(self) -> bool:
+        return bool(self.flag & RESPONSE)
+
+
+def encode(frame: Frame) -> bytes:
+    """The whole frame with its length field."""
+    header = _binary_header(frame) if frame.header is Header.BINARY else _json_header(frame)
+    return framed(header, frame.body, frame.header)
+
+
+def framed(header: bytes, body: bytes = b"", serialization: int = Header.JSON) -> bytes:
+    """A frame around whatever bytes."""
+    size = 4 + len(header) + len(body)
+    return struct.pack(">iI", size, serialization << 24 | len(header)) + header + body
+
+
+def _json_header(frame: Frame) -> bytes:
+    members: dict[str, Any] = {
+        "code": frame.code,
+        "extFields": dict(frame.fields),
+        "flag": frame.flag,
+        "language": frame.language,
+        "opaque": frame.opaque,
+        "serializeTypeCurrentRPC": "JSON",
+        "version": frame.version,
+    }
+    if frame.remark is not None:
+        members["remark"] = frame.remark
+    return json.dumps(members, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _binary_header(frame: Frame) -> bytes:
+    entries = b"".join(map(entry, frame.fields, frame.fields.values()))
+    remark = (frame.remark or "").encode()
+    fixed = _FIXED.pack(frame.code, _LANGUAGE_CODE, frame.version, frame.opaque, frame.flag)
+    return fixed + struct.pack(">i", len(remark)) + remark + struct.pack(">i", len(entries)) + entries
+
+
+def entry(name: str, value: str) -> bytes:
+    """One of a binary header's fields."""
+    key, text = name.encode(), value.encode()
+    return struct.pack(">h", len(key)) + key + struct.pack(">i", len(text)) + text
+
+
+def take(buffer: bytearray) -> Frame | None:
+    """The first frame of the buffer, taken off it; None when more bytes are needed.
+
+    Raises:
+        MalformedError: these bytes are no frame, or its header is none.
+    """
+    if len(buffer) < 4:
+        return None
+    end = 4 + int.from_bytes(buffer[:4], "big", signed=True)
+    if not 8 <= end <= 1 << 28:
+        raise MalformedError(f"a frame that says {end} bytes")
+    if len(buffer) < end:
+        return None
+    payload = bytes(buffer[4:end])
+    del buffer[:end]
+    return _decode(payload)
+
+
+def _decode(payload: bytes) -> Frame:
+    end = 4 + int.from_bytes(payload[1:4], "big")
+    if end > len(payload):
+        raise MalformedError(f"a header of {end - 4} bytes in a frame of {len(payload)}")
+    header, body = payload[4:end], payload[end:]
+    try:
+        match payload[0]:
+            case Header.JSON:
+                return _read_json(header, body)
+            case Header.BINARY:
+                return _read_binary(header, body)
+    except (ValueError, KeyError, TypeError, struct.error) as error:
+        raise MalformedError(f"a header that does not hold together: {error!r}") from None
+    raise MalformedError(f"header serialization {payload[0]}")
+
+
+def _read_json(header: bytes, body: bytes) -> Frame:
+    members = json.loads(header)
+    fields = members.get("extFields") or {}
+    if wrong := [name for name, value in fields.items() if not isinstance(value, str)]:
+        raise MalformedError(f"extFields {wrong[0]!r} is no string")
+    return Frame(
+        code=int(members["code"]),
+        opaque=int(members["opaque"]),
+        flag=int(members["flag"]),
+        fields=fields,
+        body=body,
+        remark=members.get("remark"),
+        version=int(members.get("version", 0)),
+        language=str(members.get("language", "")),
+    )
+
+
+def _read_binary(header: bytes, body: bytes) -> Frame:
+    code, _, version, opaque, flag = _FIXED.unpack_from(header)
+    remark, at = _sized(header, _FIXED.size, 4)
+    entries, end = _sized(header, at, 4)
+    if end != len(header):
+        raise MalformedError(f"{len(header) - end} bytes behind the fields of a binary header")
+    fields, at = {}, 0
+    while at < len(entries):
+        name, at = _sized(entries, at, 2)
+        value, at = _sized(entries, at, 4)
+        fields[name.decode()] = value.decode()
+    return Frame(
+        code=code, opaque=opaque, flag=flag, fields=fields, body=body,
+        remark=remark.decode() or None, version=version, header=Header.BINARY,
+    )  # fmt: skip
+
+
+def _sized(data: bytes, at: int, width: int) -> tuple[bytes, int]:
+    """The bytes behind a length of this width, and where they end."""
+    begin = at + width
+    end = begin + int.from_bytes(data[at:begin], "big")
+    if end > len(data) or begin > len(data):
+        raise MalformedError(f"a length at byte {at} goes beyond the header's {len(data)}")
+    return data[begin:end], end

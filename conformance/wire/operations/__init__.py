@@ -1,0 +1,26 @@
+"""The operations as tables, a module for each part of the protocol. `ALL` has them in the report's order."""
+
+from typing import Final
+
+from conformance.wire.model import Operation
+from conformance.wire.operations import (
+    administration,
+    clients,
+    inspection,
+    messages,
+    name_server,
+    offsets,
+    pop,
+    replicas,
+)
+
+ALL: Final[tuple[Operation, ...]] = (
+    *messages.OPERATIONS,
+    *offsets.OPERATIONS,
+    *clients.OPERATIONS,
+    *administration.OPERATIONS,
+    *inspection.OPERATIONS,
+    *replicas.OPERATIONS,
+    *pop.OPERATIONS,
+    *name_server.OPERATIONS,
+)

@@ -1,0 +1,306 @@
+"""Runs one case and judges it: a small interpreter of its steps."""
+
+import itertools
+import re
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from string import Template
+from typing import Final
+
+from conformance.wire.frames import ONEWAY, RESPONSE, Frame, MalformedError, encode
+from conformance.wire.model import (
+    COMMIT_OFFSET,
+    NOT_SUPPORTED,
+    Ask,
+    Awaited,
+    Case,
+    Expect,
+    Hangup,
+    Kind,
+    Manner,
+    Pushed,
+    Put,
+    Request,
+    Step,
+    Strength,
+    Verdict,
+    Written,
+)
+from conformance.wire.talk import Address, ClosedError, Connection, SilentError, connected
+
+_BATCH: Final = 5
+_POLL_S: Final = 0.02
+_OPAQUES: Final = itertools.count(1000)
+_CUT_OPAQUE: Final = 1_000_000_000
+"""Opaques of one length, or the cuts would move."""
+_NOT_MET: Final = {
+    Strength.MUST: Verdict.FAILED,
+    Strength.SHOULD: Verdict.NON_STRICT,
+    Strength.MAY: Verdict.INFORMATIONAL,
+}
+_FORMS: Final = {
+    Kind.TEXT: re.compile(r"(?s).*"),
+    Kind.INT: re.compile(r"-?\d{1,10}"),
+    Kind.LONG: re.compile(r"-?\d{1,19}"),
+    Kind.BOOL: re.compile("true|false"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    case: Case
+    verdict: Verdict
+    detail: str
+    """What came instead of what was expected; what came, for INFORMATIONAL."""
+    exchanges: int
+    seconds: float
+
+
+class _NotMetError(Exception):
+    """An answer is not what the case asks for."""
+
+
+class _UnimplementedError(Exception):
+    pass
+
+
+def run(case: Case, address: Address, scene: Mapping[str, str], seconds_max: float) -> Judged:
+    """Judge a case on connections of its own; each answer is waited for so long at most.
+
+    Raises:
+        UnreachableError: the server does not accept connections.
+    """
+    began = time.perf_counter()
+    with ExitStack() as stack:
+        play = _Play(lambda: stack.enter_context(connected(address, seconds_max)), dict(scene))
+        verdict, detail = _judge(case, play)
+    return Judged(case, verdict, detail, play.exchanges, time.perf_counter() - began)
+
+
+def _judge(case: Case, play: "_Play") -> tuple[Verdict, str]:
+    try:
+        for step in case.steps:
+            play.step(step)
+    except _UnimplementedError as error:
+        return Verdict.UNIMPLEMENTED, str(error)
+    except _NotMetError as error:
+        return _NOT_MET[case.strength], str(error)
+    except (SilentError, ClosedError, MalformedError) as error:
+        return Verdict.FAILED, str(error)
+    if case.strength is Strength.MAY:
+        return Verdict.INFORMATIONAL, play.last
+    return Verdict.OK, ""
+
+
+@dataclass(slots=True)
+class _Play:
+    """One case under way."""
+
+    connect: Callable[[], Connection]
+    names: dict[str, str]
+    """What the templates stand for."""
+    exchanges: int = 0
+    last: str = ""
+    """The last answer in words."""
+    _connections: dict[str, Connection] = field(default_factory=dict)
+    _put: dict[str, tuple[Connection, int, float]] = field(default_factory=dict)
+
+    def step(self, step: Step) -> None:
+        match step:
+            case Ask():
+                self._ask(step)
+            case Put():
+                connection, frame = self._connection(step.connection), self._frame(step.request)
+                connection.write(encode(frame))
+                self._put[step.name] = connection, frame.opaque, time.monotonic()
+            case Awaited():
+                connection, opaque, at = self._put.pop(step.name)
+                self._answered(connection, opaque, step.expect, at)
+            case Pushed():
+                self._pushed(step)
+            case Written():
+                self._written(step)
+            case Hangup():
+                self._connections.pop(step.connection).close()
+
+    def _ask(self, ask: Ask) -> None:
+        connection = self._connection(ask.connection)
+        frame = self._frame(ask.request)
+        match ask.manner:
+            case Manner.ONCE:
+                answer = self._once(connection, frame, ask.expect)
+                self.names.update({name: kept(answer, what) for name, what in ask.keep.items()})
+            case Manner.EVENTUALLY:
+                self._eventually(connection, frame, ask.expect)
+            case Manner.ONEWAY:
+                self._oneway(connection, frame, ask.expect)
+            case Manner.OPAQUE_REUSED:
+                connection.write(encode(frame) * 2)
+                for _ in range(2):
+                    self._answered(connection, frame.opaque, ask.expect)
+                self._once(connection, frame, ask.expect)
+            case Manner.BATCH:
+                frames = [replace(frame, opaque=next(_OPAQUES)) for _ in range(_BATCH)]
+                connection.write(b"".join(map(encode, frames)))
+                for one in frames:
+                    self._answered(connection, one.opaque, ask.expect)
+            case Manner.CUTS:
+                self._cuts(connection, frame, ask.expect, ask.cut_step)
+
+    def _once(self, connection: Connection, frame: Frame, expect: Expect) -> Frame:
+        at = time.monotonic()
+        connection.write(encode(frame))
+        return self._answered(connection, frame.opaque, expect, at)
+
+    def _eventually(self, connection: Connection, frame: Frame, expect: Expect) -> None:
+        deadline = time.monotonic() + connection.seconds_max
+        while True:
+            try:
+                self._once(connection, replace(frame, opaque=next(_OPAQUES)), expect)
+                return
+            except _NotMetError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(_POLL_S)
+
+    def _oneway(self, connection: Connection, frame: Frame, expect: Expect) -> None:
+        """The two common requests behind it give a wrong answer the time to come."""
+        silent = replace(frame, opaque=next(_OPAQUES), flag=ONEWAY)
+        connection.write(encode(silent))
+        for _ in range(2):
+            self._once(connection, replace(frame, opaque=next(_OPAQUES)), expect)
+        if connection.has_answer(silent.opaque):
+            raise _NotMetError("the one-way request is answered")
+
+    def _cuts(self, connection: Connection, frame: Frame, expect: Expect, step: int) -> None:
+        """A write is the rest of one frame and the beginning of the next, so that no pause is needed: when
+        the first is answered, the server has the beginning of the second, and nothing more."""
+        size = len(encode(replace(frame, opaque=_CUT_OPAQUE)))
+        cuts = range(1, size, step)
+        rest = b""
+        for cut in cuts:
+            data = encode(replace(frame, opaque=_CUT_OPAQUE + cut))
+            connection.write(rest + data[:cut])
+            if rest:
+                self._answered(connection, _CUT_OPAQUE + cut - step, expect, cut=cut - step)
+            rest = data[cut:]
+        connection.write(rest)
+        self._answered(connection, _CUT_OPAQUE + cuts[-1], expect, cut=cuts[-1])
+
+    def _pushed(self, step: Pushed) -> None:
+        connection = self._connection(step.connection)
+        frame = connection.request(step.code)
+        self.exchanges += 1
+        self._check_values(frame, step.values)
+        self._check_body(frame.body, step.has, ())
+        if step.reply is not None:
+            reply = Frame(0, frame.opaque, RESPONSE, body=self._text(step.reply).encode())
+            connection.write(encode(reply))
+
+    def _written(self, step: Written) -> None:
+        connection = self._connection(step.connection)
+        try:
+            connection.write(step.data)
+        except ClosedError:
+            if not step.closes:
+                raise
+        if step.closes:
+            connection.until_closed()
+            self._connections.pop(step.connection).close()
+            self.exchanges += 1
+        if step.answers is not None:
+            self._answered(connection, step.answers, step.expect)
+
+    def _answered(
+        self, connection: Connection, opaque: int, expect: Expect, at: float = 0.0, cut: int | None = None
+    ) -> Frame:
+        where = "" if cut is None else f"cut behind byte {cut}: "
+        try:
+            answer = connection.answer(opaque)
+            took = time.monotonic() - at
+            self.exchanges += 1
+            self._check(answer, expect)
+        except (SilentError, ClosedError, MalformedError, _NotMetError) as error:
+            raise type(error)(f"{where}{error}") from None
+        if took < expect.not_before_s:
+            raise _NotMetError(f"answered after {took:.3f} s, not before {expect.not_before_s:g} s expected")
+        return answer
+
+    def _check(self, answer: Frame, expect: Expect) -> None:
+        told = f"code {answer.code}" + (f", {answer.remark[:80]!r}" if answer.remark else "")
+        self.last = f"answered with {told}"
+        if answer.code in {NOT_SUPPORTED, *expect.lacking}.difference(expect.codes):
+            raise _UnimplementedError(told)
+        if expect.codes and answer.code not in expect.codes:
+            codes = " or ".join(map(str, expect.codes))
+            raise _NotMetError(f"{self.last}; {codes} expected")
+        if answer.code in expect.not_codes:
+            raise _NotMetError(f"{self.last}; another code expected")
+        if expect.codes and answer.code != expect.codes[0]:
+            return
+        for name, kind in expect.fields.items():
+            value = answer.fields.get(name)
+            if value is None or _FORMS[kind].fullmatch(value) is None:
+                raise _NotMetError(f"{self.last}; field {name} is {value!r}")
+        self._check_values(answer, expect.values)
+        self._check_body(answer.body, expect.has, expect.lacks)
+        if expect.records is not None and (count := records(answer.body)) != expect.records:
+            raise _NotMetError(f"{self.last}; {count} messages, {expect.records} expected")
+
+    def _check_values(self, frame: Frame, values: Mapping[str, str]) -> None:
+        for name, value in values.items():
+            seen, expected = frame.fields.get(name), self._text(value)
+            if seen != expected:
+                raise _NotMetError(f"code {frame.code} with {name} {seen!r}, {expected!r} expected")
+
+    def _check_body(self, body: bytes, has: tuple[str, ...], lacks: tuple[str, ...]) -> None:
+        for text in map(self._text, has):
+            if text.encode() not in body:
+                raise _NotMetError(f"{text!r} is not in the body of {len(body)} bytes, {body[:80]!r}")
+        for text in map(self._text, lacks):
+            if text.encode() in body:
+                raise _NotMetError(f"{text!r} is in the body of {len(body)} bytes")
+
+    def _connection(self, name: str) -> Connection:
+        if name not in self._connections:
+            self._connections[name] = self.connect()
+        return self._connections[name]
+
+    def _frame(self, request: Request) -> Frame:
+        body = request.body if isinstance(request.body, bytes) else self._text(request.body).encode()
+        return Frame(
+            code=request.code,
+            opaque=next(_OPAQUES) if request.opaque is None else request.opaque,
+            fields={name: self._text(value) for name, value in request.fields.items()},
+            body=body,
+            version=request.version,
+            header=request.header,
+            language=request.language,
+        )
+
+    def _text(self, template: str) -> str:
+        return Template(template).substitute(self.names)
+
+
+def kept(answer: Frame, what: str) -> str:
+    """The answer's field, or with `COMMIT_OFFSET` where the message lies of which `msgId` tells."""
+    if what != COMMIT_OFFSET:
+        return answer.fields.get(what, "")
+    try:
+        return str(int(answer.fields.get("msgId", "")[-16:], 16))
+    except ValueError:
+        raise MalformedError(f"msgId {answer.fields.get('msgId')!r} is no offset message id") from None
+
+
+def records(body: bytes) -> int:
+    """How many stored messages a body has, by their sizes. MalformedError when they do not fit it."""
+    count = at = 0
+    while at < len(body):
+        size = int.from_bytes(body[at : at + 4], "big")
+        if size < 8 or at + size > len(body):
+            raise MalformedError(f"message {count} of a body of {len(body)} bytes says {size} bytes")
+        at += size
+        count += 1
+    return count

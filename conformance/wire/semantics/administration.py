@@ -1,0 +1,179 @@
+"""Topics, groups, configuration and statistics of a broker."""
+
+from typing import Final
+
+from conformance.wire.model import Ask, Expect, Since
+from conformance.wire.operations.administration import (
+    ALL_GROUPS,
+    ALL_TOPICS,
+    CREATE_GROUP,
+    CREATE_TOPIC,
+    DELETE_GROUP,
+    DELETE_TOPIC,
+    GROUP_CONFIG,
+    SYSTEM_TOPICS,
+    TOPIC_CONFIG,
+    UPDATE_CONFIG,
+)
+from conformance.wire.operations.inspection import (
+    CLONE_OFFSET,
+    CONSUME_QUEUE,
+    CONSUME_STATS,
+    STATS_DATA,
+    TOPIC_STATS,
+    WHO_CONSUMES,
+)
+from conformance.wire.operations.messages import PULL, SEND_V2
+from conformance.wire.operations.offsets import QUERY_OFFSET
+from conformance.wire.requests import valid
+from conformance.wire.semantics.rule import Rule, asked, code
+
+_REFUSED: Final = code(1, 29)
+_CREATED: Final = asked(CREATE_TOPIC, topic="$gone")
+
+
+def _group(**changed: str) -> str:
+    body = str(CREATE_GROUP.body).replace("$scratch", "$gone")
+    for old, new in changed.items():
+        body = body.replace(f'"{old}":true', f'"{old}":{new}')
+    return body
+
+
+RULES: Final = (
+    Rule(
+        CREATE_TOPIC,
+        400,
+        "with a name that no topic can have is refused",
+        (asked(CREATE_TOPIC, _REFUSED, topic="a b"),),
+    ),
+    Rule(
+        CREATE_TOPIC,
+        401,
+        "with a name of 128 characters is refused",
+        (asked(CREATE_TOPIC, _REFUSED, topic="w" * 128),),
+    ),
+    Rule(CREATE_TOPIC, 402, "of TBW102 is refused", (asked(CREATE_TOPIC, _REFUSED, topic="TBW102"),)),
+    Rule(
+        CREATE_TOPIC,
+        403,
+        "is among all topics then",
+        (_CREATED, asked(ALL_TOPICS, Expect(has=('"topicName":"$gone"',)))),
+    ),
+    Rule(
+        CREATE_TOPIC,
+        404,
+        "makes queues that can be sent to",
+        (
+            _CREATED,
+            asked(SEND_V2, SEND_V2.expect, b="$gone", e="1"),
+            asked(SEND_V2, _REFUSED, b="$gone", e="2"),
+        ),
+    ),
+    Rule(
+        CREATE_TOPIC,
+        405,
+        "changes a topic that exists",
+        (
+            _CREATED,
+            asked(CREATE_TOPIC, topic="$gone", writeQueueNums="3", readQueueNums="3"),
+            asked(SEND_V2, SEND_V2.expect, b="$gone", e="2"),
+        ),
+    ),
+    Rule(
+        CREATE_TOPIC,
+        406,
+        "without the permission to read is not pulled from",
+        (asked(CREATE_TOPIC, topic="$gone", perm="2"), asked(PULL, code(16), topic="$gone")),
+    ),
+    Rule(DELETE_TOPIC, 400, "of a system topic is refused", (asked(DELETE_TOPIC, _REFUSED, topic="TBW102"),)),
+    Rule(
+        DELETE_TOPIC,
+        401,
+        "is unknown then",
+        (_CREATED, asked(DELETE_TOPIC), asked(PULL, code(17), topic="$gone")),
+    ),
+    Rule(
+        DELETE_TOPIC,
+        402,
+        "is not among all topics then",
+        (_CREATED, asked(DELETE_TOPIC), asked(ALL_TOPICS, Expect(lacks=('"topicName":"$gone"',)))),
+    ),
+    Rule(
+        TOPIC_CONFIG, 400, "of an unknown topic is refused", (asked(TOPIC_CONFIG, code(17), topic="$gone"),)
+    ),
+    Rule(
+        SYSTEM_TOPICS,
+        400,
+        "lacks what is no system topic",
+        (asked(SYSTEM_TOPICS, Expect(lacks=('"$topic"',))),),
+    ),
+    Rule(
+        CREATE_GROUP,
+        400,
+        "is among all groups then",
+        (Ask(valid(CREATE_GROUP, _group())), asked(ALL_GROUPS, Expect(has=('"groupName":"$gone"',)))),
+    ),
+    Rule(
+        CREATE_GROUP,
+        401,
+        "that may not consume does not pull",
+        (
+            Ask(valid(CREATE_GROUP, _group(consumeEnable="false"))),
+            asked(PULL, code(16), consumerGroup="$gone"),
+        ),
+    ),
+    Rule(
+        DELETE_GROUP,
+        400,
+        "is not among all groups then",
+        (
+            Ask(valid(CREATE_GROUP, _group())),
+            asked(DELETE_GROUP),
+            asked(ALL_GROUPS, Expect(lacks=('"groupName":"$gone"',))),
+        ),
+    ),
+    Rule(
+        GROUP_CONFIG, 400, "of an unknown group is told so", (asked(GROUP_CONFIG, code(26), group="$gone"),)
+    ),
+    Rule(
+        UPDATE_CONFIG,
+        400,
+        "of a path of the configuration is not allowed",
+        (Ask(valid(UPDATE_CONFIG, "brokerConfigPath=/nowhere\n"), code(16)),),
+        Since.V5,
+    ),
+    Rule(TOPIC_STATS, 400, "of an unknown topic is refused", (asked(TOPIC_STATS, code(17), topic="$gone"),)),
+    Rule(
+        CONSUME_STATS,
+        400,
+        "of a topic tells of each queue",
+        (asked(CONSUME_STATS, Expect(has=('"brokerOffset":8', '"consumerOffset":3')), topic="$topic"),),
+    ),
+    Rule(
+        STATS_DATA,
+        400,
+        "of an unknown item is refused",
+        (asked(STATS_DATA, code(1), statsName="NOTHING", statsKey="$gone"),),
+    ),
+    Rule(
+        WHO_CONSUMES,
+        400,
+        "of a topic without groups is an empty list",
+        (asked(WHO_CONSUMES, Expect(has=('"groupList":[]',)), topic="$gone"),),
+    ),
+    Rule(
+        CLONE_OFFSET,
+        400,
+        "gives a group another one's offsets",
+        (
+            asked(CLONE_OFFSET, destGroup="$gone"),
+            asked(QUERY_OFFSET, Expect(values={"offset": "3"}), consumerGroup="$gone"),
+        ),
+    ),
+    Rule(
+        CONSUME_QUEUE,
+        400,
+        "of a queue tells its extent",
+        (asked(CONSUME_QUEUE, Expect(has=('"maxQueueIndex":8', '"minQueueIndex":0'))),),
+    ),
+)

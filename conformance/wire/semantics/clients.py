@@ -1,0 +1,185 @@
+"""Groups and their members, locks, and requests that are passed on to a member."""
+
+from dataclasses import replace
+from typing import Final
+
+from conformance.wire.model import ANY, Ask, Awaited, Expect, Hangup, Pushed, Put, Strength
+from conformance.wire.operations.administration import ALL_TOPICS
+from conformance.wire.operations.clients import (
+    BEATEN,
+    CONSUME_DIRECTLY,
+    CONSUMER_CONNECTIONS,
+    CONSUMER_LIST,
+    CONSUMER_STATUS,
+    HEART_BEAT,
+    LOCK,
+    PRODUCER_CONNECTIONS,
+    RUNNING_INFO,
+    UNLOCK,
+    UNREGISTER,
+)
+from conformance.wire.operations.messages import SEND_REPLY_V2
+from conformance.wire.requests import valid
+from conformance.wire.semantics.rule import Rule, asked, code, eventually
+
+_IDS_CHANGED: Final = Pushed(40, {"consumerGroup": "$live"})
+
+
+def _by_other(ask: Ask) -> Ask:
+    """The same of a second client, on a connection of its own."""
+    assert isinstance(ask.request.body, str)
+    request = replace(ask.request, body=ask.request.body.replace("$client", "${client}b"))
+    return replace(ask, request=request, connection="b")
+
+
+_SECOND: Final = _by_other(BEATEN[0])
+_LOCKED: Final = Ask(valid(LOCK), LOCK.expect)
+_NOT_LOCKED: Final = replace(_LOCKED, expect=Expect(has=('"lockOKMQSet":[]',)))
+_UNLOCKED: Final = Ask(valid(UNLOCK))
+_NO_QUEUES: Final = '{"clientId":"$client","consumerGroup":"$live","mqSet":[]}'
+_LISTED: Final = asked(CONSUMER_LIST, CONSUMER_LIST.expect)
+
+
+RULES: Final = (
+    Rule(HEART_BEAT, 400, "of a second member is told to the first", (*BEATEN, _SECOND, _IDS_CHANGED)),
+    Rule(
+        HEART_BEAT,
+        401,
+        "makes the group's retry topic",
+        (*BEATEN, asked(ALL_TOPICS, Expect(has=('"%RETRY%$live":{',)))),
+    ),
+    Rule(
+        HEART_BEAT,
+        402,
+        "of two members lists both",
+        (*BEATEN, _SECOND, asked(CONSUMER_LIST, Expect(has=('"$client"', '"${client}b"')))),
+    ),
+    Rule(HEART_BEAT, 403, "twice lists a member once", (*BEATEN, *BEATEN, _LISTED)),
+    Rule(
+        HEART_BEAT,
+        404,
+        "ends with the connection",
+        (*BEATEN, _SECOND, Hangup("b"), eventually(_LISTED), _IDS_CHANGED),
+    ),
+    Rule(UNREGISTER, 400, "ends the membership", (*BEATEN, asked(UNREGISTER), asked(CONSUMER_LIST, code(1)))),
+    Rule(
+        UNREGISTER,
+        401,
+        "of a client that nobody knows succeeds",
+        (asked(UNREGISTER, clientID="nobody", producerGroup="$gone", consumerGroup="$gone"),),
+    ),
+    Rule(
+        UNREGISTER,
+        402,
+        "of the producer alone leaves the consumer",
+        (*BEATEN, asked(UNREGISTER, consumerGroup=None), _LISTED),
+    ),
+    Rule(
+        CONSUMER_LIST,
+        400,
+        "of a group without members is refused",
+        (asked(CONSUMER_LIST, code(1), consumerGroup="$gone"),),
+    ),
+    Rule(
+        CONSUMER_CONNECTIONS,
+        400,
+        "of a group without members is told so",
+        (asked(CONSUMER_CONNECTIONS, code(206), consumerGroup="$gone"),),
+    ),
+    Rule(
+        PRODUCER_CONNECTIONS,
+        400,
+        "of a group without members is refused",
+        (asked(PRODUCER_CONNECTIONS, code(1), producerGroup="$gone"),),
+    ),
+    Rule(LOCK, 400, "is not given to a second client", (_LOCKED, _by_other(_NOT_LOCKED))),
+    Rule(LOCK, 401, "is renewed by its holder", (_LOCKED, _LOCKED)),
+    Rule(
+        LOCK,
+        402,
+        "of no queues is an empty answer",
+        (Ask(valid(LOCK, _NO_QUEUES), Expect(has=('"lockOKMQSet":[]',))),),
+    ),
+    Rule(
+        LOCK,
+        403,
+        "of another group is another lock",
+        (_LOCKED, Ask(valid(LOCK, str(LOCK.body).replace("$live", "${live}b")), LOCK.expect)),
+    ),
+    Rule(UNLOCK, 400, "makes the lock free", (_LOCKED, _UNLOCKED, _by_other(_LOCKED))),
+    Rule(
+        UNLOCK,
+        401,
+        "by another than the holder changes nothing",
+        (_LOCKED, _by_other(_UNLOCKED), _by_other(_NOT_LOCKED)),
+    ),
+    Rule(
+        RUNNING_INFO,
+        400,
+        "is passed on, and the answer comes back",
+        (
+            *BEATEN,
+            asked(RUNNING_INFO, ANY),
+            Put("info", valid(RUNNING_INFO, consumerGroup="$live", clientId="$client"), "b"),
+            Pushed(307, {"consumerGroup": "$live", "clientId": "$client"}, reply='{"wire":"$case"}'),
+            Awaited("info", Expect(has=('{"wire":"$case"}',))),
+        ),
+    ),
+    Rule(
+        CONSUME_DIRECTLY,
+        400,
+        "is passed on with the message, and the answer comes back",
+        (
+            *BEATEN,
+            asked(CONSUME_DIRECTLY, ANY),
+            Put(
+                "result",
+                valid(CONSUME_DIRECTLY, consumerGroup="$live", clientId="$client", topic="$topic"),
+                "b",
+            ),
+            Pushed(
+                309, {"consumerGroup": "$live", "msgId": "$msg_id"}, has=("$key",), reply='{"wire":"$case"}'
+            ),
+            Awaited("result", Expect(has=('{"wire":"$case"}',))),
+        ),
+    ),
+    Rule(
+        CONSUMER_STATUS,
+        400,
+        "asks each member",
+        (
+            *BEATEN,
+            asked(CONSUMER_STATUS, ANY),
+            Put("status", valid(CONSUMER_STATUS, group="$live"), "b"),
+            Pushed(221, {"topic": "$topic", "group": "$live"}, reply='{"messageQueueTable":{}}'),
+            Awaited("status", Expect(has=('"consumerTable":{', '"$client"'))),
+        ),
+    ),
+    Rule(
+        SEND_REPLY_V2,
+        400,
+        "is pushed to the client that waits for it",
+        (
+            *BEATEN,
+            asked(SEND_REPLY_V2, ANY),
+            Put(
+                "reply",
+                valid(
+                    SEND_REPLY_V2,
+                    b"wire reply",
+                    i="CORRELATION_ID\x01wire\x02REPLY_TO_CLIENT\x01$client\x02TTL\x013000\x02MSG_TYPE\x01reply\x02",
+                ),
+                "b",
+            ),
+            Pushed(326, {"topic": "${cluster}_REPLY_TOPIC"}, has=("wire reply",), reply=""),
+            Awaited("reply", Expect()),
+        ),
+    ),
+    Rule(
+        SEND_REPLY_V2,
+        401,
+        "to a client that is not there is refused",
+        (asked(SEND_REPLY_V2, Expect(codes=(), not_codes=(0,))),),
+        strength=Strength.SHOULD,
+    ),
+)

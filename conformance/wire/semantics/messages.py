@@ -1,0 +1,444 @@
+"""Sending, batches, pulling, held pulls, looking up, transactions."""
+
+from dataclasses import replace
+from typing import Final
+
+from conformance.wire.model import COMMIT_OFFSET, Ask, Awaited, Expect, Kind, Put, Since, Strength
+from conformance.wire.operations.clients import BEATEN
+from conformance.wire.operations.messages import (
+    END_TRANSACTION,
+    PULL,
+    QUERY_MESSAGE,
+    RECALL,
+    RESUME_CHECK,
+    SEND,
+    SEND_BACK,
+    SEND_BATCH,
+    SEND_V2,
+    VIEW_MESSAGE,
+    batch,
+)
+from conformance.wire.operations.offsets import MAX_OFFSET, QUERY_OFFSET
+from conformance.wire.requests import valid
+from conformance.wire.semantics.rule import Rule, asked, code
+
+_TRACED: Final = {"MSG_REGION": Kind.TEXT, "TRACE_ON": Kind.BOOL}
+_REFUSED: Final = code(1, 29)
+_BODY_MAX: Final = 4 << 20
+_PROPERTIES_MAX: Final = 32_767
+_AT: Final = {"topic": "$sink", "queueId": "2", "queueOffset": "$end", "maxMsgNums": "32"}
+_AT_END: Final = replace(asked(MAX_OFFSET, topic="$sink", queueId="2"), keep={"end": "offset"})
+"""From here on `$end` is the end of queue 2."""
+_FOUND_ONE: Final = Expect(fields=PULL.expect.fields, records=1, has=("wire-$case",))
+_NOTHING: Final = Expect(codes=(19,), values={"nextBeginOffset": "$end"})
+
+
+def _sent(body: str = "wire-$case", **fields: str | None) -> Ask:
+    return Ask(valid(SEND_V2, body, e="2", **fields))
+
+
+def _pulled(expect: Expect, **fields: str | None) -> Ask:
+    return asked(PULL, expect, **{**_AT, **fields})
+
+
+def _tagged(tag: str) -> Ask:
+    return _sent(f"wire-$case-{tag}", i=f"TAGS\x01{tag}\x02")
+
+
+_HALF: Final = replace(
+    _sent(f="4", i="TRAN_MSG\x01true\x02PGROUP\x01$producer\x02UNIQ_KEY\x01half-$case\x02"),
+    expect=Expect(lacking=(16,)),
+    keep={"half": COMMIT_OFFSET, "half_queue": "queueOffset"},
+)
+
+
+def _ended(expect: Expect | None = None, **fields: str | None) -> Ask:
+    given = {"tranStateTableOffset": "$half_queue", "commitLogOffset": "$half", "msgId": "half-$case"}
+    return asked(END_TRANSACTION, expect, **{**given, **fields})
+
+
+RULES: Final = (
+    Rule(SEND_V2, 400, "to a queue that the topic has not is refused", (asked(SEND_V2, _REFUSED, e="4"),)),
+    Rule(SEND_V2, 401, "to queue -1 goes to any queue", (asked(SEND_V2, SEND_V2.expect, e="-1"),)),
+    Rule(
+        SEND_V2,
+        402,
+        "to a name that no topic can have is refused",
+        (asked(SEND_V2, _REFUSED, b="a b"),),
+        source="Topics",
+    ),
+    *(
+        Rule(
+            SEND_V2,
+            number,
+            f"to {topic} is not allowed",
+            (asked(SEND_V2, code(16), b=topic),),
+            source="Topics",
+        )
+        for number, topic in enumerate(
+            (
+                "SCHEDULE_TOPIC_XXXX",
+                "RMQ_SYS_TRANS_HALF_TOPIC",
+                "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+                "TRANS_CHECK_MAX_TIME_TOPIC",
+                "SELF_TEST_TOPIC",
+                "OFFSET_MOVED_EVENT",
+            ),
+            403,
+        )
+    ),
+    Rule(
+        SEND_V2,
+        409,
+        "to an unknown topic without a template is refused",
+        (asked(SEND_V2, code(17), b="$gone", c="$gone"),),
+        source="Topics",
+    ),
+    Rule(
+        SEND_V2,
+        410,
+        "with a body beyond 4 MiB is refused",
+        (Ask(valid(SEND_V2, bytes(_BODY_MAX + 1)), code(13)),),
+    ),
+    Rule(
+        SEND_V2,
+        411,
+        "with properties beyond 32767 bytes is refused",
+        (asked(SEND_V2, code(13), i="k\x01" + "v" * _PROPERTIES_MAX + "\x02"),),
+        source="Properties",
+    ),
+    Rule(SEND_V2, 412, "is answered with region and trace switch", (asked(SEND_V2, Expect(fields=_TRACED)),)),
+    Rule(
+        SEND_V2,
+        413,
+        "is refused with region and trace switch",
+        (asked(SEND_V2, Expect(codes=(16,), fields=_TRACED), b="SELF_TEST_TOPIC"),),
+    ),
+    Rule(SEND_V2, 414, "stores what can be pulled", (_AT_END, _sent(), _pulled(_FOUND_ONE))),
+    Rule(
+        SEND_V2,
+        415,
+        "puts a message at the end of its queue",
+        (_AT_END, Ask(valid(SEND_V2, e="2"), Expect(values={"queueOffset": "$end", "queueId": "2"}))),
+    ),
+    Rule(
+        SEND_V2,
+        416,
+        "with a delay is not to be pulled yet",
+        (_AT_END, _sent(i="DELAY\x0118\x02"), _pulled(_NOTHING)),
+        source="Delayed messages",
+    ),
+    Rule(
+        SEND_V2,
+        417,
+        "from a half message shows nothing",
+        (_AT_END, _HALF, _pulled(_NOTHING)),
+        source="Transactions",
+    ),
+    Rule(
+        SEND_V2,
+        418,
+        "keeps a body of all bytes",
+        (_AT_END, Ask(valid(SEND_V2, bytes(range(256)), e="2")), _pulled(Expect(records=1))),
+    ),
+    Rule(
+        SEND,
+        400,
+        "stores what can be pulled",
+        (_AT_END, Ask(valid(SEND, "wire-$case", queueId="2")), _pulled(_FOUND_ONE)),
+    ),
+    Rule(
+        SEND_BATCH,
+        400,
+        "stores each of its messages",
+        (
+            _AT_END,
+            Ask(valid(SEND_BATCH, batch(b"first", b"second", b"third"), e="2")),
+            _pulled(Expect(records=3, has=("first", "second", "third"))),
+        ),
+    ),
+    Rule(
+        SEND_BATCH,
+        401,
+        "is answered with the offset of the first",
+        (_AT_END, Ask(valid(SEND_BATCH, e="2"), Expect(values={"queueOffset": "$end"}))),
+    ),
+    Rule(
+        SEND_BATCH,
+        402,
+        "of what is no batch is answered",
+        (Ask(valid(SEND_BATCH, b"wire", e="2"), Expect(codes=(), not_codes=(0,))),),
+        strength=Strength.SHOULD,
+    ),
+    Rule(
+        SEND_BATCH,
+        403,
+        "of one message is stored",
+        (_AT_END, Ask(valid(SEND_BATCH, batch(b"wire"), e="2")), _pulled(Expect(records=1, has=("wire",)))),
+    ),
+    Rule(PULL, 400, "at the end finds nothing, at once", (_AT_END, _pulled(_NOTHING))),
+    Rule(
+        PULL,
+        401,
+        "beyond the end is moved to it",
+        (_AT_END, _pulled(Expect(codes=(21,), values={"nextBeginOffset": "$end"}), queueOffset="99999999")),
+    ),
+    Rule(
+        PULL,
+        402,
+        "before the beginning is moved to it",
+        (asked(PULL, Expect(codes=(21,), values={"nextBeginOffset": "0"}), queueOffset="-1"),),
+    ),
+    Rule(
+        PULL,
+        403,
+        "at 0 of an empty queue finds nothing",
+        (asked(PULL, code(19), topic="$other", queueId="3"),),
+    ),
+    Rule(
+        PULL,
+        404,
+        "elsewhere in an empty queue is moved to 0",
+        (
+            asked(
+                PULL,
+                Expect(codes=(21,), values={"nextBeginOffset": "0"}),
+                topic="$other",
+                queueId="3",
+                queueOffset="5",
+            ),
+        ),
+    ),
+    Rule(PULL, 405, "from an unknown topic is refused", (asked(PULL, code(17), topic="$gone"),)),
+    Rule(PULL, 406, "from a queue that the topic has not is refused", (asked(PULL, _REFUSED, queueId="4"),)),
+    Rule(PULL, 407, "from queue -1 is refused", (asked(PULL, _REFUSED, queueId="-1"),)),
+    Rule(
+        PULL,
+        408,
+        "without a subscription, and none in a heartbeat, is refused",
+        (asked(PULL, code(24), consumerGroup="$live", sysFlag="0"),),
+    ),
+    Rule(
+        PULL,
+        409,
+        "without a subscription takes that of the heartbeat",
+        (*BEATEN, asked(PULL, PULL.expect, consumerGroup="$live", sysFlag="0", subVersion="1")),
+    ),
+    Rule(
+        PULL,
+        410,
+        "of a topic that the heartbeat does not name is refused",
+        (*BEATEN, asked(PULL, code(24), consumerGroup="$live", sysFlag="0", topic="$other")),
+    ),
+    Rule(
+        PULL,
+        411,
+        "with a newer subscription than the heartbeat's is refused",
+        (*BEATEN, asked(PULL, code(25), consumerGroup="$live", sysFlag="0", subVersion="2")),
+        strength=Strength.SHOULD,
+    ),
+    Rule(
+        PULL,
+        412,
+        "brings no more than was asked for",
+        (asked(PULL, Expect(records=2, values={"nextBeginOffset": "2"}), maxMsgNums="2"),),
+    ),
+    Rule(
+        PULL,
+        413,
+        "brings at most 32 messages, and goes on from there",
+        (
+            asked(
+                PULL, Expect(records=8, values={"nextBeginOffset": "8", "minOffset": "0"}), maxMsgNums="1000"
+            ),
+        ),
+    ),
+    Rule(
+        PULL,
+        414,
+        "tells the end of the queue",
+        (_AT_END, _pulled(Expect(codes=(19,), values={"maxOffset": "$end", "minOffset": "0"}))),
+    ),
+    Rule(
+        PULL,
+        415,
+        "brings the messages of its tag only",
+        (
+            _AT_END,
+            _tagged("TagA"),
+            _tagged("TagB"),
+            _pulled(
+                Expect(records=1, has=("wire-$case-TagB",), lacks=("wire-$case-TagA",)), subscription="TagB"
+            ),
+        ),
+    ),
+    Rule(
+        PULL,
+        416,
+        "brings the messages of either of two tags",
+        (
+            _AT_END,
+            _tagged("TagA"),
+            _tagged("TagB"),
+            _tagged("TagC"),
+            _pulled(Expect(records=2, lacks=("wire-$case-TagB",)), subscription="TagA || TagC"),
+        ),
+    ),
+    Rule(
+        PULL,
+        417,
+        "where no tag matches is told to go on",
+        (_AT_END, _tagged("TagA"), _pulled(Expect(codes=(20,)), subscription="TagB")),
+    ),
+    Rule(
+        PULL,
+        418,
+        "by SQL is refused where that is off",
+        (asked(PULL, code(1, 23), expressionType="SQL92", subscription="a >"),),
+    ),
+    Rule(
+        PULL,
+        419,
+        "is held until a message comes",
+        (
+            _AT_END,
+            Put("held", _pulled(_FOUND_ONE, sysFlag="6", suspendTimeoutMillis="60000").request),
+            replace(_sent(), connection="b"),
+            Awaited("held", _FOUND_ONE),
+        ),
+    ),
+    Rule(
+        PULL,
+        420,
+        "is not held for less than it asks",
+        (
+            _AT_END,
+            _pulled(
+                Expect(codes=(19,), values={"nextBeginOffset": "$end"}, not_before_s=0.95),
+                sysFlag="6",
+                suspendTimeoutMillis="1000",
+            ),
+        ),
+    ),
+    Rule(
+        PULL,
+        421,
+        "commits the offset that it brings",
+        (
+            *BEATEN,
+            asked(PULL, PULL.expect, consumerGroup="$live", sysFlag="5", commitOffset="4"),
+            asked(QUERY_OFFSET, Expect(values={"offset": "4"}), consumerGroup="$live"),
+        ),
+    ),
+    Rule(
+        PULL,
+        422,
+        "goes on behind a held one on the same connection",
+        (
+            _AT_END,
+            Put("held", _pulled(_FOUND_ONE, sysFlag="6", suspendTimeoutMillis="60000").request),
+            asked(PULL, PULL.expect),
+            _sent(),
+            Awaited("held", _FOUND_ONE),
+        ),
+    ),
+    Rule(
+        SEND_BACK, 400, "of what is no message is refused", (asked(SEND_BACK, code(1), offset="99999999999"),)
+    ),
+    Rule(
+        SEND_BACK,
+        401,
+        "makes the dead letter at once with level -1",
+        (
+            *BEATEN,
+            asked(SEND_BACK, group="$live", delayLevel="-1"),
+            asked(PULL, Expect(records=1, has=("$key",)), topic="%DLQ%$live", consumerGroup="$live"),
+        ),
+    ),
+    Rule(
+        SEND_BACK,
+        402,
+        "beyond its greatest number of times makes a dead letter",
+        (
+            *BEATEN,
+            asked(SEND_BACK, group="$live", maxReconsumeTimes="0"),
+            asked(PULL, Expect(records=1, has=("$key",)), topic="%DLQ%$live", consumerGroup="$live"),
+        ),
+    ),
+    Rule(
+        SEND_BACK,
+        403,
+        "with a level waits in the schedule topic",
+        (
+            *BEATEN,
+            asked(SEND_BACK, group="$live", delayLevel="18"),
+            asked(PULL, code(19), topic="%RETRY%$live", consumerGroup="$live"),
+        ),
+    ),
+    Rule(
+        QUERY_MESSAGE,
+        400,
+        "of an unknown key finds nothing",
+        (asked(QUERY_MESSAGE, code(22), key="none-$case"),),
+    ),
+    Rule(
+        QUERY_MESSAGE,
+        401,
+        "by a unique key finds that one",
+        (asked(QUERY_MESSAGE, Expect(records=1, has=("${key}3",)), key="${key}3", _UNIQUE_KEY_QUERY="true"),),
+    ),
+    Rule(QUERY_MESSAGE, 402, "finds all messages of a key", (asked(QUERY_MESSAGE, Expect(records=8)),)),
+    Rule(
+        QUERY_MESSAGE,
+        403,
+        "finds no more than was asked for",
+        (asked(QUERY_MESSAGE, Expect(records=3), maxNum="3"),),
+    ),
+    Rule(
+        QUERY_MESSAGE,
+        404,
+        "in another time finds nothing",
+        (asked(QUERY_MESSAGE, code(22), beginTimestamp="0", endTimestamp="1000"),),
+    ),
+    Rule(
+        VIEW_MESSAGE,
+        400,
+        "where no message begins is refused",
+        (asked(VIEW_MESSAGE, code(1), offset="99999999999"),),
+    ),
+    Rule(
+        END_TRANSACTION,
+        400,
+        "with commit shows the message",
+        (_AT_END, _HALF, _ended(commitOrRollback="8"), _pulled(_FOUND_ONE)),
+    ),
+    Rule(
+        END_TRANSACTION,
+        401,
+        "with rollback shows nothing",
+        (_AT_END, _HALF, _ended(commitOrRollback="12"), _pulled(_NOTHING)),
+    ),
+    Rule(
+        END_TRANSACTION, 402, "of another group is refused", (_HALF, _ended(code(1), producerGroup="other"))
+    ),
+    Rule(
+        END_TRANSACTION,
+        403,
+        "with another queue offset is refused",
+        (_HALF, _ended(code(1), tranStateTableOffset="99999999")),
+    ),
+    Rule(
+        END_TRANSACTION,
+        404,
+        "of what is no message is refused",
+        (_HALF, _ended(code(1), commitLogOffset="99999999999")),
+    ),
+    Rule(RESUME_CHECK, 400, "of what is no message is refused", (asked(RESUME_CHECK, code(1)),)),
+    Rule(
+        RECALL,
+        400,
+        "with a handle that nobody gave is refused",
+        (asked(RECALL, Expect(codes=(), not_codes=(0,))),),
+        since=Since.V5,
+    ),
+)

@@ -1,0 +1,255 @@
+"""Routes as brokers come and go, and key-value configuration."""
+
+from dataclasses import replace
+from typing import Final
+
+from conformance.wire.model import Ask, Expect, Since, Strength
+from conformance.wire.operations.name_server import (
+    ADD,
+    CLUSTER_INFO,
+    DATA_VERSION,
+    DELETE_KV,
+    DELETE_TOPIC,
+    GET_KV,
+    KV_LIST,
+    MEMBER_GROUP,
+    PUT_KV,
+    REGISTER,
+    REGISTER_TOPIC,
+    ROUTE,
+    TOPICS_OF_CLUSTER,
+    UNREGISTER,
+    UPDATE_CONFIG,
+    WIPE,
+)
+from conformance.wire.requests import valid
+from conformance.wire.semantics.rule import Rule, asked, code, eventually
+
+_BROKER: Final = {
+    "brokerName": "${ns_broker}_$case",
+    "brokerAddr": "127.0.0.2:$case",
+    "clusterName": "${ns_cluster}_$case",
+}
+_TOPIC: Final = "${ns_topic}_${case}"
+_BODY: Final = str(REGISTER.body).replace("${ns_topic}", _TOPIC)
+_OLD: Final = 317
+
+
+def _registered(**fields: str) -> Ask:
+    """A broker of the case's own, with topics of its own, which goes with the connection."""
+    return Ask(valid(REGISTER, _BODY, **{**_BROKER, **fields}))
+
+
+def _routed(*texts: str) -> Ask:
+    return asked(ROUTE, Expect(has=texts), topic=_TOPIC)
+
+
+_NO_ROUTE: Final = asked(ROUTE, code(17), topic=_TOPIC)
+
+RULES: Final = (
+    Rule(ROUTE, 400, "of an unknown topic is told so", (asked(ROUTE, code(17), topic="$gone"),)),
+    Rule(
+        ROUTE,
+        401,
+        "has quoted broker ids for whom asks since 4.9.4",
+        (asked(ROUTE, Expect(has=('"brokerAddrs":{"0":"$ns_address"}',))),),
+        source="JSON bodies",
+    ),
+    Rule(
+        ROUTE,
+        402,
+        "has bare broker ids for older ones",
+        (Ask(replace(valid(ROUTE), version=_OLD), Expect(has=('"brokerAddrs":{0:"$ns_address"}',))),),
+        source="JSON bodies",
+    ),
+    Rule(
+        ROUTE,
+        403,
+        "has quoted broker ids for an older one that asks so",
+        (
+            Ask(
+                replace(valid(ROUTE, acceptStandardJsonOnly="true"), version=_OLD),
+                Expect(has=('"brokerAddrs":{"0":"$ns_address"}',)),
+            ),
+        ),
+        source="JSON bodies",
+    ),
+    Rule(
+        REGISTER, 400, "makes a route", (_registered(), _routed('"${ns_broker}_$case"', '"writeQueueNums":4'))
+    ),
+    Rule(
+        REGISTER,
+        401,
+        "with a wrong CRC is refused",
+        (Ask(valid(REGISTER, _BODY, bodyCrc32="1", **_BROKER), code(1)),),
+    ),
+    Rule(
+        REGISTER,
+        402,
+        "of a slave is answered with its master",
+        (
+            _registered(),
+            Ask(
+                valid(REGISTER, _BODY, **{**_BROKER, "brokerId": "1", "brokerAddr": "127.0.0.3:$case"}),
+                Expect(values={"masterAddr": "127.0.0.2:$case", "haServerAddr": "127.0.0.1:1"}),
+            ),
+        ),
+    ),
+    Rule(
+        REGISTER,
+        403,
+        "of a slave is in the route beside its master",
+        (
+            _registered(),
+            _registered(brokerId="1", brokerAddr="127.0.0.3:$case"),
+            _routed('"0":"127.0.0.2:$case"', '"1":"127.0.0.3:$case"'),
+        ),
+    ),
+    Rule(
+        REGISTER,
+        404,
+        "is in the cluster then",
+        (_registered(), asked(CLUSTER_INFO, Expect(has=('"${ns_cluster}_$case":["${ns_broker}_$case"]',)))),
+    ),
+    Rule(REGISTER, 405, "without a body makes no topics", (Ask(valid(REGISTER, "", **_BROKER)), _NO_ROUTE)),
+    Rule(
+        UNREGISTER,
+        400,
+        "ends the route",
+        (_registered(), asked(UNREGISTER, None, **_BROKER), eventually(_NO_ROUTE)),
+    ),
+    Rule(
+        UNREGISTER,
+        401,
+        "of the slave leaves the master",
+        (
+            _registered(),
+            _registered(brokerId="1", brokerAddr="127.0.0.3:$case"),
+            asked(UNREGISTER, **{**_BROKER, "brokerId": "1", "brokerAddr": "127.0.0.3:$case"}),
+            _routed('"0":"127.0.0.2:$case"'),
+        ),
+    ),
+    Rule(
+        DATA_VERSION,
+        400,
+        "of an unknown broker is changed",
+        (asked(DATA_VERSION, Expect(values={"changed": "true"}), **_BROKER),),
+    ),
+    Rule(
+        DATA_VERSION,
+        401,
+        "that was registered is not changed",
+        (_registered(), asked(DATA_VERSION, Expect(values={"changed": "false"}), **_BROKER)),
+    ),
+    Rule(
+        DATA_VERSION,
+        402,
+        "with another counter is changed",
+        (
+            _registered(),
+            Ask(
+                valid(DATA_VERSION, '{"counter":2,"timestamp":$now}', **_BROKER),
+                Expect(values={"changed": "true"}),
+            ),
+        ),
+    ),
+    Rule(
+        WIPE,
+        400,
+        "takes the permission to write",
+        (
+            _registered(),
+            asked(WIPE, Expect(values={"wipeTopicCount": "3"}), brokerName=_BROKER["brokerName"]),
+            _routed('"perm":4'),
+        ),
+    ),
+    Rule(
+        WIPE,
+        401,
+        "of an unknown broker counts none",
+        (asked(WIPE, Expect(values={"wipeTopicCount": "0"}), brokerName="$gone"),),
+    ),
+    Rule(
+        ADD,
+        400,
+        "gives the permission to write back",
+        (
+            _registered(),
+            asked(WIPE, brokerName=_BROKER["brokerName"]),
+            asked(ADD, Expect(values={"addTopicCount": "3"}), brokerName=_BROKER["brokerName"]),
+            _routed('"perm":6'),
+        ),
+    ),
+    Rule(DELETE_TOPIC, 400, "ends the route", (_registered(), asked(DELETE_TOPIC, topic=_TOPIC), _NO_ROUTE)),
+    Rule(
+        DELETE_TOPIC,
+        401,
+        "in another cluster leaves the route",
+        (_registered(), asked(DELETE_TOPIC, topic=_TOPIC, clusterName="$gone"), _routed('"perm":6')),
+        strength=Strength.SHOULD,
+    ),
+    Rule(
+        REGISTER_TOPIC,
+        400,
+        "makes a route at a known broker",
+        (
+            asked(REGISTER_TOPIC, topic="$gone"),
+            asked(ROUTE, Expect(has=('"$ns_broker"', '"$ns_address"')), topic="$gone"),
+        ),
+        Since.V5,
+    ),
+    Rule(
+        TOPICS_OF_CLUSTER,
+        400,
+        "of an unknown cluster is empty",
+        (asked(TOPICS_OF_CLUSTER, Expect(has=('"topicList":[]',)), cluster="$gone"),),
+    ),
+    Rule(
+        MEMBER_GROUP,
+        400,
+        "of an unknown broker is answered",
+        (asked(MEMBER_GROUP, Expect(codes=()), brokerName="$gone"),),
+        Since.V5,
+    ),
+    Rule(
+        PUT_KV,
+        400,
+        "is read then",
+        (
+            asked(PUT_KV, namespace="$gone", value="wire-$case"),
+            asked(GET_KV, Expect(values={"value": "wire-$case"}), namespace="$gone"),
+        ),
+    ),
+    Rule(
+        PUT_KV,
+        401,
+        "overwrites",
+        (
+            asked(PUT_KV, namespace="$gone", value="1"),
+            asked(PUT_KV, namespace="$gone", value="2"),
+            asked(GET_KV, Expect(values={"value": "2"}), namespace="$gone"),
+        ),
+    ),
+    Rule(GET_KV, 400, "of an unknown key is not found", (asked(GET_KV, code(22), key="$gone"),)),
+    Rule(GET_KV, 401, "of an unknown namespace is not found", (asked(GET_KV, code(22), namespace="$gone"),)),
+    Rule(
+        DELETE_KV,
+        400,
+        "is not found then",
+        (
+            asked(PUT_KV, namespace="$gone"),
+            asked(DELETE_KV, namespace="$gone"),
+            asked(GET_KV, code(22), namespace="$gone"),
+        ),
+    ),
+    Rule(
+        KV_LIST, 400, "of an unknown namespace is not found", (asked(KV_LIST, code(22), namespace="$gone"),)
+    ),
+    Rule(
+        UPDATE_CONFIG,
+        400,
+        "of a path of the configuration is not allowed",
+        (Ask(valid(UPDATE_CONFIG, "kvConfigPath=/nowhere\n"), code(16)),),
+        Since.V5,
+    ),
+)

@@ -1,0 +1,47 @@
+"""A case as it is written by hand."""
+
+from dataclasses import dataclass, replace
+
+from conformance.wire.model import Ask, Case, Expect, Manner, Operation, Since, Step, Strength
+from conformance.wire.requests import valid
+from conformance.wire.systematic import HANDWRITTEN
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    operation: Operation
+    number: int
+    title: str
+    steps: tuple[Step, ...]
+    since: Since = Since.V4_9
+    strength: Strength = Strength.MUST
+    source: str | None = None
+    """The operation's, unless it is named."""
+
+
+def case(rule: Rule) -> Case:
+    operation = rule.operation
+    assert rule.number >= HANDWRITTEN, rule
+    return Case(
+        id=f"remoting/{operation.slug}/{rule.number}",
+        title=f"{operation.name} {rule.title}",
+        server=operation.server,
+        source=rule.source or operation.source,
+        steps=rule.steps,
+        since=max(rule.since, operation.since),
+        strength=rule.strength,
+    )
+
+
+def asked(operation: Operation, expect: Expect | None = None, **fields: str | None) -> Ask:
+    """The operation's valid request with other fields, and the answer it must get (SUCCESS without any)."""
+    return Ask(valid(operation, **fields), expect or Expect())
+
+
+def code(*codes: int) -> Expect:
+    return Expect(codes=codes)
+
+
+def eventually(ask: Ask) -> Ask:
+    """The answer may be another one for a while."""
+    return replace(ask, manner=Manner.EVENTUALLY)

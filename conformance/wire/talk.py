@@ -1,0 +1,130 @@
+"""A blocking connection to a server under test: frames out, frames in, every wait bounded."""
+
+import socket
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from conformance.wire.frames import Frame, take
+
+_CHUNK: Final = 1 << 16
+
+
+class SilentError(Exception):
+    """Nothing came in time. One line for a person, as of the other errors here."""
+
+
+class ClosedError(Exception):
+    """The server closed the connection."""
+
+
+class UnreachableError(Exception):
+    """There is no connection at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """Raises ValueError: the text is not HOST:PORT."""
+        host, colon, port = text.rpartition(":")
+        if not colon or not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
+            raise ValueError(f"{text!r}: HOST:PORT expected")
+        return cls(host, int(port))
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Connection:
+    """What comes in is sorted: answers by their opaque, requests of the server in their order."""
+
+    def __init__(self, address: Address, seconds_max: float) -> None:
+        """Raises UnreachableError."""
+        self.seconds_max = seconds_max
+        self._buffer = bytearray()
+        self._answers: dict[int, deque[Frame]] = defaultdict(deque)
+        self._requests: deque[Frame] = deque()
+        try:
+            self._socket = socket.create_connection((address.host, address.port), seconds_max)
+        except OSError as error:
+            raise UnreachableError(f"{address}: no connection: {error}") from None
+        # Every write is to be a packet of its own.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def write(self, data: bytes) -> None:
+        """Raises ClosedError."""
+        self._socket.settimeout(self.seconds_max)
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise ClosedError(f"the server closed the connection: {error}") from None
+
+    def answer(self, opaque: int) -> Frame:
+        """The next answer with this opaque. Raises SilentError, ClosedError, MalformedError."""
+        for _ in self._received():
+            if self._answers[opaque]:
+                return self._answers[opaque].popleft()
+        raise SilentError(f"no answer within {self.seconds_max:g} s")
+
+    def has_answer(self, opaque: int) -> bool:
+        """Whether one more has come already."""
+        return bool(self._answers[opaque])
+
+    def request(self, code: int) -> Frame:
+        """The next request of the server with this code; others are passed over. Raises as `answer`."""
+        for _ in self._received():
+            while self._requests:
+                if (frame := self._requests.popleft()).code == code:
+                    return frame
+        raise SilentError(f"the server does not ask with code {code} within {self.seconds_max:g} s")
+
+    def until_closed(self) -> None:
+        """Raises SilentError when the server does not close the connection in time."""
+        try:
+            for _ in self._received():
+                pass
+        except ClosedError:
+            return
+        raise SilentError(f"the connection is still open after {self.seconds_max:g} s")
+
+    def _received(self) -> Iterator[None]:
+        """Comes back at first, and whenever frames have come, until the time is over."""
+        deadline = time.monotonic() + self.seconds_max
+        yield
+        while (left := deadline - time.monotonic()) > 0:
+            self._socket.settimeout(left)
+            try:
+                received = self._socket.recv(_CHUNK)
+            except TimeoutError:
+                return
+            except OSError as error:
+                raise ClosedError(f"the server closed the connection: {error}") from None
+            if not received:
+                raise ClosedError("the server closed the connection")
+            self._buffer += received
+            while (frame := take(self._buffer)) is not None:
+                if frame.is_response:
+                    self._answers[frame.opaque].append(frame)
+                else:
+                    self._requests.append(frame)
+            yield
+
+
+@contextmanager
+def connected(address: Address, seconds_max: float) -> Iterator[Connection]:
+    """Raises UnreachableError."""
+    connection = Connection(address, seconds_max)
+    try:
+        yield connection
+    finally:
+        connection.close()
