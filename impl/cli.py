@@ -343,7 +343,7 @@ def _runtime(command: str, tls: Path | None) -> Any:
     from impl.properties import ConfigError
     from impl.runtime.network import AsyncioNetwork
     from impl.runtime.runtime import production
-    from impl.tls import load
+    from impl.runtime.tls_file import load
 
     try:
         return production(AsyncioNetwork(), load(str(tls)) if tls else None)

@@ -10,7 +10,7 @@ from impl.client.session import Session
 from impl.remoting.address_server import parse
 from impl.runtime.network import AsyncioNetwork
 from impl.runtime.runtime import production
-from impl.tls import load
+from impl.runtime.tls_file import load
 
 
 def connect(name_servers: str, client_id: str | None = None, *, tls: str | None = None) -> Session:
