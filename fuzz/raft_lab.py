@@ -18,6 +18,7 @@ from impl.dledger.config import GroupConfig
 from impl.dledger.ledger import LedgerConfig
 from impl.dledger.member import Member
 from impl.dledger.messages import NORMAL, Entry, Request, Response
+from impl.dledger.pending import Pending
 from impl.dledger.state import Role
 from impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
 
@@ -43,11 +44,10 @@ class Weather:
 
 
 @dataclass(slots=True)
-class _Pending:
+class _Sent:
     """An entry that a client waits for."""
 
     index: int
-    term: int
     entry: Seen
 
 
@@ -65,7 +65,7 @@ class Node:
         self.disk_slowness = 1.0
         self.is_flushing = False
         self.wakes_at = float("inf")
-        self.pending: list[_Pending] = []
+        self.pending: Pending[_Sent] = Pending()
 
 
 @dataclass(slots=True)
@@ -198,7 +198,7 @@ class Group:
         if node.member is not None:
             node.member = None
             node.life += 1
-            node.pending = []
+            node.pending.drop()
             node.wakes_at = float("inf")
             self.history.died(name)
             self.observer.died(name)
@@ -220,7 +220,7 @@ class Group:
         code, index = node.member.core.append(body, self.now_ms + node.skew_ms)
         if code is ResponseCode.SUCCESS:
             term = node.member.core.state.term
-            node.pending.append(_Pending(index, term, Seen(term, NORMAL, body)))
+            node.pending.add(index, term, _Sent(index, Seen(term, NORMAL, body)))
         self._step(node)
         return code is ResponseCode.SUCCESS
 
@@ -228,15 +228,9 @@ class Group:
         """The leader that took an entry says so when it is committed in its term."""
         assert node.member is not None, "it has just committed"
         state = node.member.core.state
-        if state.role is not Role.LEADER:
-            node.pending = []
-            return
-        done = [each for each in node.pending if each.index <= state.commit and each.term == state.term]
-        if done:
-            node.pending = [each for each in node.pending if each.index > state.commit]
-            for each in done:
-                self.history.acked.append((each.index, each.entry))
-                self.observer.acked(node.name, each.index, each.term)
+        for each in node.pending.committed(state.commit, state.term):
+            self.history.acked.append((each.index, each.entry))
+            self.observer.acked(node.name, each.index, each.entry.term)
 
     # -- what keeps a member running
 

@@ -44,10 +44,13 @@ class Member:
         self.ledger = Ledger(disk, directory, ledger_config or LedgerConfig())
         terms = self.ledger.load()
         ballot = ballot_file.load(disk, self._ballot_path)
-        if terms.end != NO_INDEX and (ballot is None or ballot.term < terms.end_term):
+        if ballot is None and terms.end == NO_INDEX:
+            ballot = ballot_file.FIRST
+            self.persist(ballot)  # from now on a missing file is a lost one
+        if ballot is None or ballot.term < terms.end_term:
             said = "is missing" if ballot is None else f"says term {ballot.term}"
             raise StoreError(f"{self._ballot_path} {said}: the ledger has entries of term {terms.end_term}")
-        self.core = Core(config, ballot or ballot_file.FIRST, terms, chance, now)
+        self.core = Core(config, ballot, terms, chance, now)
 
     def step(self, now: float) -> Messages:
         """Carry out what the last input changed; what may be sent now.

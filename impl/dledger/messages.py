@@ -97,5 +97,37 @@ class TransferResponse(Message, frozen=True, kw_only=True):
     pass
 
 
+# What clients ask a member.
+
+
+class MetadataRequest(Message, frozen=True, kw_only=True):
+    pass
+
+
+class MetadataResponse(Message, frozen=True, kw_only=True):
+    peers: dict[str, str] = {}
+    """Addresses by member."""
+
+
+class AppendRequest(Message, frozen=True, kw_only=True):
+    body: bytes = b""
+
+
+class AppendResponse(Message, frozen=True, kw_only=True):
+    index: int = NO_INDEX
+    pos: int = -1
+
+
+class GetRequest(Message, frozen=True, kw_only=True):
+    begin_index: int = NO_INDEX
+    max_size: int = 0
+
+
+class GetResponse(Message, frozen=True, kw_only=True):
+    entries: tuple[Entry, ...] = ()
+
+
+# What members ask each other, which is all that the core knows of.
+
 Request = VoteRequest | HeartBeatRequest | PushRequest | TransferRequest
 Response = VoteResponse | HeartBeatResponse | PushResponse | TransferResponse

@@ -81,7 +81,8 @@ class Leading:
             self._begin()
         for peer, follower in self._followers.items():
             if follower.is_awaited and now >= follower.resend_at:
-                self._compare_from(follower, follower.watermark + 1)
+                at = follower.next if follower.comparing else follower.base + 1
+                self._compare_from(follower, at)
             if follower.is_comparing:
                 if follower.comparing is None:
                     self._compare(peer, follower, now)

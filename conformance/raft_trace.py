@@ -1,0 +1,196 @@
+"""Turns the event log of a whole DLedger group into a trace that TLC can hold against spec/tla/Election.tla.
+
+All members write into one log, in the order in which things happened; it begins with the group. Indexes
+count from 1 in a trace, messages are called m1, m2, ... in the order in which leaders took them. A crash is
+told with what the next recovery found, which is what it kept.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from conformance.trace import TraceEvent, Window
+from spec.events import Event, EventError, Kind
+
+RAFT_KINDS: Final = frozenset({Kind.BECOME_LEADER, Kind.RAFT_APPEND, Kind.RAFT_COMMIT})
+"""An event log that has one of these is a group's."""
+_NONE: Final = "none"
+_NO_OP: Final = "2"
+
+
+@dataclass(slots=True)
+class _Group:
+    """What the log told so far."""
+
+    where: str
+    next_recoveries: dict[int, Event]
+    """By the position of a crash in the log: how that member came back."""
+    out: list[TraceEvent] = field(default_factory=list)
+    seqs: list[int] = field(default_factory=list)
+    lengths: dict[str, int] = field(default_factory=dict)
+    down: set[str] = field(default_factory=set)
+    began: set[str] = field(default_factory=set)
+    cut: set[str] = field(default_factory=set)
+    """Members that cut their log and have not written since."""
+    leading: dict[str, Event] = field(default_factory=dict)
+    """Members that lead and have not begun their term yet."""
+    names: dict[tuple[int, int], str] = field(default_factory=dict)
+    """Of client messages, by index and term."""
+
+    def emit(self, event: Event, name: str, **fields: object) -> None:
+        self.out.append({"event": name, "node": event.node, **fields})
+        self.seqs.append(event.seq)
+
+
+def trace(events: Iterable[Event], where: str) -> Window:
+    """The trace of one group's log; `where` names it in errors.
+
+    Raises:
+        EventError: events are missing (a member's `seq` is not dense), the log does not begin with the
+            group, or an event lacks what the trace needs.
+    """
+    log = list(events)
+    _check_dense(log, where)
+    group = _Group(where, _recoveries(log))
+    for position, event in enumerate(log):
+        _take(group, event, position)
+    return Window(tuple(group.out), tuple(group.seqs), 0, len(group.names))
+
+
+def members(events: Iterable[Event]) -> tuple[str, ...]:
+    """The group's members, as they tell when they start."""
+    named = next((e.attrs["members"] for e in events if e.kind is Kind.RECOVER and "members" in e.attrs), "")
+    return tuple(named.split(",")) if named else ()
+
+
+def _check_dense(log: list[Event], where: str) -> None:
+    expected: dict[str, int] = {}
+    for event in log:
+        if event.seq != expected.get(event.node, 0):
+            missing = expected.get(event.node, 0)
+            raise EventError(
+                f"{where}: {event.node}: seq {event.seq}, {missing} expected: events are missing"
+            )
+        expected[event.node] = event.seq + 1
+
+
+def _recoveries(log: list[Event]) -> dict[int, Event]:
+    crashed: dict[str, int] = {}
+    found: dict[int, Event] = {}
+    for position, event in enumerate(log):
+        if event.kind is Kind.CRASH:
+            crashed[event.node] = position
+        elif event.kind is Kind.RECOVER and event.node in crashed:
+            found[crashed.pop(event.node)] = event
+    return found
+
+
+def _take(group: _Group, event: Event, position: int) -> None:
+    match event.kind:
+        case Kind.VOTE:
+            _vote(group, event)
+        case Kind.STEP_DOWN:
+            reason, peer = _text(group, event, "reason"), event.attrs.get("peer", "")
+            group.emit(event, "step_down", term=_term(group, event), reason=reason, peer=peer)
+        case Kind.BECOME_LEADER:
+            group.leading[event.node] = event
+        case Kind.HEARTBEAT:
+            group.emit(event, "follow", term=_term(group, event), leader=_text(group, event, "leader"))
+        case Kind.TRUNCATE:
+            group.cut.add(event.node)
+        case Kind.RAFT_APPEND:
+            _append(group, event)
+        case Kind.FLUSH:
+            group.emit(event, "flush", index=_index(group, event))
+        case Kind.HA_ACK:
+            group.emit(event, "keep", index=_index(group, event), leader=_text(group, event, "leader"))
+        case Kind.RAFT_COMMIT:
+            group.emit(event, "commit", index=_index(group, event))
+        case Kind.SEND_ACK:
+            name = group.names.get((_index(group, event), _term(group, event)), "unknown")
+            group.emit(event, "ack", term=_term(group, event), message=name)
+        case Kind.CRASH:
+            _crash(group, event, position)
+        case Kind.RECOVER:
+            _recover(group, event)
+        case _:
+            pass  # not of the ledger
+
+
+def _vote(group: _Group, event: Event) -> None:
+    term = _term(group, event)
+    if event.status == "DURABLE":
+        if not event.attrs.get("voted_for"):
+            group.emit(event, "new_term", term=term)
+        return  # a vote is told of by its answer
+    candidate = _text(group, event, "candidate")
+    if candidate == event.node:
+        group.emit(event, "stand", term=term)
+    else:
+        group.emit(event, "vote", term=term, candidate=candidate, result=event.status or "")
+
+
+def _append(group: _Group, event: Event) -> None:
+    index, term, node = _index(group, event), _term(group, event), event.node
+    group.lengths[node] = index
+    if _text(group, event, "role") == "follower":
+        group.emit(event, "write", index=index, term=term, cuts=node in group.cut)
+        group.cut.discard(node)
+    elif (began := group.leading.pop(node, None)) is not None and event.attrs.get("magic") == _NO_OP:
+        group.emit(began, "become_leader", term=term, index=index)
+    else:
+        name = group.names.setdefault((index, term), f"m{len(group.names) + 1}")
+        group.emit(event, "append", index=index, term=term, message=name)
+
+
+def _crash(group: _Group, event: Event, position: int) -> None:
+    recovery = group.next_recoveries.get(position)
+    kept = _index(group, recovery) if recovery else group.lengths.get(event.node, 0)
+    group.lengths[event.node] = kept
+    group.down.add(event.node)
+    group.leading.pop(event.node, None)
+    group.cut.discard(event.node)
+    group.emit(event, "crash", kept=kept)
+
+
+def _recover(group: _Group, event: Event) -> None:
+    index, end_term = _index(group, event), _number(group, event, "end_term")
+    node = event.node
+    if node not in group.began:
+        group.began.add(node)
+        if index or _term(group, event) != 1:
+            raise EventError(
+                f"{group.where}: {node} begins with {index} entries: the log of its start is missing"
+            )
+        return
+    if node not in group.down:  # killed, and nobody told
+        group.emit(event, "crash", kept=index)
+    group.down.discard(node)
+    voted_for = event.attrs.get("voted_for") or _NONE
+    group.emit(event, "recover", term=_term(group, event), votedFor=voted_for, index=index, endTerm=end_term)
+
+
+def _index(group: _Group, event: Event) -> int:
+    """Counted from 1."""
+    return _number(group, event, "index") + 1
+
+
+def _term(group: _Group, event: Event) -> int:
+    if event.term is None:
+        raise EventError(f"{group.where}: {event.node}: {event.kind} at seq {event.seq} has no term")
+    return event.term
+
+
+def _number(group: _Group, event: Event, name: str) -> int:
+    text = _text(group, event, name)
+    try:
+        return int(text)
+    except ValueError:
+        place = f"{group.where}: {event.node}: {event.kind} at seq {event.seq}"
+        raise EventError(f"{place}: attrs.{name} is {text[:20]!r}, a number expected") from None
+
+
+def _text(group: _Group, event: Event, name: str) -> str:
+    if name not in event.attrs:
+        raise EventError(f"{group.where}: {event.node}: {event.kind} at seq {event.seq} has no attrs.{name}")
+    return event.attrs[name]

@@ -1,0 +1,320 @@
+"""What a member of a group may get wrong: rules of which each keeps a vote, a term or an entry what it is."""
+
+from collections.abc import Collection, Iterable
+from typing import Any, Final
+
+from fuzz.defects.defect import Mutant
+from impl.dledger import ballot_file
+from impl.dledger.changes import Ballot, Cut, Leads, Written
+from impl.dledger.codes import RoundResult, Vote
+from impl.dledger.election import Election
+from impl.dledger.ledger import Flush, Ledger
+from impl.dledger.member import Member
+from impl.dledger.messages import NORMAL, Entry, HeartBeatRequest, PushRequest
+from impl.dledger.pending import Pending
+from impl.dledger.replication import Following
+from impl.dledger.state import Role, State
+from impl.runtime.disk import Disk, write_durably
+
+_append = State.append
+_become_leader = State.become_leader
+_take = Following._take
+_handle_heart_beat = Election.handle_heart_beat
+
+
+def _nothing(*_: object, **__: object) -> None:
+    return None
+
+
+def _all_committed(pending: Pending[Any], index: int, _term: int) -> list[Any]:
+    """Whatever stands there: the client is told of success by index."""
+    return [pending._waiting.pop(at)[1] for at in [at for at in pending._waiting if at <= index]]
+
+
+def _always(*_: object) -> bool:
+    return True
+
+
+def _never(*_: object) -> bool:
+    return False
+
+
+def _one_is_enough(members: int) -> int:
+    return members // 2
+
+
+def _term_only(member: Member, ballot: Ballot) -> None:
+    ballot_file.write(member._disk, member._ballot_path, Ballot(ballot.term, None))
+
+
+def _write_in_place(disk: Disk, path: str, ballot: Ballot) -> None:
+    """Delete, then write, without a sync, as the released ones do."""
+    if disk.exists(path):
+        disk.remove(path)
+    text = f"currTerm={ballot.term}\nvoteLeader={ballot.voted_for or ''}\n".encode()
+    file = disk.create(path, len(text))
+    file.write(0, text)
+    file.close()
+
+
+def _vote_after_the_term(member: Member, ballot: Ballot) -> None:
+    """The term is durable, the vote is written into the same file after it, and not synced."""
+    term = f"currTerm={ballot.term}\nvoteLeader="
+    write_durably(member._disk, member._ballot_path, f"{term}    \n".encode())
+    if ballot.voted_for:
+        file = member._disk.open(member._ballot_path)
+        file.write(len(term), ballot.voted_for.encode())
+        file.close()
+
+
+def _durable_when_written(state: State, entry: Entry) -> None:
+    state.terms.append(entry.term)
+    state.durable = state.terms.end
+    state.changes.append(Written(entry))
+
+
+def _durable_when_appended(state: State, magic: int, body: object) -> int:
+    index = _append(state, magic, body)
+    state.durable = index
+    return index
+
+
+def _lead_without_no_op(state: State) -> None:
+    state.role = Role.LEADER
+    state.leader = state.self_id
+    state.changes.append(Leads(state.term))
+
+
+def _end_in_current_term(state: State) -> tuple[int, int]:
+    return state.term, state.terms.end
+
+
+def _commit_as_told(following: Following, request: PushRequest) -> None:
+    state = following._state
+    state.commit_to(min(request.commit_index, state.terms.end))
+
+
+def _commit_beyond_the_end(following: Following, request: PushRequest) -> None:
+    following._state.commit_to(request.commit_index)
+
+
+def _cut_on_every_push(following: Following, request: PushRequest) -> None:
+    state = following._state
+    if request.batch_entry and request.pre_log_index < state.terms.end:
+        end = request.pre_log_index
+        state.terms.cut(end)
+        state.durable = min(state.durable, end)
+        state.changes.append(Cut(end))
+    _take(following, request)
+
+
+def _append_at_the_end(following: Following, request: PushRequest) -> None:
+    """Whatever the entry before is: the follower's own end will do."""
+    state = following._state
+    for entry in request.batch_entry:
+        if entry.index == state.terms.end + 1 and entry.term >= state.terms.end_term:
+            state.write(entry)
+    following._matched = state.terms.end
+    following._learn_commit(request)
+    following._held.append((request.pre_log_index + len(request.batch_entry), request))
+    following.answer_kept()
+
+
+def _follow_any_leader(election: Election, request: HeartBeatRequest, now: float) -> None:
+    """A heartbeat of an older term is as good."""
+    state = election._state
+    if request.term < state.term and state.role is Role.FOLLOWER:
+        election._leader_heard_at = now
+        state.leader = request.local_id
+    _handle_heart_beat(election, request, now)
+
+
+def _stay_in_the_term(term: int, _voted_for: str | None, _self_id: str) -> int:
+    return term
+
+
+def _majority_of_those_heard(results: Collection[Vote], _members: int) -> RoundResult:
+    accepted = sum(result is Vote.ACCEPT for result in results)
+    return RoundResult.PASSED if 2 * accepted > len(results) else RoundResult.WAIT_TO_REVOTE
+
+
+def _all_was_flushed(ledger: Ledger, _flush: Flush) -> int:
+    return ledger.end_index
+
+
+def _best_of_all(kept: Iterable[int]) -> int:
+    return max(kept)
+
+
+def _cut_uncommitted_at_leading(state: State) -> None:
+    """A new leader drops what it does not know to be committed."""
+    if state.terms.end > state.commit >= 0:
+        state.terms.cut(state.commit)
+        state.durable = min(state.durable, state.commit)
+        state.role, state.leader = Role.LEADER, state.self_id
+        state.changes += [Leads(state.term), Cut(state.commit)]
+        state.append(NORMAL, b"")
+    else:
+        _become_leader(state)
+
+
+def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Any) -> Mutant:
+    return Mutant(name, defect, "dledger-group", breaks, f"impl.dledger.{where}", wrong)
+
+
+MUTANTS: Final = (
+    _mutant(
+        "VoteNotPersisted",
+        "the file says the term and not the vote, which a restart forgets",
+        "VoteOncePerTerm",
+        "member:Member.persist",
+        _term_only,
+    ),
+    _mutant(
+        "BallotNotSynced",
+        "term and vote are in a file that is deleted and written again, and not synced",
+        "VoteOncePerTerm",
+        "ballot_file:write",
+        _write_in_place,
+    ),
+    _mutant(
+        "TermAndVoteApart",
+        "the term is made durable, the vote is written after it",
+        "VoteOncePerTerm",
+        "member:Member.persist",
+        _vote_after_the_term,
+    ),
+    _mutant(
+        "VotesAgain",
+        "a vote is given to whoever asks, and a voter asks for itself after it",
+        "VoteOncePerTerm",
+        "rules:may_vote_for",
+        _always,
+    ),
+    _mutant(
+        "MajorityOfTheHeard",
+        "a majority of the answers that came is enough to lead",
+        "ElectionSafety",
+        "rules:round_result",
+        _majority_of_those_heard,
+    ),
+    _mutant(
+        "AckBeforeSync",
+        "a follower's entry counts as durable when it is in the page cache",
+        "LeaderCompleteness",
+        "state:State.write",
+        _durable_when_written,
+    ),
+    _mutant(
+        "OldTermsCounted",
+        "entries of older terms are committed by counting, and no no-op begins a term",
+        "LeaderCompleteness",
+        "rules:may_commit",
+        _always,
+    ),
+    _mutant(
+        "EndTermIsCurrentTerm",
+        "the term of the last entry is taken from the current term",
+        "LeaderCompleteness",
+        "state:State.end",
+        property(_end_in_current_term),
+    ),
+    _mutant(
+        "LogsNotCompared",
+        "a vote is given to a candidate whose log is worse",
+        "LeaderCompleteness",
+        "rules:is_up_to_date",
+        _always,
+    ),
+    _mutant(
+        "CommitAsTold",
+        "a follower commits what its leader has, whatever stands there in its own log",
+        "CommittedStable",
+        "replication:Following._learn_commit",
+        _commit_as_told,
+    ),
+    _mutant(
+        "CommitBeyondTheEnd",
+        "a follower commits an index that it does not have",
+        "CommittedStable",
+        "replication:Following._learn_commit",
+        _commit_beyond_the_end,
+    ),
+    _mutant(
+        "CutsOnEveryPush",
+        "a follower cuts what stands behind a push, which may be committed",
+        "CommittedStable",
+        "replication:Following._take",
+        _cut_on_every_push,
+    ),
+    _mutant(
+        "AppendsAtItsEnd",
+        "a follower appends an entry whatever stands before it",
+        "LogMatching",
+        "replication:Following._take",
+        _append_at_the_end,
+    ),
+    _mutant(
+        "StandsAgain",
+        "a leader that comes back stands in the term that it led, without the tail that it lost",
+        "LogMatching",
+        "state:stands_from",
+        _stay_in_the_term,
+    ),
+    _mutant(
+        "LeaderCutsItsTail",
+        "a new leader cuts what it does not know to be committed",
+        "LeaderAppendOnly",
+        "state:State.become_leader",
+        _cut_uncommitted_at_leading,
+    ),
+    _mutant(
+        "AcknowledgedByIndex",
+        "a client is told of success when its index is committed, with another entry",
+        "NoAckedLost",
+        "pending:Pending.committed",
+        _all_committed,
+    ),
+    _mutant(
+        "FlushSaysTooMuch",
+        "a sync counts for entries that came after it began",
+        "LeaderCompleteness",
+        "ledger:Ledger.end_flush",
+        _all_was_flushed,
+    ),
+    _mutant(
+        "LeaderCountsItself",
+        "what the leader keeps is committed, whoever else keeps it",
+        "LeaderCompleteness",
+        "rules:majority_index",
+        _best_of_all,
+    ),
+    _mutant(
+        "OwnEntryBeforeSync",
+        "a leader counts its own entry before it is durable",
+        "LeaderCompleteness",
+        "state:State.append",
+        _durable_when_appended,
+    ),
+    _mutant(
+        "TornEntryAccepted",
+        "an entry's checksum is not looked at in recovery",
+        "RecoveredPrefix",
+        "entry_format:is_whole",
+        _always,
+    ),
+    _mutant(
+        "NeverStandsAgain",
+        "a candidate whose round failed does not ask again",
+        "LeaderEventually",
+        "election:Election._stand",
+        _nothing,
+    ),
+    _mutant(
+        "LostPushForgotten",
+        "a push that was lost is not sent again",
+        "LogsConverge",
+        "replication:_Progress.is_awaited",
+        property(_never),
+    ),
+)

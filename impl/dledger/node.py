@@ -1,0 +1,372 @@
+"""A member on a runtime: requests over remoting frames, syncs beside the loop, clients answered."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from impl.dledger import events as telling
+from impl.dledger import wire
+from impl.dledger.changes import Ballot, Change, Committed, SteppedDown
+from impl.dledger.codes import RequestCode, ResponseCode
+from impl.dledger.config import GroupConfig
+from impl.dledger.ledger import LedgerConfig
+from impl.dledger.member import Member
+from impl.dledger.messages import (
+    AppendRequest,
+    AppendResponse,
+    Entry,
+    GetRequest,
+    GetResponse,
+    HeartBeatRequest,
+    HeartBeatResponse,
+    Message,
+    MetadataRequest,
+    MetadataResponse,
+    PushRequest,
+    PushResponse,
+    Request,
+    TransferRequest,
+    TransferResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from impl.dledger.pending import Pending
+from impl.dledger.state import Role
+from impl.event_log import EventLog
+from impl.remoting import dispatch
+from impl.remoting.channel import Channel, RemotingError
+from impl.remoting.client import RemotingClient
+from impl.remoting.command import Command
+from impl.remoting.java_json import BodyError
+from impl.remoting.server import RemotingServer
+from impl.runtime.network import Address
+from impl.runtime.runtime import Runtime
+from impl.store.errors import StoreError
+
+_log = logging.getLogger(__name__)
+
+_RPC_S: Final = 3.0
+_GROUP_REQUESTS: Final = (
+    RequestCode.VOTE,
+    RequestCode.HEART_BEAT,
+    RequestCode.PUSH,
+    RequestCode.LEADERSHIP_TRANSFER,
+)
+ACK_TIMEOUT_MS: Final = 2500.0
+"""maxWaitAckTimeMs: then a client hears that it is not known whether its entry is committed."""
+
+
+class _Waiting:
+    """A client's entry on its way to be committed."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.done: asyncio.Future[ResponseCode] = asyncio.get_running_loop().create_future()
+
+
+class Node:
+    """One member of a group. `addresses` has all members'. `start` it, and `stop` it."""
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        addresses: Mapping[str, Address],
+        directory: str,
+        runtime: Runtime,
+        events: EventLog | None = None,
+        ledger_config: LedgerConfig | None = None,
+    ) -> None:
+        self.config = config
+        self._addresses = dict(addresses)
+        self._directory = f"{directory}/dledger-{config.self_id}"
+        self._runtime = runtime
+        self._events = events
+        self._ledger_config = ledger_config
+        processors: dict[int, Callable[..., object]] = dict.fromkeys(_GROUP_REQUESTS, self._asked)
+        processors |= {
+            RequestCode.METADATA: self._metadata,
+            RequestCode.APPEND: self._append,
+            RequestCode.GET: self._get,
+        }
+        self._server = RemotingServer(runtime.network, dispatch.handler(processors))  # type: ignore[arg-type]
+        self._client = RemotingClient(runtime.network)
+        self._inbox: deque[Callable[[float], None]] = deque()
+        self._arrived = asyncio.Event()
+        self._answering: dict[int, tuple[Request, asyncio.Future[Message]]] = {}
+        self._waiting: Pending[_Waiting] = Pending()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_flushing = False
+        self._written: Entry | None = None
+        self.failure: Exception | None = None
+        """What ended it: a disk that failed. It answers nobody since."""
+
+    @property
+    def member(self) -> Member:
+        """Once it was started."""
+        assert self._member is not None, "the node was not started"
+        return self._member
+
+    _member: Member | None = None
+
+    async def start(self) -> Address:
+        """Recover, listen, and take part.
+
+        Raises:
+            StoreError: the files cannot be used. OSError: of the disk or the address.
+        """
+        chance = self._runtime.random
+        self._member = Member(
+            self.config,
+            self._runtime.disk,
+            self._directory,
+            chance,
+            self._now_ms(),
+            self._tell,
+            self._ledger_config,
+        )
+        if self._events:
+            telling.tell_start(self._events, self._member.core)
+        own = self._addresses[self.config.self_id]
+        address = await self._server.start(own.host, own.port)
+        self._addresses[self.config.self_id] = address
+        self._spawn(self._run())
+        return address
+
+    async def stop(self) -> None:
+        """Stop taking part; what was not answered is not."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._fail_waiting(ResponseCode.TERM_CHANGED)
+        await self._client.close()
+        await self._server.stop(drain_s=0.0)
+        if self._member is not None:
+            self._member.close()
+
+    async def append(self, body: object) -> tuple[ResponseCode, Entry | None]:
+        """Take an entry for a client and wait until it is committed: SUCCESS, refused with nothing stored,
+        or WAIT_QUORUM_ACK_TIMEOUT and TERM_CHANGED, after which it is not known what becomes of it.
+
+        `body` is bytes, or a function of the position of the body that returns them.
+        """
+        if self.failure is not None:
+            return ResponseCode.DISK_ERROR, None
+        taken: asyncio.Future[tuple[ResponseCode, _Waiting | None]]
+        taken = asyncio.get_running_loop().create_future()
+
+        def take(now: float) -> None:
+            code, index = self.member.core.append(body, now)
+            waiting = None
+            if code is ResponseCode.SUCCESS:
+                self._carry_out_all_but_ballots()
+                assert self._written is not None, "an entry was appended"
+                waiting = _Waiting(self._written)
+                self._waiting.add(index, self._written.term, waiting)
+            if not taken.done():
+                taken.set_result((code, waiting))
+
+        self._put(take)
+        code, waiting = await taken
+        if waiting is None:
+            return code, None
+        try:
+            async with asyncio.timeout(ACK_TIMEOUT_MS / 1000):
+                return await waiting.done, waiting.entry
+        except TimeoutError:
+            return ResponseCode.WAIT_QUORUM_ACK_TIMEOUT, waiting.entry
+
+    # -- the loop around the member
+
+    def _now_ms(self) -> float:
+        return asyncio.get_running_loop().time() * 1000
+
+    def _put(self, action: Callable[[float], None]) -> None:
+        self._inbox.append(action)
+        self._arrived.set()
+
+    async def _run(self) -> None:
+        core = self.member.core
+        try:
+            await self._step()
+            while True:
+                delay_s = max(0.0, core.deadline() - self._now_ms()) / 1000
+                try:
+                    async with asyncio.timeout(delay_s):
+                        await self._arrived.wait()
+                except TimeoutError:
+                    core.tick(self._now_ms())
+                    await self._step()
+                self._arrived.clear()
+                while self._inbox:
+                    self._inbox.popleft()(self._now_ms())
+                    await self._step()
+        except (OSError, StoreError) as error:
+            self._fail(error)
+
+    async def _step(self) -> None:
+        """Carry out what the last input set off; a ballot's sync lets the loop go on, but nothing of ours."""
+        member = self.member
+        for change in member.core.take_changes():
+            if isinstance(change, Ballot):
+                ballot = change
+                await self._runtime.offload(lambda ballot=ballot: member.persist(ballot))  # type: ignore[misc]
+                self._tell(change, None)
+            else:
+                member.carry_out(change)
+        requests, answers = member.core.take_messages(member.ledger.read, self._now_ms())
+        for request in requests:
+            self._spawn(self._ask(request))
+        for request, response in answers:
+            asked = self._answering.pop(id(request), None)
+            if asked is not None and not asked[1].done():
+                asked[1].set_result(response)
+        if member.has_unsynced and not self._is_flushing:
+            self._is_flushing = True
+            self._spawn(self._flush())
+
+    def _carry_out_all_but_ballots(self) -> None:
+        """Of an append: it changes no term."""
+        for change in self.member.core.take_changes():
+            assert not isinstance(change, Ballot), "an append changed the term"
+            self.member.carry_out(change)
+
+    def _tell(self, change: Change, entry: Entry | None) -> None:
+        self._written = entry
+        if self._events:
+            telling.tell(self._events, change, entry)
+        if isinstance(change, Committed):
+            self._acknowledge(change.index)
+        elif isinstance(change, SteppedDown):
+            self._fail_waiting(ResponseCode.TERM_CHANGED)
+
+    def _acknowledge(self, commit: int) -> None:
+        """Clients hear of what the leader that took it has committed, in its term."""
+        for waiting in self._waiting.committed(commit, self.member.core.state.term):
+            if not waiting.done.done():
+                waiting.done.set_result(ResponseCode.SUCCESS)
+                if self._events:
+                    telling.tell_answer(self._events, waiting.entry.index, waiting.entry.term)
+
+    def _fail_waiting(self, code: ResponseCode) -> None:
+        for waiting in self._waiting.drop():
+            if not waiting.done.done():
+                waiting.done.set_result(code)
+
+    async def _flush(self) -> None:
+        flush = self.member.begin_flush()
+        try:
+            await self._runtime.offload(flush.sync)
+        except OSError as error:
+            self._fail(error)
+            return
+        if self._events and (index := self.member.ledger.end_flush(flush)) >= 0:
+            telling.tell_flush(self._events, index)
+
+        def done(_now: float) -> None:
+            self._is_flushing = False
+            self.member.end_flush(flush)
+
+        self._put(done)
+
+    def _fail(self, error: Exception) -> None:
+        """A disk that failed once may have lost what it took: no word of ours rests on it any more."""
+        _log.error("%s of %s stops: %s", self.config.self_id, self.config.group, error)
+        self.failure = error
+        self._fail_waiting(ResponseCode.DISK_ERROR)
+        for task in self._tasks:
+            task.cancel()
+
+    def _spawn(self, work: "asyncio._CoroutineLike[None]") -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # -- the network
+
+    async def _ask(self, request: Request) -> None:
+        """One request to a member. That there is no answer is told by time alone."""
+        try:
+            command = await self._client.invoke(
+                self._addresses[request.remote_id], wire.encode_request(request), _RPC_S
+            )
+            response = wire.decode_response(request, command)
+        except (RemotingError, BodyError) as error:
+            _log.debug("%s did not answer: %s", request.remote_id, error)
+            return
+        if isinstance(response, (VoteResponse, HeartBeatResponse, PushResponse, TransferResponse)):
+            self._put(lambda now: self.member.core.answered(request, response, now))
+
+    async def _asked(self, command: Command, _channel: Channel) -> Command | None:
+        """A member's request. It is answered when the core says so; after 3 s nobody waits any more."""
+        request = wire.decode_request(command)
+        assert isinstance(request, (VoteRequest, HeartBeatRequest, PushRequest, TransferRequest))
+        if self.failure is not None:
+            return None
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._answering[id(request)] = (request, answer)
+        self._put(lambda now: self.member.core.handle(request, now))
+        try:
+            async with asyncio.timeout(_RPC_S):
+                return wire.encode_response(command, await answer)
+        except TimeoutError:
+            return None
+        finally:
+            self._answering.pop(id(request), None)
+
+    # -- clients
+
+    async def _append(self, command: Command, _channel: Channel) -> Command:
+        request = wire.decode_request(command)
+        assert isinstance(request, AppendRequest)
+        code, entry = await self.append(request.body)
+        index, pos = (entry.index, entry.pos) if entry and code is ResponseCode.SUCCESS else (-1, -1)
+        return wire.encode_response(
+            command, self._answer(request, AppendResponse, code, index=index, pos=pos)
+        )
+
+    def _get(self, command: Command, _channel: Channel) -> Command:
+        """A committed entry, from the leader."""
+        request = wire.decode_request(command)
+        assert isinstance(request, GetRequest)
+        core = self.member.core
+        if self.failure is not None or not core.leads(self._now_ms()):
+            answer = self._answer(request, GetResponse, ResponseCode.NOT_LEADER)
+        elif not 0 <= request.begin_index <= core.state.commit:
+            answer = self._answer(request, GetResponse, ResponseCode.INDEX_OUT_OF_RANGE)
+        else:
+            entry = self.member.ledger.read(request.begin_index)
+            answer = self._answer(request, GetResponse, ResponseCode.SUCCESS, entries=(entry,))
+        return wire.encode_response(command, answer)
+
+    def _metadata(self, command: Command, _channel: Channel) -> Command:
+        request = wire.decode_request(command)
+        assert isinstance(request, MetadataRequest)
+        peers = {name: str(address) for name, address in self._addresses.items()}
+        return wire.encode_response(
+            command, self._answer(request, MetadataResponse, ResponseCode.SUCCESS, peers=peers)
+        )
+
+    def _answer(
+        self, request: Message, kind: Callable[..., Message], code: ResponseCode, **fields: object
+    ) -> Message:
+        state = self.member.core.state
+        return kind(
+            group=self.config.group,
+            remote_id=request.local_id,
+            local_id=self.config.self_id,
+            leader_id=state.leader,
+            term=state.term,
+            code=code,
+            **fields,
+        )
+
+    @property
+    def leads(self) -> bool:
+        """It leads and hears a quorum."""
+        return self.failure is None and self.member.core.leads(self._now_ms())
+
+    @property
+    def role(self) -> Role:
+        return self.member.core.state.role
