@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
-SUITES: Final = ("flush",)
+WIRE: Final = "wire"
+SUITES: Final = ("flush", WIRE)
 _PROGRESS_LINES: Final = 10
 
 
@@ -29,10 +30,14 @@ def _root() -> None:
 @app.command()
 def conform(
     target: Annotated[
-        str, typer.Option(help="reference, impl, remoting://HOST:PORT of a name server, or mutant:NAME.")
+        str,
+        typer.Option(
+            help="reference, impl, remoting://HOST:PORT of a name server, or mutant:NAME; for the suite wire "
+            "impl, remoting://HOST:PORT[,HOST:PORT] of a name server, a broker or both, or apache:LINE."
+        ),
     ],
     suite: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="flush, the only one so far.")
+        list[str] | None, typer.Option(metavar="NAME", help="flush (the default), or wire alone.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed draws the same examples.")] = 0,
     examples: Annotated[int, typer.Option(min=1, help="How many runs to draw.")] = 100,
@@ -49,13 +54,20 @@ def conform(
         Path | None,
         typer.Option(metavar="DIR", help="Write the broker's event log of each example (impl and mutants)."),
     ] = None,
+    ids: Annotated[
+        list[str] | None, typer.Option("--id", metavar="GLOB", help="wire: only cases with such an id.")
+    ] = None,
+    since: Annotated[str, typer.Option(help="wire: rules that hold since 4.9, or since 5 too.")] = "5",
+    strict: Annotated[bool, typer.Option("--strict", help="wire: a SHOULD that is not met fails.")] = False,
+    dryrun: Annotated[bool, typer.Option("--dryrun", help="wire: list the cases, ask nobody.")] = False,
 ) -> None:
     """Drive a target with drawn operations and crashes, and judge every invariant on what a client saw.
 
     What the target cannot be asked for is reported as not tested. A failure is shrunk to a minimal script.
 
     Examples: mqproof conform --target impl --examples 300;
-    mqproof conform --target remoting://127.0.0.1:9876 --report conform.html
+    mqproof conform --target remoting://127.0.0.1:9876 --report conform.html;
+    mqproof conform --target remoting://127.0.0.1:9876 --suite wire --since 4.9 --id 'remoting/send*'
     """
     from conformance.scoreboard import scoreboard
     from conformance.suite import examine, results
@@ -65,6 +77,16 @@ def conform(
 
     if unknown := [name for name in suite or [] if name not in SUITES]:
         stop(f"--suite {unknown[0]}: expected {', '.join(SUITES)}", Exit.USAGE)
+    if WIRE in (suite or []):
+        if set(suite or []) != {WIRE}:
+            stop("--suite wire: runs alone", Exit.USAGE)
+        from conformance.wire.command import wire
+
+        judged = wire(target, ids or [], since, strict=strict, dryrun=dryrun)
+        _write(judged, json_file, report_file, junit_file)
+        raise typer.Exit(exit_code(judged.results))
+    if ids or strict or dryrun:
+        stop("--id, --strict, --dryrun: only with --suite wire", Exit.USAGE)
     try:
         factory = resolve(target)
     except UnknownTargetError as error:

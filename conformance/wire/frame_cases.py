@@ -67,9 +67,9 @@ def _json_headers(server: Server) -> Iterator[_Row]:
         ("a JSON header that is an array", b"[]"),
         ("a JSON header whose code is a text", _json(code="x")),
     ):
-        steps = (Written(framed(header)), _ask(server, "b"))
+        steps: tuple[Step, ...] = (Written(framed(header)), _ask(server, "b"))
         yield f"{title} harms nobody else's connection", _COMMAND, Strength.MUST, steps
-    for title, members in (
+    changes: tuple[tuple[str, dict[str, Any]], ...] = (
         ("a header without extFields", {"extFields": None}),
         ("a header without remark and serializeTypeCurrentRPC", {"serializeTypeCurrentRPC": None}),
         ("an empty remark, as Go and C++ clients send it", {"remark": ""}),
@@ -82,8 +82,9 @@ def _json_headers(server: Server) -> Iterator[_Row]:
         ("the language OTHER", {"language": "OTHER"}),
         ("a flag with bits that mean nothing", {"flag": 16}),
         ("a negative opaque", {"opaque": -5}),
-    ):
-        opaque = int(members.get("opaque", _OPAQUE))  # type: ignore[call-overload]  # an int, where there is one
+    )
+    for title, members in changes:
+        opaque = members.get("opaque", _OPAQUE)
         steps = (Written(framed(_json(**members)), answers=opaque, expect=_expected(server, members)),)
         yield f"{title} is answered", _COMMAND, Strength.MUST, steps
     spaced = json.dumps(json.loads(_json()), indent=2).encode()

@@ -21,8 +21,7 @@ from conformance.wire.runner import kept
 from conformance.wire.talk import Address, ClosedError, Connection, SilentError, connected
 
 MESSAGES: Final = 8
-"""In queue 0 of `$topic`, which nobody else sends to. The group `$reader` has consumed three, and does nothing
-more."""
+"""In queue 0 of `$topic`, which nobody else sends to. The group `$reader` has consumed three, no more."""
 _KEEP_S: Final = 20.0
 """Servers close a connection on which nothing moves for 120 s."""
 

@@ -30,6 +30,7 @@ _BROKER: Final = {
     "brokerAddr": "127.0.0.2:$case",
     "clusterName": "${ns_cluster}_$case",
 }
+_SLAVE: Final = {**_BROKER, "brokerId": "1", "brokerAddr": "127.0.0.3:$case"}
 _TOPIC: Final = "${ns_topic}_${case}"
 _BODY: Final = str(REGISTER.body).replace("${ns_topic}", _TOPIC)
 _OLD: Final = 317
@@ -90,7 +91,7 @@ RULES: Final = (
         (
             _registered(),
             Ask(
-                valid(REGISTER, _BODY, **{**_BROKER, "brokerId": "1", "brokerAddr": "127.0.0.3:$case"}),
+                valid(REGISTER, _BODY, **_SLAVE),
                 Expect(values={"masterAddr": "127.0.0.2:$case", "haServerAddr": "127.0.0.1:1"}),
             ),
         ),
@@ -125,7 +126,7 @@ RULES: Final = (
         (
             _registered(),
             _registered(brokerId="1", brokerAddr="127.0.0.3:$case"),
-            asked(UNREGISTER, **{**_BROKER, "brokerId": "1", "brokerAddr": "127.0.0.3:$case"}),
+            asked(UNREGISTER, None, **_SLAVE),
             _routed('"0":"127.0.0.2:$case"'),
         ),
     ),

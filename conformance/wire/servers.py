@@ -1,0 +1,83 @@
+"""Where the servers under test are: somewhere already, or started here and ended afterwards."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from conformance.cluster import ClusterError, cluster
+from conformance.wire.talk import Address
+
+REMOTING: Final = "remoting://"
+IMPL: Final = "impl"
+APACHE: Final = "apache:"
+EXPECTED: Final = "remoting://HOST:PORT[,HOST:PORT], impl, apache:4.9 or apache:5"
+
+
+class UnknownServersError(ValueError):
+    """No servers have this name; the message says which names there are."""
+
+
+class ServersError(Exception):
+    """The servers do not come up. One line for a person."""
+
+
+@contextmanager
+def servers(target: str) -> Iterator[list[Address]]:
+    """Their addresses: a name server alone, a broker alone, or both in any order.
+
+    Raises:
+        UnknownServersError, ServersError.
+    """
+    if target.startswith(REMOTING):
+        yield _parsed(target)
+        return
+    with tempfile.TemporaryDirectory(prefix="mqproof-wire-") as folder:
+        if target == IMPL:
+            with _ours(Path(folder)) as addresses:
+                yield addresses
+        elif target.startswith(APACHE):
+            with _apache(target.removeprefix(APACHE), Path(folder)) as addresses:
+                yield addresses
+        else:
+            raise UnknownServersError(f"{target!r}: the suite wire needs {EXPECTED}")
+
+
+def _parsed(target: str) -> list[Address]:
+    try:
+        addresses = [Address.parse(text) for text in target.removeprefix(REMOTING).split(",")]
+    except ValueError as error:
+        raise UnknownServersError(f"{target!r}: {error}") from None
+    if len(addresses) > 2:
+        raise UnknownServersError(f"{target!r}: at most a name server and a broker expected")
+    return addresses
+
+
+@contextmanager
+def _ours(folder: Path) -> Iterator[list[Address]]:
+    with cluster(folder, "ASYNC_FLUSH") as made:
+        try:
+            made.start_name_server()
+            made.start_broker()
+        except ClusterError as error:
+            raise ServersError(str(error)) from None
+        yield [Address.parse(made.name_server)]
+
+
+@contextmanager
+def _apache(line: str, folder: Path) -> Iterator[list[Address]]:
+    # Imported late: nobody else needs them.
+    from conformance.targets.apache import servers as apache
+    from conformance.targets.apache.artifacts import ApacheMissingError, releases
+
+    release = next((known for known in releases() if known.startswith(f"{line}.") and line), None)
+    if release is None:
+        raise UnknownServersError(f"{APACHE}{line}: expected one of the lines of {', '.join(releases())}")
+    try:
+        names = apache.name_server(release, folder)
+        broker = apache.broker(release, folder, names.address)
+        with apache.running(names, broker):
+            yield [Address.parse(str(names.address))]
+    except (ApacheMissingError, apache.ApacheServerError) as error:
+        raise ServersError(str(error)) from None
