@@ -101,9 +101,9 @@ def encode_properties(properties: Mapping[str, str]) -> str:
     Raises:
         ValueError: a name or value holds one of the two separators.
     """
-    pairs = [f"{name}{NAME_END}{value}" for name, value in properties.items()]
-    text = VALUE_END.join(pairs)
-    if text.count(NAME_END) != len(pairs) or text.count(VALUE_END) != max(0, len(pairs) - 1):
+    count = len(properties)
+    text = VALUE_END.join(map(NAME_END.join, properties.items()))
+    if text.count(NAME_END) != count or text.count(VALUE_END) != max(0, count - 1):
         raise ValueError(f"a property holds 0x01 or 0x02: {dict(properties)!r}")
     return text
 

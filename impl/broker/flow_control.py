@@ -22,19 +22,29 @@ class SendGate:
         self._busy_s = busy_ms / 1000
         self._bytes = 0
         self._tickets = itertools.count()
-        self._since: dict[int, float] = {}  # ticket to loop time; the oldest first
+        self._waiting: dict[int, tuple[float, int]] = {}  # by ticket: since when, and size; the oldest first
 
     def __len__(self) -> int:
-        return len(self._since)
+        return len(self._waiting)
 
     def oldest_ms(self) -> int:
         """For how long the oldest send has waited; 0 when there is none."""
-        oldest = next(iter(self._since.values()), None)
-        return 0 if oldest is None else round((asyncio.get_running_loop().time() - oldest) * 1000)
+        if not self._waiting:
+            return 0
+        since_s, _ = next(iter(self._waiting.values()))
+        return round((asyncio.get_running_loop().time() - since_s) * 1000)
 
     @contextmanager
     def admitted(self, size: int) -> Iterator[None]:
-        """While a send of that many bytes is being worked on.
+        """While a send of that many bytes is being worked on. Raises RefusedError as `enter`."""
+        ticket = self.enter(size)
+        try:
+            yield
+        finally:
+            self.leave(ticket)
+
+    def enter(self, size: int) -> int:
+        """Begin to work on a send of that many bytes; returns the ticket to `leave` with.
 
         Raises:
             RefusedError: SYSTEM_BUSY; nothing was done.
@@ -42,27 +52,29 @@ class SendGate:
         now = asyncio.get_running_loop().time()
         self._require_room(size, now)
         ticket = next(self._tickets)
-        self._since[ticket] = now
+        self._waiting[ticket] = now, size
         self._bytes += size
-        try:
-            yield
-        finally:
-            del self._since[ticket]
-            self._bytes -= size
+        return ticket
+
+    def leave(self, ticket: int) -> None:
+        """The send was answered."""
+        _, size = self._waiting.pop(ticket)
+        self._bytes -= size
 
     def _require_room(self, size: int, now: float) -> None:
-        if not self._since:
+        if not self._waiting:
             return
-        if len(self._since) >= self._count_max or self._bytes + size > self._bytes_max:
+        if len(self._waiting) >= self._count_max or self._bytes + size > self._bytes_max:
             raise RefusedError(
                 ResponseCode.SYSTEM_BUSY,
-                f"[OVERLOAD]system busy, start flow control for a while: {len(self._since)} sends of"
+                f"[OVERLOAD]system busy, start flow control for a while: {len(self._waiting)} sends of"
                 f" {self._bytes} bytes wait",
             )
-        waited_s = now - next(iter(self._since.values()))
+        since_s, _ = next(iter(self._waiting.values()))
+        waited_s = now - since_s
         if waited_s > self._busy_s:
             raise RefusedError(
                 ResponseCode.SYSTEM_BUSY,
                 "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue:"
-                f" {round(waited_s * 1000)}ms, size of queue: {len(self._since)}",
+                f" {round(waited_s * 1000)}ms, size of queue: {len(self._waiting)}",
             )

@@ -3,8 +3,10 @@
 See docs/protocol.md, "Sending", "Batches" and "Put statuses".
 """
 
-from dataclasses import dataclass, replace
-from typing import Final
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from impl.batch import decode_batch
 from impl.broker.checks import require_group, require_master, scheduled_or_refused
@@ -27,7 +29,7 @@ from impl.remoting.channel import Channel, Reply
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import HeaderError, SendRequest, SendResponse
+from impl.remoting.headers import HeaderError, SendRequest
 from impl.store.results import STORED, PutResult, PutStatus
 from spec.events import Kind
 
@@ -48,8 +50,7 @@ _BATCH_MESSAGES_MAX: Final = 16_384
 _MULTI_TAG: Final = "MULTI_TAG"
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
+class _Target(NamedTuple):
     """Where a send goes, which for a retry of a message that came too often is not where it was sent."""
 
     topic: TopicConfig
@@ -57,21 +58,60 @@ class _Target:
     is_dead_letter: bool = False
 
 
-async def send_message(services: Services, request: Command, channel: Channel) -> Reply:
+def send_message(services: Services, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
     """Store the message or the batch and answer with one of the four stored statuses, or refuse."""
-    tracing = services.tracing_fields()
     try:
         header = read_header(request)
         require_master(services)
+        if header.topic in NOT_FOR_CLIENTS:
+            raise RefusedError(ResponseCode.NO_PERMISSION, f"nobody may send to topic {header.topic}")
+        topic = services.topics.get(header.topic)
+        if topic is None or header.topic.startswith(RETRY_PREFIX):
+            return _send_when_made(services, request, header, channel)
+        return _store(services, request, header, _checked(services, header, topic), channel)
+    except (RefusedError, HeaderError) as error:
+        return _refused(services, request, error)
+
+
+async def _send_when_made(
+    services: Services, request: Command, header: SendRequest, channel: Channel
+) -> Reply:
+    """The same, where a topic may have to be made first."""
+    try:
         with services.sends.admitted(len(request.body)):
             target = await _target(services, header)
-            messages, wait = _messages(services, request, header, target, channel)
-            results = await services.store.put_batch(messages, wait=wait)
-    except RefusedError as refusal:
-        return request.answer(refusal.code, tracing, remark=refusal.remark)
-    except HeaderError as error:
-        return request.answer(ResponseCode.SYSTEM_ERROR, tracing, remark=str(error))
-    first = results[0]
+        return await _store(services, request, header, target, channel)
+    except RefusedError as error:
+        return _refused(services, request, error)
+
+
+def _store(
+    services: Services, request: Command, header: SendRequest, target: _Target, channel: Channel
+) -> asyncio.Future[Reply]:
+    """Put the messages with all others of this turn of the event loop; the answer comes when their status is
+    known."""
+    messages, wait = _messages(services, request, header, target, channel)
+    ticket = services.sends.enter(len(request.body))
+    reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+    def done(results: list[PutResult]) -> None:
+        services.sends.leave(ticket)
+        if not reply.done():  # cancelled, when nobody waits for it any more
+            reply.set_result(_answer(services, request, target, messages, wait, results))
+
+    services.store.put_soon(messages, done, wait=wait)
+    return reply
+
+
+def _answer(
+    services: Services,
+    request: Command,
+    target: _Target,
+    messages: list[Message],
+    wait: bool,
+    results: list[PutResult],
+) -> Command:
+    first, tracing = results[0], services.tracing_fields()
     code = _CODES[first.status]
     if first.status not in STORED:
         services.statistics.failed_puts.add(len(results))
@@ -80,13 +120,21 @@ async def send_message(services: Services, request: Command, channel: Channel) -
     if services.events is not None and not request.is_oneway:
         for message, result in zip(messages, results, strict=True):
             _report(services, message, wait, result)
-    response = SendResponse(
-        msg_id=",".join(result.message_id for result in results),
+    fields = headers.write_send_response(
+        msg_id=first.message_id if len(results) == 1 else ",".join(result.message_id for result in results),
         queue_id=target.queue_id,
         queue_offset=first.queue_offset,
         transaction_id=messages[0].properties.get(UNIQUE_KEY),
     )
-    return request.answer(code, {**headers.write(response), **tracing}, remark=first.reason or None)
+    fields.update(tracing)
+    return request.answer(code, fields, remark=first.reason or None)
+
+
+def _refused(services: Services, request: Command, error: RefusedError | HeaderError) -> Command:
+    code, remark = ResponseCode.SYSTEM_ERROR, str(error)
+    if isinstance(error, RefusedError):
+        code, remark = error.code, error.remark
+    return request.answer(code, services.tracing_fields(), remark=remark)
 
 
 def read_header(request: Command) -> SendRequest:
@@ -100,23 +148,20 @@ def read_header(request: Command) -> SendRequest:
 
 
 async def _target(services: Services, header: SendRequest) -> _Target:
-    topic = await _topic(services, header)
-    queue_id = _queue_id(services, header.queue_id, topic)
+    topic = services.topics.get(header.topic) or await _made(services, header)
+    target = _checked(services, header, topic)
     if header.topic.startswith(RETRY_PREFIX):
         name = header.topic.removeprefix(RETRY_PREFIX)
         group = require_group(services, name)
         if is_given_up(header.reconsume_times or 0, header.max_reconsume_times, group):
             return _Target(await dead_letter_topic(services, name), 0, is_dead_letter=True)
-    return _Target(topic, queue_id)
+    return target
 
 
-async def _topic(services: Services, header: SendRequest) -> TopicConfig:
-    if header.topic in NOT_FOR_CLIENTS:
-        raise RefusedError(ResponseCode.NO_PERMISSION, f"nobody may send to topic {header.topic}")
-    topic = services.topics.get(header.topic) or await _made(services, header)
+def _checked(services: Services, header: SendRequest, topic: TopicConfig) -> _Target:
     if topic.order and not services.config.permission & PERM_WRITE:
         raise RefusedError(ResponseCode.NO_PERMISSION, "the broker may not be written")
-    return topic
+    return _Target(topic, _queue_id(services, header.queue_id, topic))
 
 
 async def _made(services: Services, header: SendRequest) -> TopicConfig:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from impl.remoting.codes import ResponseCode
 from impl.remoting.command import Command, decode, encode
@@ -86,7 +87,7 @@ class Channel:
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray()
         self._pending: dict[int, asyncio.Future[Command]] = {}
-        self._working: dict[asyncio.Task[None], None] = {}  # in the order of their requests
+        self._working: dict[asyncio.Future[Reply], None] = {}  # in the order of their requests
         self._unanswered = 0
         self._unanswered_bytes = 0
         self._peer_takes = True
@@ -234,18 +235,18 @@ class Channel:
         self._unanswered_bytes += size
         if self._is_full():
             self._pause_reading()
-        task = self._loop.create_task(self._answer_later(command, reply, size))
-        self._working[task] = None
-        task.add_done_callback(self._working.pop)
+        work = asyncio.ensure_future(reply)  # a future is taken as it is
+        self._working[work] = None
+        work.add_done_callback(partial(self._worked, command, size))
 
-    async def _answer_later(self, request: Command, reply: Awaitable[Reply], size: int) -> None:
-        try:
-            self._answer(request, await reply)
-        finally:
-            self._unanswered -= 1
-            self._unanswered_bytes -= size
-            if not self._reading:
-                self._resume_reading()
+    def _worked(self, request: Command, size: int, work: asyncio.Future[Reply]) -> None:
+        del self._working[work]
+        self._unanswered -= 1
+        self._unanswered_bytes -= size
+        if not work.cancelled():
+            self._answer(request, work.result())
+        if not self._reading:
+            self._resume_reading()
 
     def _answer(self, request: Command, reply: Reply) -> None:
         if reply is None or request.is_oneway:

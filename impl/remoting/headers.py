@@ -4,7 +4,7 @@
 Members that a newer peer adds are ignored. See docs/protocol.md, "Operation headers".
 """
 
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -92,10 +92,23 @@ _LETTERS: Final = {
 
 _NAMES: Final = {letter: name for name, letter in _LETTERS.items()}
 
+_MEMBERS: Final = msgspec.structs.fields(SendRequest)
+_SendRequestV2: Final = cast(
+    type[SendRequest],  # it has the same members
+    msgspec.defstruct(
+        "SendRequest",
+        [(it.name, it.type) if it.required else (it.name, it.type, it.default) for it in _MEMBERS],
+        rename={it.name: _LETTERS[it.encode_name] for it in _MEMBERS},
+    ),
+)
+
 
 def read_send_v2(fields: dict[str, str]) -> SendRequest:
     """The header of SEND_MESSAGE_V2. Raises HeaderError, naming the field in full."""
-    return read(SendRequest, {_NAMES[key]: value for key, value in fields.items() if key in _NAMES})
+    try:
+        return msgspec.convert(fields, _SendRequestV2, strict=False)
+    except ValueError:
+        return read(SendRequest, {_NAMES[key]: value for key, value in fields.items() if key in _NAMES})
 
 
 def write_send_v2(header: SendRequest) -> dict[str, str]:
@@ -109,6 +122,16 @@ class SendResponse(Header):
     queue_id: Int
     queue_offset: Long
     transaction_id: str | None = None
+
+
+def write_send_response(
+    *, msg_id: str, queue_id: int, queue_offset: int, transaction_id: str | None
+) -> dict[str, str]:
+    """As `write` a SendResponse, of which brokers write more than of all others together."""
+    fields = {"msgId": msg_id, "queueId": str(queue_id), "queueOffset": str(queue_offset)}
+    if transaction_id is not None:
+        fields["transactionId"] = transaction_id
+    return fields
 
 
 class SendBackRequest(Header):
@@ -388,6 +411,46 @@ class BrokerConfigResponse(Header):
 
     version: str
     """A DataVersion as JSON."""
+
+
+# Access control of 4.9.
+
+
+class AccountRequest(Header):
+    """UPDATE_AND_CREATE_ACL_CONFIG; what is absent stays as it is."""
+
+    access_key: str
+    secret_key: str | None = None
+    white_remote_address: str | None = None
+    admin: bool | None = None
+    default_topic_perm: str | None = None
+    default_group_perm: str | None = None
+    topic_perms: str | None = None
+    """`T=PUB,U=DENY`"""
+    group_perms: str | None = None
+
+
+class DeleteAccountRequest(Header):
+    """DELETE_ACL_CONFIG."""
+
+    access_key: str
+
+
+class WhiteAddressesRequest(Header):
+    """UPDATE_GLOBAL_WHITE_ADDRS_CONFIG."""
+
+    global_white_addrs: str
+    """Separated by commas."""
+
+
+class AclVersionResponse(Header):
+    """GET_BROKER_CLUSTER_ACL_INFO."""
+
+    version: str
+    """A DataVersion as JSON."""
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
 
 
 # Brokers and clients at a name server.

@@ -26,21 +26,19 @@ class Appender:
         log: CommitLog,
         queues: ConsumeQueues,
         dispatcher: Dispatcher,
-        config: StoreConfig,
         clock: Clock,
         events: EventLog | None,
     ) -> None:
         self._log = log
         self._queues = queues
         self._dispatcher = dispatcher
-        self._config = config
         self._clock = clock
         self._events = events
         self._untold: deque[Appended] = deque()
         self._queue_offsets: dict[QueueKey, int] = {}
         """Next offset, of queues appended to in this life."""
 
-    def stage(self, messages: Sequence[Message]) -> list[Appended]:
+    def stage(self, messages: Sequence[Message], config: StoreConfig) -> list[Appended]:
         """Take places for messages of one queue, in one segment; their queue offsets are taken.
 
         Raises:
@@ -48,20 +46,34 @@ class Appender:
                 was staged will be written.
         """
         key = messages[0].topic, messages[0].queue_id
-        assert all((one.topic, one.queue_id) == key for one in messages[1:]), "one queue expected"
-        drafts = [self._encode(message) for message in messages]
+        drafts = [self._encode(message, config.message_bytes_max) for message in messages]
         queued = takes_queue_offset(messages[0].sys_flag)
-        assert queued or len(messages) == 1, "transactions come one by one"
+        if len(messages) > 1:
+            assert all((one.topic, one.queue_id) == key for one in messages), "one queue expected"
+            assert queued, "transactions come one by one"
         queue_offset = self.next_queue_offset(*key) if queued else 0
         commit_offset = self._log.stage(drafts, queue_offset, now_ms(self._clock))
         if queued:
             self._queue_offsets[key] = queue_offset + len(drafts)
         self._tell_appends()  # a segment that is full was written
+        stored_ms = self._log.staged_timestamp_ms
         staged = []
-        for number, (message, draft) in enumerate(zip(messages, drafts, strict=True)):
-            one = self._appended(message, queue_offset + number, commit_offset, len(draft), queued)
+        for message, draft in zip(messages, drafts, strict=True):
+            one = Appended(
+                message.topic,
+                message.queue_id,
+                queue_offset,
+                commit_offset,
+                len(draft),
+                unit_code(message, stored_ms, config.delay_levels_ms),
+                stored_ms,
+                message.properties.get(UNIQUE_KEY) or offset_message_id(message.store_host, commit_offset),
+                queued,
+                index_keys(message),
+            )
             self._dispatcher.add(one)
             staged.append(one)
+            queue_offset += 1
             commit_offset += len(draft)
         if self._events is not None:
             self._untold += staged
@@ -86,35 +98,15 @@ class Appender:
         queue = self._queues.find(topic, queue_id)
         return queue.end if queue else 0
 
-    def _encode(self, message: Message) -> bytearray:
-        if len(message.body) > self._config.message_bytes_max:
-            raise ValueError(
-                f"body has {len(message.body)} bytes, at most {self._config.message_bytes_max} expected"
-            )
+    def _encode(self, message: Message, body_bytes_max: int) -> bytearray:
+        if len(message.body) > body_bytes_max:
+            raise ValueError(f"body has {len(message.body)} bytes, at most {body_bytes_max} expected")
         if message.queue_id < 0:
             raise ValueError(f"queue id is {message.queue_id}, 0 or more expected")
         draft = record.encode(message)
         if len(draft) > self._log.record_bytes_max:
             raise ValueError(f"record has {len(draft)} bytes, {self._log.record_bytes_max} fit a segment")
         return draft
-
-    def _appended(
-        self, message: Message, queue_offset: int, commit_offset: int, size: int, queued: bool
-    ) -> Appended:
-        stored_ms = self._log.staged_timestamp_ms
-        return Appended(
-            topic=message.topic,
-            queue_id=message.queue_id,
-            queue_offset=queue_offset,
-            commit_offset=commit_offset,
-            size=size,
-            tags_code=unit_code(message, stored_ms, self._config.delay_levels_ms),
-            store_timestamp_ms=stored_ms,
-            message_id=message.properties.get(UNIQUE_KEY)
-            or offset_message_id(message.store_host, commit_offset),
-            queued=queued,
-            keys=index_keys(message),
-        )
 
     def _tell_appends(self) -> None:
         """Of what is in the log by now: an event before its time would be of a record that no crash keeps."""

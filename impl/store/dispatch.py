@@ -3,8 +3,9 @@ its keys go to the index."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
+
+import msgspec
 
 from impl.event_log import EventLog
 from impl.message import (
@@ -22,8 +23,7 @@ from impl.store.index import Index
 from spec.events import Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(msgspec.Struct, frozen=True):
     """A record that was appended: what dispatch needs to know of it."""
 
     topic: str

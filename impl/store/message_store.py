@@ -82,7 +82,7 @@ class MessageStore:
         shape = IndexShape(config.index_slots, config.index_entries)
         self._index = Index(disk, self._layout.index, shape) if config.index_enabled else None
         self._dispatcher = Dispatcher(self._queues, self._index, events)
-        self._appender = Appender(self._log, self._queues, self._dispatcher, config, runtime.clock, events)
+        self._appender = Appender(self._log, self._queues, self._dispatcher, runtime.clock, events)
         self._turn: list[Put] = []
         self._answering: set[asyncio.Task[None]] = set()
         offload = runtime.offload
@@ -230,7 +230,7 @@ class MessageStore:
     def put_soon(self, messages: Sequence[Message], done: Done, *, wait: bool = True) -> None:
         """As `put_batch`, together with all that is put in this turn of the event loop. `done` is called when
         the status is known: before this returns, when the messages are refused."""
-        appended = self._try(messages, self._appender.stage)
+        appended = self._try(messages, self._stage)
         if isinstance(appended, PutResult):
             done([appended] * len(messages))
             return
@@ -307,7 +307,7 @@ class MessageStore:
     def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
         """The same for messages of one queue, in one segment: in one write, so that a process dies before or
         after all of them; of a crash of the machine a prefix may be left."""
-        appended = self._appender.stage(messages)
+        appended = self._stage(messages)
         self._write()
         return appended
 
@@ -512,6 +512,9 @@ class MessageStore:
     def next_queue_offset(self, topic: str, queue_id: int) -> int:
         """The offset that the queue's next message gets."""
         return self._appender.next_queue_offset(topic, queue_id)
+
+    def _stage(self, messages: Sequence[Message]) -> list[Appended]:
+        return self._appender.stage(messages, self.config)
 
     def _write(self) -> None:
         self._appender.write()

@@ -8,6 +8,7 @@ text that was cut off by a torn write (it then ends in zero bytes) is refused to
 import re
 import struct
 import zlib
+from functools import lru_cache
 from typing import Final
 
 from impl.message import (
@@ -41,6 +42,12 @@ _FRONT: Final = struct.Struct(
     ">IIIiiqqi"
 )  # size, magic, body CRC, queue, flag, queue offset, position, sys flag
 _TAIL: Final = struct.Struct(">iqi")  # reconsume times, prepared transaction offset, body length
+_HEADS: Final = {
+    (born, store): struct.Struct(f"{_FRONT.format}q{born}sq{store}s{_TAIL.format[1:]}")
+    for born in (8, 20)
+    for store in (8, 20)
+}
+"""All before the body, by the lengths of the two hosts."""
 _PLACE: Final = struct.Struct(">qq")  # queue offset, position
 _PLACE_AT: Final = 20
 _PREFIX: Final = struct.Struct(">II")
@@ -71,37 +78,28 @@ def encode(message: Message) -> bytearray:
     if len(store_host) > 8:
         sys_flag |= SYS_STORE_HOST_V6
     body = message.body
-    long_topic = len(topic) > _TOPIC_V1_BYTES_MAX
-    size = (
-        SIZE_MIN
-        + len(born_host)
-        + len(store_host)
-        - 16
-        + long_topic
-        + len(body)
-        + len(topic)
-        + len(properties)
-    )
+    head = _HEADS[len(born_host), len(store_host)]
     try:
         return bytearray().join(
             (
-                _FRONT.pack(
-                    size,
-                    MAGIC_V2 if long_topic else MAGIC_V1,
+                head.pack(
+                    head.size + len(body) + len(topic) + 2 + len(properties),
+                    MAGIC_V1 if len(topic) <= 1 + _TOPIC_V1_BYTES_MAX else MAGIC_V2,
                     body_crc(body),
                     message.queue_id,
                     message.flag,
                     0,
                     0,
                     sys_flag,
+                    message.born_timestamp_ms,
+                    born_host,
+                    0,
+                    store_host,
+                    message.reconsume_times,
+                    message.prepared_transaction_offset,
+                    len(body),
                 ),
-                _TIME.pack(message.born_timestamp_ms),
-                born_host,
-                bytes(8),
-                store_host,
-                _TAIL.pack(message.reconsume_times, message.prepared_transaction_offset, len(body)),
                 body,
-                len(topic).to_bytes(2 if long_topic else 1, "big"),
                 topic,
                 len(properties).to_bytes(2, "big"),
                 properties,
@@ -214,11 +212,14 @@ def text_is_whole(text: bytes) -> bool:
     return not text.endswith(b"\0")
 
 
+@lru_cache(maxsize=4096)
 def _topic_bytes(topic: str) -> bytes:
+    """The topic behind its length."""
     # Also what keeps a topic a single file name: it is a directory of the store.
     if not _TOPIC_PATTERN.fullmatch(topic) or len(topic) > 255:
         raise ValueError(f"topic {topic[:300]!r}: 1 to 255 letters, digits or %|_- expected")
-    return topic.encode()
+    long_topic = len(topic) > _TOPIC_V1_BYTES_MAX
+    return len(topic).to_bytes(2 if long_topic else 1, "big") + topic.encode()
 
 
 def _properties_bytes(message: Message) -> bytes:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+import msgspec
+
 
 class PutStatus(StrEnum):
     PUT_OK = "PUT_OK"  # stored: under SYNC_FLUSH durable, under ASYNC_FLUSH in the page cache
@@ -31,8 +33,7 @@ def put_status(flush: PutStatus, replica: PutStatus) -> PutStatus:
     return flush if replica is PutStatus.PUT_OK else replica
 
 
-@dataclass(frozen=True, slots=True)
-class PutResult:
+class PutResult(msgspec.Struct, frozen=True):
     """`queue_offset`, `commit_offset` and `message_id` (the offset message id) are -1, -1, "" when not
     stored.
 

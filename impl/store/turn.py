@@ -5,7 +5,7 @@ them cost little more than those of one request would.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from impl.message import Address, offset_message_id
 from impl.store.dispatch import Appended
@@ -15,8 +15,7 @@ Done = Callable[[list[PutResult]], None]
 """Told what became of a put, once; must not raise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(NamedTuple):
     """Messages that were staged together, and who wants to know what becomes of them."""
 
     appended: list[Appended]

@@ -1,5 +1,6 @@
 """Typed headers and their flat strings on the wire. Source: docs/protocol.md, "Operation headers"."""
 
+import msgspec
 import pytest
 
 from impl.remoting import headers
@@ -48,7 +49,8 @@ def test_a_send_has_long_names_in_its_first_version() -> None:
 
 def test_a_send_has_one_letter_names_in_its_second_version() -> None:
     assert headers.write_send_v2(SEND) == LETTERS
-    assert headers.read_send_v2({**LETTERS, "n": "broker-a", "unknown": "x"}) == SEND
+    read = headers.read_send_v2({**LETTERS, "n": "broker-a", "unknown": "x"})
+    assert msgspec.structs.asdict(read) == msgspec.structs.asdict(SEND)
 
 
 def test_a_missing_field_is_named_in_full_also_where_the_wire_has_a_letter() -> None:
@@ -94,3 +96,9 @@ def test_a_pull_response_has_all_four_numbers() -> None:
         "minOffset": "0",
         "maxOffset": "9",
     }
+
+
+@pytest.mark.parametrize("transaction_id", [None, "K"])
+def test_a_send_response_is_written_as_any_other_header(transaction_id: str | None) -> None:
+    response = headers.SendResponse(msg_id="ID", queue_id=3, queue_offset=7, transaction_id=transaction_id)
+    assert headers.write_send_response(**msgspec.structs.asdict(response)) == headers.write(response)
