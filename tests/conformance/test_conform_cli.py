@@ -32,7 +32,7 @@ def test_what_holds_exits_with_0_and_writes_its_files(tmp_path: Path) -> None:
 
 
 def test_a_violation_exits_with_1_and_shows_its_script(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conformance.suite.SHRINK_SECONDS_MAX", 2.0)
+    monkeypatch.setattr("conformance.suite.SHRINK_EXAMPLES_MAX", 10)
     code, out, _ = conform("--target", "mutant:commit-goes-back", "--examples", "50")
     assert code == Exit.VIOLATED
     assert "Minimal script that violates" in out
