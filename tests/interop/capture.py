@@ -14,17 +14,56 @@ from pathlib import Path
 
 from conformance.targets.apache import servers
 from conformance.targets.apache.artifacts import releases
-from conformance.targets.apache.clients import java_client
+from conformance.targets.apache.clients import java_client, mqadmin
 from conformance.targets.apache.servers import ApacheServer, ApacheServerError, running
 from conformance.targets.apache.tap import Passed, Tap
+from conformance.targets.apache.wire import ask
+from impl.remoting import java_json
+from impl.remoting.bodies import ConsumerIds
 from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Serialization
+from impl.remoting.command import Serialization, new_request
 from impl.runtime.network import Address
 from impl.store.index_file import HEADER_BYTES, Header, IndexShape
 
 GOLDEN = Path(__file__).with_name("golden")
 TOPIC = "Golden"
 BINARY_HEADERS = ("-Drocketmq.serialize.type=ROCKETMQ",)
+SEND_AS_OF_OLD = ("-Dorg.apache.rocketmq.client.sendSmartMsg=false",)
+"""Header fields with their whole names."""
+
+GROUP = "GoldenAdmin"
+ADMINISTRATION = (
+    "updateTopic -b {b} -t Made -r 4 -w 4",
+    "updateTopicPerm -b {b} -t Made -p 4",
+    "updateSubGroup -b {b} -g Made -r 3",
+    "topicRoute -t Made",
+    "topicList",
+    "topicList -c",
+    "topicStatus -t Golden",
+    "clusterList",
+    "brokerStatus -b {b}",
+    "getBrokerConfig -b {b}",
+    "updateBrokerConfig -b {b} -k maxMessageSize -v 4194305",
+    "queryMsgById -i {id}{t}",
+    "queryMsgById -i {id}{t} -g GoldenAdmin -d {client}",
+    "queryMsgByKey -t Golden -k key-3",
+    "consumerProgress -g GoldenAdmin -s true",
+    "consumerConnection -g GoldenAdmin",
+    "producerConnection -g driver_producer -t Golden",
+    "consumerStatus -g GoldenAdmin",
+    "resetOffsetByTime -g GoldenAdmin -t Golden -s 0",
+    "cloneGroupOffset -s GoldenAdmin -d GoldenClone -t Golden",
+    "printMsg -t Golden",
+    "cleanExpiredCQ -b {b}",
+    "wipeWritePerm -b apache-a",
+    "addWritePerm -b apache-a",
+    "updateKvConfig -s N -k K -v V",
+    "deleteKvConfig -s N -k K",
+    "getNamesrvConfig",
+    "updateNamesrvConfig -k orderMessageEnable -v true",
+    "deleteSubGroup -b {b} -g Made -r true",
+    "deleteTopic -c DefaultCluster -t Made",
+)
 
 _LINE_BYTES = 48
 _LOG_BYTES = 1 << 16
@@ -37,6 +76,8 @@ def main() -> None:
         folder.mkdir(parents=True)
         with tempfile.TemporaryDirectory() as scratch:
             capture(release, Path(scratch), folder)
+        with tempfile.TemporaryDirectory() as scratch:
+            administer(release, Path(scratch), folder)
         print(f"{release}: {len(list(folder.iterdir()))} files", file=sys.stderr)
 
 
@@ -77,19 +118,59 @@ def talk(release: str, scratch: Path, folder: Path, names: Address, broker: Addr
             keep_frames(folder, [*at_names.passed, *at_broker.passed])
 
 
+def administer(release: str, scratch: Path, folder: Path) -> None:
+    """mqadmin at work on a cluster with a producer and a consumer of older kinds; frames alone are kept."""
+    names = servers.name_server(release, scratch)
+    broker = servers.broker(release, scratch, names.address)
+    with running(names, broker), Tap(broker.address) as to_broker, Tap(broker.address) as of_client:
+        at = {
+            tap: {str(broker.address).encode(): str(tap.address).encode()} for tap in (to_broker, of_client)
+        }
+        with (
+            Tap(names.address, at[to_broker]) as to_names,
+            Tap(names.address, at[of_client]) as names_of_client,
+            java_client(release, scratch, names_of_client.address, jvm=SEND_AS_OF_OLD) as client,
+        ):
+            client.send(TOPIC, 4)
+            sent = client.send(TOPIC, 1, tag="fail")[0]  # a consumer's to send back
+            client.pull(TOPIC, "GoldenPull")
+            client.subscribe("admin", TOPIC, GROUP)
+            client.wait_for(5, "admin")
+            facts = {
+                "b": str(to_broker.address),
+                "id": sent["offsetMsgId"],
+                "client": client_id(broker.address, GROUP),
+                "t": "" if release.startswith("4.") else f" -t {TOPIC}",
+            }
+            for command in ADMINISTRATION:
+                mqadmin(release, scratch, to_names.address, *command.format(**facts).split())
+            keep_frames(folder, to_names.passed)
+            keep_frames(folder, to_broker.passed)
+            keep_frames(folder, of_client.passed)
+
+
+def client_id(broker: Address, group: str) -> str:
+    """Of the group's one member."""
+    answer = ask(broker, new_request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": group}), 10.0)
+    assert answer is not None
+    (found,) = java_json.read(ConsumerIds, answer.body).consumer_id_list
+    return found
+
+
 def keep_frames(
     folder: Path, passed: Iterable[Passed], *, suffix: str = "", codes: Iterable[int] = ()
 ) -> None:
     """The first request and the first good response of each request code, by kind of header."""
-    asked: dict[int, int] = {}
+    asked: dict[tuple[int, bool], int] = {}
+    """Request code by the asker's number and whether a server asked."""
     for each in passed:
         command = each.command
         if command.is_response:
-            code, direction = asked.pop(command.opaque, -1), "response"
+            code, direction = asked.pop((command.opaque, not each.from_server), -1), "response"
         else:
             code, direction = command.code, "oneway" if command.is_oneway else "request"
             if command.language == "JAVA":  # our own questions are no news
-                asked[command.opaque] = code
+                asked[command.opaque, each.from_server] = code
         is_refusal = command.is_response and command.code != ResponseCode.SUCCESS
         if command.language != "JAVA" or is_refusal or code < 0 or (codes and code not in codes):
             continue

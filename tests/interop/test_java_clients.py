@@ -35,6 +35,9 @@ def test_each_way_to_send_is_answered_and_stored(java_at_ours: JavaClient, topic
     got = java_at_ours.wait_for(13, topic)
     assert bodies(got) == ["0"] * 5 + ["1"] * 4 + ["2"] * 4
     assert max(len(event["body"]) for event in got) == 100_000
+    assert {(event["tag"], event["keys"]) for event in got} == {
+        ("TagA", f"key-{number}") for number in range(3)
+    }
     java_at_ours.close(topic)
 
 

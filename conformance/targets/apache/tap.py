@@ -22,6 +22,7 @@ class Passed:
     frame: bytes
     """Its length field included."""
     command: Command
+    from_server: bool
 
 
 class Tap:
@@ -62,17 +63,18 @@ class Tap:
                 _close(client)
                 continue
             self._open.append(server)
-            threading.Thread(target=self._pass, args=(client, server, {}), daemon=True).start()
-            threading.Thread(target=self._pass, args=(server, client, self._replace), daemon=True).start()
+            for way in ((client, server, False), (server, client, True)):
+                threading.Thread(target=self._pass, args=way, daemon=True).start()
 
-    def _pass(self, source: socket.socket, sink: socket.socket, replace: Mapping[bytes, bytes]) -> None:
+    def _pass(self, source: socket.socket, sink: socket.socket, from_server: bool) -> None:
+        replace = self._replace if from_server else {}
         buffer = bytearray()
         with suppress(OSError, FrameError):  # one of the two went away, and so does the other
             while received := source.recv(_CHUNK_BYTES):
                 buffer += received
                 while (payload := read_frame(buffer)) is not None:
                     frame = write_frame(payload)
-                    self.passed.append(Passed(frame, decode(payload)))
+                    self.passed.append(Passed(frame, decode(payload), from_server))
                     for old, new in replace.items():
                         frame = frame.replace(old, new)
                     sink.sendall(frame)
