@@ -234,12 +234,12 @@ class Group:
 
     # -- what keeps a member running
 
-    def _step(self, node: Node) -> None:
+    def _step(self, node: Node, not_before: float = 0.0) -> None:
         """Whatever the last input set off."""
         member = node.member
         assert member is not None, f"{node.name} is down"
         try:
-            requests, answers = member.step(self.now_ms + node.skew_ms)
+            requests, answers = member.step(max(not_before, self.now_ms + node.skew_ms))
         except SimulatedCrashError:
             self.crash(node.name)
             return
@@ -302,9 +302,11 @@ class Group:
             node.wakes_at = node.paused_until
             self.after(node.paused_until - self.now_ms, lambda: self._tick(node, life, node.paused_until))
             return
-        if node.member.core.deadline() - node.skew_ms <= self.now_ms:
-            node.member.core.tick(self.now_ms + node.skew_ms)
-            self._step(node)
+        deadline = node.member.core.deadline()
+        if deadline - node.skew_ms <= self.now_ms:
+            # Its time has come, though the sum may be less by a rounding.
+            node.member.core.tick(max(deadline, self.now_ms + node.skew_ms))
+            self._step(node, deadline)
         else:
             self._wake(node)
 

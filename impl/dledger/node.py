@@ -134,6 +134,10 @@ class Node:
         self._spawn(self._run())
         return address
 
+    def know(self, addresses: Mapping[str, Address]) -> None:
+        """Where the members are, once all listen: for ports that were any free one."""
+        self._addresses = dict(addresses)
+
     async def stop(self) -> None:
         """Stop taking part; what was not answered is not."""
         for task in list(self._tasks):
@@ -191,13 +195,15 @@ class Node:
         try:
             await self._step()
             while True:
-                delay_s = max(0.0, core.deadline() - self._now_ms()) / 1000
+                deadline = core.deadline()
+                delay_s = max(0.0, deadline - self._now_ms()) / 1000
                 try:
                     async with asyncio.timeout(delay_s):
                         await self._arrived.wait()
                 except TimeoutError:
-                    core.tick(self._now_ms())
-                    await self._step()
+                    # A timer may go off early by a rounding.
+                    core.tick(max(deadline, self._now_ms()))
+                    await self._step(deadline)
                 self._arrived.clear()
                 while self._inbox:
                     self._inbox.popleft()(self._now_ms())
@@ -205,7 +211,7 @@ class Node:
         except (OSError, StoreError) as error:
             self._fail(error)
 
-    async def _step(self) -> None:
+    async def _step(self, not_before: float = 0.0) -> None:
         """Carry out what the last input set off; a ballot's sync lets the loop go on, but nothing of ours."""
         member = self.member
         for change in member.core.take_changes():
@@ -215,7 +221,7 @@ class Node:
                 self._tell(change, None)
             else:
                 member.carry_out(change)
-        requests, answers = member.core.take_messages(member.ledger.read, self._now_ms())
+        requests, answers = member.core.take_messages(member.ledger.read, max(not_before, self._now_ms()))
         for request in requests:
             self._spawn(self._ask(request))
         for request, response in answers:

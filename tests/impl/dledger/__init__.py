@@ -1,0 +1,1 @@
+"""The DLedger group: core, disk, node."""

@@ -1,0 +1,250 @@
+"""Nodes on a runtime: the core over remoting frames, in simulation, and once on real sockets and files."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from impl.dledger import wire
+from impl.dledger.codes import ResponseCode
+from impl.dledger.config import GroupConfig
+from impl.dledger.ledger import LedgerConfig
+from impl.dledger.messages import (
+    NO_OP,
+    AppendRequest,
+    AppendResponse,
+    GetRequest,
+    GetResponse,
+    Message,
+    MetadataRequest,
+    MetadataResponse,
+)
+from impl.dledger.node import Node
+from impl.event_log import EventLog
+from impl.message import Message as RocketMessage
+from impl.remoting.client import RemotingClient
+from impl.runtime.network import Address, AsyncioNetwork, SimulatedNetwork
+from impl.runtime.runtime import production, simulated
+from impl.runtime.simulated_disk import SimulatedDisk
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from impl.store import record
+from spec.events import Event, Kind
+
+T = TypeVar("T")
+
+NAMES = ("n0", "n1", "n2")
+SMALL = LedgerConfig(data_segment_bytes=1 << 16, index_segment_bytes=32 * 1024)
+
+
+class Site:
+    """Three nodes, each with a disk of its own, on one simulated network."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self.network = SimulatedNetwork(delay_s=0.001)
+        self.disks = {name: SimulatedDisk() for name in NAMES}
+        self.runtimes = {
+            name: simulated(loop, self.network, number, self.disks[name]) for number, name in enumerate(NAMES)
+        }
+        self.addresses = {name: Address("10.0.0.1", 40_911 + number) for number, name in enumerate(NAMES)}
+        self.events: list[Event] = []
+        self.nodes: dict[str, Node] = {}
+
+    async def start(self, name: str) -> None:
+        runtime = self.runtimes[name]
+        events = EventLog(self.events.append, name, runtime.clock)
+        self.nodes[name] = Node(
+            GroupConfig("g", name, NAMES), self.addresses, "/store", runtime, events, SMALL
+        )
+        await self.nodes[name].start()
+
+    async def stop(self, name: str) -> None:
+        await self.nodes.pop(name).stop()
+
+    async def leader(self) -> Node:
+        while True:
+            leaders = [node for node in self.nodes.values() if node.leads]
+            if leaders:
+                return leaders[0]
+            await asyncio.sleep(0.1)
+
+    async def append(self, body: bytes) -> int:
+        """A client that asks until somebody says SUCCESS."""
+        while True:
+            code, entry = await (await self.leader()).append(body)
+            if code is ResponseCode.SUCCESS:
+                assert entry is not None
+                return entry.index
+
+    async def ask(self, name: str, request: Message) -> Message:
+        client = RemotingClient(self.network)
+        command = await client.invoke(self.addresses[name], wire.encode_request(request), 30.0)
+        await client.close()
+        return wire.decode_response(request, command)
+
+
+def _play(scene: Callable[[Site], Awaitable[T]]) -> T:
+    loop = SimulatedLoop()
+
+    async def main() -> T:
+        site = Site(loop)
+        for name in NAMES:
+            await site.start(name)
+        try:
+            async with asyncio.timeout(600):
+                return await scene(site)
+        finally:
+            for name in list(site.nodes):
+                await site.stop(name)
+
+    return run_simulated(main(), loop)
+
+
+def _bodies(node: Node) -> list[bytes]:
+    ledger = node.member.ledger
+    entries = [ledger.read(index) for index in range(ledger.end_index + 1)]
+    return [entry.body for entry in entries if entry.magic != NO_OP]
+
+
+def test_an_entry_is_acknowledged_when_a_quorum_has_it() -> None:
+    async def scene(site: Site) -> list[bool]:
+        await site.append(b"one")
+        return [b"one" in _bodies(node) for node in site.nodes.values()]
+
+    assert sum(_play(scene)) >= 2
+
+
+def test_the_group_goes_on_without_its_leader_and_loses_nothing() -> None:
+    async def scene(site: Site) -> tuple[list[bytes], str, str]:
+        for number in range(20):
+            await site.append(b"%d" % number)
+        first = (await site.leader()).config.self_id
+        await site.stop(first)
+        await site.append(b"20")
+        second = await site.leader()
+        await site.start(first)
+        await site.append(b"21")
+        while _bodies(site.nodes[first]) != _bodies(second):
+            await asyncio.sleep(0.1)
+        return _bodies(site.nodes[first]), first, second.config.self_id
+
+    bodies, first, second = _play(scene)
+    assert bodies == [b"%d" % number for number in range(22)]
+    assert first != second
+
+
+def test_a_leader_cut_off_from_the_others_stops_answering() -> None:
+    async def scene(site: Site) -> tuple[ResponseCode, bool, ResponseCode]:
+        await site.append(b"one")
+        old = await site.leader()
+        name = old.config.self_id
+        site.network.silence(site.addresses[name])
+        for other in NAMES:
+            if other != name:
+                site.network.silence(site.addresses[other])  # nothing leaves the old leader either
+        code, _ = await old.append(b"lost?")
+        await asyncio.sleep(10)
+        after, _ = await old.append(b"refused")
+        return code, old.leads, after
+
+    code, leads, after = _play(scene)
+    assert code is ResponseCode.WAIT_QUORUM_ACK_TIMEOUT
+    assert not leads
+    assert after is ResponseCode.NOT_LEADER
+
+
+def test_a_client_of_the_rpc_appends_reads_and_asks_who_leads() -> None:
+    async def scene(site: Site) -> tuple[Message, Message, Message, Message]:
+        leader = (await site.leader()).config.self_id
+        common = ("g", leader, "client")
+        metadata = await site.ask(leader, MetadataRequest(*common))
+        appended = await site.ask(leader, AppendRequest(*common, body=b"\x00hello\xff"))
+        assert isinstance(appended, AppendResponse)
+        read = await site.ask(leader, GetRequest(*common, begin_index=appended.index))
+        other = next(name for name in NAMES if name != leader)
+        refused = await site.ask(other, AppendRequest("g", other, "client", body=b"no"))
+        assert isinstance(metadata, MetadataResponse)
+        assert metadata.leader_id == leader
+        return metadata, appended, read, refused
+
+    metadata, appended, read, refused = _play(scene)
+    assert isinstance(metadata, MetadataResponse)
+    assert set(metadata.peers) == set(NAMES)
+    assert isinstance(read, GetResponse)
+    assert [entry.body for entry in read.entries] == [b"\x00hello\xff"]
+    assert refused.code == ResponseCode.NOT_LEADER
+    assert appended.code == ResponseCode.SUCCESS
+
+
+def test_a_message_in_the_ledger_is_a_record_that_stands_where_it_says() -> None:
+    async def scene(site: Site) -> tuple[bytes, int]:
+        draft = record.encode(RocketMessage(topic="T", body=b"hello", properties={}))
+
+        def body(position: int) -> bytes:
+            placed = bytearray(draft)
+            record.place(placed, 7, position, 1_700_000_000_000)
+            return bytes(placed)
+
+        leader = await site.leader()
+        code, entry = await leader.append(body)
+        assert code is ResponseCode.SUCCESS
+        assert entry is not None
+        return entry.body, entry.pos
+
+    data, position = _play(scene)
+    assert record.decode(data, position + 48).commit_offset == position + 48
+
+
+def test_what_nodes_did_is_in_their_event_log() -> None:
+    async def scene(site: Site) -> list[Event]:
+        await site.append(b"one")
+        return site.events
+
+    kinds = {event.kind for event in _play(scene)}
+    assert {
+        Kind.RECOVER,
+        Kind.VOTE,
+        Kind.BECOME_LEADER,
+        Kind.RAFT_APPEND,
+        Kind.RAFT_COMMIT,
+        Kind.FLUSH,
+    } <= kinds
+
+
+def test_three_nodes_on_sockets_and_files_commit_an_entry(tmp_path: Path) -> None:
+    async def main() -> list[ResponseCode]:
+        network = AsyncioNetwork()
+        configs = [
+            GroupConfig(
+                "g",
+                name,
+                NAMES,
+                heartbeat_ms=100,
+                give_up_ms=10_000,
+                vote_wait_ms=(10, 200),
+                round_ms=(2000, 3000),
+            )
+            for name in NAMES
+        ]
+        addresses = {name: Address("127.0.0.1", 0) for name in NAMES}
+        nodes = [
+            Node(config, addresses, str(tmp_path / config.self_id), production(network), None, SMALL)
+            for config in configs
+        ]
+        # Each has its own port only once it listens; nobody asks anybody before its first wait is over.
+        for node in nodes:
+            addresses[node.config.self_id] = await node.start()
+        for node in nodes:
+            node.know(addresses)
+        codes = []
+        async with asyncio.timeout(60):
+            while len(codes) < 5:
+                for node in nodes:
+                    code, _ = await node.append(b"x")
+                    if code is ResponseCode.SUCCESS:
+                        codes.append(code)
+                await asyncio.sleep(0.01)
+        for node in nodes:
+            await node.stop()
+        return codes
+
+    assert asyncio.run(main()) == [ResponseCode.SUCCESS] * 5
