@@ -61,7 +61,7 @@ class Site:
 
     def set(self, broker: Address) -> None:
         """Make a topic and a group that no default is like; both are on disk when this returns."""
-        topic = UpdateTopicRequest(f"Set_{self.settings}", "TBW102", 3, 5, 4, "SINGLE_TAG", 0, True)
+        topic = UpdateTopicRequest(f"Set_{self.settings}", "TBW102", 3, 5, 4, "SINGLE_TAG", 0)
         group = SubscriptionGroup(group_name=f"Set_{self.settings}", retry_max_times=3, retry_queue_nums=2)
         _ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, headers.write(topic))
         body = write(group, standard=True)
@@ -73,7 +73,7 @@ class Site:
         names = [f"Set_{number}" for number in range(self.settings)]
         topics = read(TopicConfigs, _ask(broker, RequestCode.GET_ALL_TOPIC_CONFIG))
         for topic in (topics.topic_config_table[name] for name in names):
-            assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.order) == (3, 5, 4, True)
+            assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (3, 5, 4)
         groups = read(SubscriptionGroups, _ask(broker, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG))
         for group in (groups.subscription_group_table[name] for name in names):
             assert (group.retry_max_times, group.retry_queue_nums) == (3, 2)
