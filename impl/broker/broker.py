@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from impl.broker import groups
+from impl.broker.acl_file import POLL_S, AclFile
 from impl.broker.clients import ClientTable
 from impl.broker.config import BrokerConfig
 from impl.broker.delayed import DelayedDelivery
@@ -31,7 +32,8 @@ from impl.remoting.channel import Channel, Handler, Reply
 from impl.remoting.client import RemotingClient
 from impl.remoting.codes import ResponseCode
 from impl.remoting.command import Command
-from impl.remoting.dispatch import handler
+from impl.remoting.dispatch import RefusedError, handler
+from impl.remoting.java_json import BodyError
 from impl.remoting.server import RemotingServer
 from impl.replication.client import SlaveClient
 from impl.replication.metadata import MetadataSync
@@ -60,6 +62,10 @@ class Broker:
         self._events = events
         self.store = MessageStore(config.store_directory, config.store, runtime, events)
         self.replicas = Replicas(config, runtime, self.store, events)
+        self._acl: AclFile | None = None
+        if config.acl_enabled:
+            path = config.acl_path or f"{config.store_directory}/config/plain_acl.yml"
+            self._acl = AclFile(path, runtime)
         self._client = RemotingClient(runtime.remoting)
         self._holds = PullHolds()
         self._clients = ClientTable()
@@ -79,7 +85,8 @@ class Broker:
         A name server that does not answer is no error: the broker tries again every register interval.
 
         Raises:
-            StoreError, OSError: the store cannot be used, or the port is taken. Nothing is left running.
+            StoreError, OSError: the store cannot be used, or the port is taken. ConfigError: the access rules
+                cannot be read. Nothing is left running.
         """
         try:
             return await self._start()
@@ -89,6 +96,9 @@ class Broker:
 
     async def _start(self) -> Address:
         config, runtime = self._config, self._runtime
+        if self._acl is not None:
+            self._acl.load()
+            self._every(POLL_S, self._acl.poll)
         self.recovery = self.store.load()
         folder = f"{config.store_directory}/config"
         topics = TopicTable(
@@ -139,6 +149,7 @@ class Broker:
             statistics=Statistics(config.cluster),
             config_version=DataVersion(0, wall_ms(runtime.clock)),
             config_file=ConfigFile(config.config_path, runtime),
+            acl=self._acl,
             started_s=loop_ms() // 1000,
             delays=delays,
             events=self._events,
@@ -217,6 +228,13 @@ class Broker:
     def _handle(self, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
         if self._processors is None:
             return request.answer(ResponseCode.SERVICE_NOT_AVAILABLE, remark="the broker is starting")
+        if self._acl is not None:
+            try:
+                self._acl.rules.check(request, channel.remote.host)
+            except RefusedError as refusal:
+                return request.answer(refusal.code, remark=refusal.remark)
+            except BodyError as error:
+                return request.answer(ResponseCode.SYSTEM_ERROR, remark=str(error))
         return self._processors(request, channel)
 
     def _channel_closed(self, channel: Channel) -> None:

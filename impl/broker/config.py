@@ -30,6 +30,10 @@ class BrokerConfig:
     """The numeric address under which clients reach the broker; empty is `host`."""
     name_servers: NameServers = ()
     store_directory: str = "store"
+    acl_enabled: bool = False
+    """Whether requests need an account of `acl_path`."""
+    acl_path: str = ""
+    """Empty is config/plain_acl.yml in the store directory."""
     config_path: str = ""
     """The properties file that keeps what is changed from afar, if there is one."""
     auto_create_topics: bool = True
@@ -164,6 +168,8 @@ OPTIONS: Final = {
     "brokerPermission": Option("permission", number(0, 7)),
     "regionId": Option("region", text),
     "traceOn": Option("trace_on", boolean),
+    "aclEnable": Option("acl_enabled", boolean),
+    "aclFile": Option("acl_path", str),
     "sendThreadPoolQueueCapacity": Option("sends_max", number(1, _INT_MAX)),
     "osPageCacheBusyTimeOutMills": Option("busy_ms", _MS),
     "longPollingEnable": Option("long_polling", boolean),

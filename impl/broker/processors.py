@@ -3,6 +3,7 @@
 from typing import Final
 
 from impl.broker import (
+    acl_admin,
     broker_admin,
     connections,
     consumer_calls,
@@ -50,6 +51,7 @@ PROCESSORS: Final[dict[int, Processor]] = {
     **offset_admin.PROCESSORS,
     **consumer_calls.PROCESSORS,
     **inspection.PROCESSORS,
+    **acl_admin.PROCESSORS,
     **broker_admin.PROCESSORS,
 }
 """Request code to what answers it."""

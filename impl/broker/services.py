@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from impl.broker.acl_file import AclFile
 from impl.broker.clients import ClientTable
 from impl.broker.config import BrokerConfig
 from impl.broker.delayed import DelayedDelivery
@@ -46,6 +47,8 @@ class Services:
     statistics: Statistics
     config_version: DataVersion
     config_file: ConfigFile
+    acl: AclFile | None
+    """None where everybody may ask everything."""
     started_s: int
     """By the event loop's clock."""
     delays: DelayedDelivery

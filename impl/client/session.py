@@ -20,6 +20,7 @@ from impl.remoting.codes import RequestCode
 from impl.remoting.command import VERSION_NAME, new_request
 from impl.remoting.dispatch import handler
 from impl.remoting.headers import UnregisterClientRequest
+from impl.remoting.signing import Credentials
 from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
 
@@ -47,11 +48,15 @@ class Session:
         runtime: Runtime,
         client_id: str | None = None,
         config: SessionConfig | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         self.runtime = runtime
         self._members: dict[str, Member] = {}
         self.remoting = RemotingClient(
-            runtime.remoting, handler(processors(self._members)), on_connected=self._greet_again
+            runtime.remoting,
+            handler(processors(self._members)),
+            on_connected=self._greet_again,
+            credentials=credentials,
         )
         self.name_servers = NameServerChoice(self.remoting, runtime.network, name_servers, runtime.random)
         self.routes = Routes(self.name_servers)

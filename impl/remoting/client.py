@@ -6,6 +6,7 @@ from collections.abc import Callable
 from impl.remoting.channel import Channel, ConnectError, Handler, Limits
 from impl.remoting.command import Command
 from impl.remoting.dispatch import refuse_everything
+from impl.remoting.signing import Credentials
 from impl.runtime.network import Address, Connection, Network
 
 CONNECT_TIMEOUT_S = 3.0
@@ -14,8 +15,8 @@ CONNECT_TIMEOUT_S = 3.0
 class RemotingClient:
     """Sends requests to addresses. Requests to the same address share one connection.
 
-    `handle` works on what servers ask of us; `on_connected` is told of each new connection. A request that
-    times out leaves its connection open.
+    `handle` works on what servers ask of us; `on_connected` is told of each new connection. With credentials
+    every request is signed. A request that times out leaves its connection open.
     """
 
     def __init__(
@@ -24,11 +25,13 @@ class RemotingClient:
         handle: Handler = refuse_everything,
         limits: Limits | None = None,
         on_connected: Callable[[Address], None] = lambda _: None,
+        credentials: Credentials | None = None,
     ) -> None:
         self._network = network
         self._handle = handle
         self._limits = limits or Limits()
         self._on_connected = on_connected
+        self._credentials = credentials
         self._channels: dict[Address, Channel] = {}
         self._connecting: dict[Address, asyncio.Task[Channel]] = {}
         self._closed = False
@@ -45,7 +48,7 @@ class RemotingClient:
             deadline_s = loop.time() + timeout_s
             channel = await self._connected(address, min(timeout_s, CONNECT_TIMEOUT_S))
             timeout_s = max(0.0, deadline_s - loop.time())
-        return await channel.invoke(request, timeout_s)
+        return await channel.invoke(self._signed(request), timeout_s)
 
     async def send_oneway(self, address: Address, request: Command) -> None:
         """Send without waiting for anything but the connection.
@@ -54,7 +57,7 @@ class RemotingClient:
             ConnectError: nothing was sent.
         """
         channel = self._channels.get(address) or await self._connected(address, CONNECT_TIMEOUT_S)
-        channel.send_oneway(request)
+        channel.send_oneway(self._signed(request))
 
     def channel(self, address: Address) -> Channel | None:
         """The connection to an address, None when there is none. A later one is another object."""
@@ -115,6 +118,9 @@ class RemotingClient:
             raise ConnectError(f"the connection to {address} was lost as soon as it was there")
         self._on_connected(address)
         return channel
+
+    def _signed(self, request: Command) -> Command:
+        return self._credentials.signed(request) if self._credentials else request
 
     def _forget(self, address: Address) -> None:
         self._channels.pop(address, None)

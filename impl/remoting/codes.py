@@ -37,6 +37,10 @@ class RequestCode(IntEnum):
     GET_ALL_CONSUMER_OFFSET = 43  # B-B
     GET_ALL_DELAY_OFFSET = 45  # C-B, B-B
     CHECK_CLIENT_CONFIG = 46  # C-B
+    UPDATE_AND_CREATE_ACL_CONFIG = 50  # C-B, 4.9
+    DELETE_ACL_CONFIG = 51  # C-B, 4.9
+    GET_BROKER_CLUSTER_ACL_INFO = 52  # C-B, 4.9
+    UPDATE_GLOBAL_WHITE_ADDRS_CONFIG = 53  # C-B, 4.9
     PUT_KV_CONFIG = 100  # C-N
     GET_KV_CONFIG = 101  # C-N
     DELETE_KV_CONFIG = 102  # C-N
@@ -133,6 +137,9 @@ class ResponseCode(IntEnum):
     NOT_IN_CURRENT_UNIT = 205, True, "of units that are not Apache's"
     CONSUMER_NOT_ONLINE = 206, False, "no such consumer is connected"
     CONSUME_MSG_TIMEOUT = 207, False, "the consumer that was asked did not answer in time"
+    UPDATE_ACL_CONFIG_FAILED = 209, False, "4.9: an account is as it was"
+    DELETE_ACL_CONFIG_FAILED = 210, False, "4.9: an account is there still"
+    UPDATE_GLOBAL_WHITE_ADDRS_FAILED = 211, False, "4.9: the white list is as it was"
     FLOW_CONTROL = 215, False, "pull more slowly"
     GO_AWAY = 1500, True, "the server is about to stop"
 

@@ -1,0 +1,79 @@
+"""plain_acl.yml: read again when it changes, written when an administrator changes the rules.
+
+See docs/protocol.md, "Access control".
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+import yaml
+
+from impl.broker.acl import AclEntries, Rules, parse, rules
+from impl.properties import ConfigError
+from impl.remoting.bodies import DataVersion
+from impl.runtime.clock import now_ms
+from impl.runtime.disk import read_whole, write_durably
+from impl.runtime.runtime import Runtime
+
+_log = logging.getLogger(__name__)
+
+POLL_S: Final = 5.0
+
+
+class AclFile:
+    """The file at `path` and what it says. A file that makes no sense changes nothing."""
+
+    def __init__(self, path: str, runtime: Runtime) -> None:
+        self._path = path
+        self._runtime = runtime
+        self._changing = asyncio.Lock()
+        self._content = b""
+        self._complaint = ""
+        self._entries, self.rules = parse("", path)
+        self.version = DataVersion(0, now_ms(runtime.clock))
+
+    def load(self) -> None:
+        """Read the file. Raises ConfigError, OSError; the rules are as they were then."""
+        self._take(read_whole(self._runtime.disk, self._path))
+
+    async def poll(self) -> None:
+        """Read the file if it has changed. One that cannot be used is told once, and changes nothing."""
+        async with self._changing:
+            try:
+                content = read_whole(self._runtime.disk, self._path)
+                if content != self._content:
+                    self._take(content)
+                self._complaint = ""
+            except (ConfigError, OSError) as error:
+                if str(error) != self._complaint:
+                    self._complaint = str(error)
+                    _log.error("the access rules stay as they were: %s", error)
+
+    async def change(self, change: Callable[[AclEntries], AclEntries]) -> None:
+        """Replace the file, and the rules when it is on disk.
+
+        Raises:
+            ValueError: the change cannot be. OSError: the file cannot be written. All is as it was.
+        """
+        async with self._changing:
+            entries = change(self._entries)
+            new_rules = rules(entries)
+            version = DataVersion(self.version.counter + 1, now_ms(self._runtime.clock))
+            content = {**msgspec.to_builtins(entries), "dataVersion": [msgspec.to_builtins(version)]}
+            data = yaml.safe_dump(content, allow_unicode=True, sort_keys=False).encode()
+            await self._runtime.offload(lambda: write_durably(self._runtime.disk, self._path, data))
+            self._become(data, entries, new_rules)
+
+    def _take(self, content: bytes) -> None:
+        try:
+            text = content.decode()
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{self._path}: not UTF-8 text: {error}") from None
+        self._become(content, *parse(text, self._path))
+
+    def _become(self, content: bytes, entries: AclEntries, new_rules: Rules) -> None:
+        self._content, self._entries, self.rules = content, entries, new_rules
+        self.version = DataVersion(self.version.counter + 1, now_ms(self._runtime.clock))

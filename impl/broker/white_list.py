@@ -1,0 +1,73 @@
+"""Addresses that need no signature, as plain_acl.yml names them. See docs/protocol.md, "Access control"."""
+
+import re
+from collections.abc import Callable
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+
+Match = Callable[[str], bool]
+"""Whether a numeric IP address is meant."""
+
+_OUTSIDE_BRACES: Final = re.compile(r",(?![^{]*})")
+
+
+def white_list(text: str) -> Match:
+    """`192.168.0.*`, `10.0.0.{1,7}`, `10.0.1-3.*`, `::1`, several separated by commas; `*` is everybody, no
+    text nobody.
+
+    Raises:
+        ValueError: no such pattern; the message has it.
+    """
+    patterns = [_pattern(part.strip()) for part in _OUTSIDE_BRACES.split(text) if part.strip()]
+    return lambda ip: any(matches(ip) for matches in patterns)
+
+
+def _pattern(text: str) -> Match:
+    if text == "*":
+        return lambda _: True
+    try:
+        address = str(ip_address(text))
+    except ValueError:
+        pass
+    else:
+        return lambda ip: _plain(ip) == address
+    is_v6 = ":" in text
+    count, base = (8, 16) if is_v6 else (4, 10)
+    segments = text.split(":" if is_v6 else ".")
+    if segments[-1] == "*":
+        segments += ["*"] * (count - len(segments))
+    if len(segments) != count:
+        raise ValueError(f"{text!r} is no address or pattern of addresses")
+    try:
+        ranges = [_segment(segment, base) for segment in segments]
+    except ValueError:
+        raise ValueError(f"{text!r} is no address or pattern of addresses") from None
+
+    def matches(ip: str) -> bool:
+        parts = IPv6Address(ip).exploded.split(":") if ":" in ip else ip.split(".")
+        return len(parts) == count and all(
+            any(low <= int(part, base) <= high for low, high in allowed)
+            for part, allowed in zip(parts, ranges, strict=True)
+        )
+
+    return matches
+
+
+def _segment(text: str, base: int) -> list[tuple[int, int]]:
+    most = 255 if base == 10 else 0xFFFF
+    if text == "*":
+        return [(0, most)]
+    found = []
+    for part in text.removeprefix("{").removesuffix("}").split(","):
+        low, dash, high = part.partition("-")
+        first = int(low, base)
+        last = int(high, base) if dash else first
+        if not 0 <= first <= last <= most:
+            raise ValueError
+        found.append((first, last))
+    return found
+
+
+def _plain(ip: str) -> str:
+    """In the one way in which it is written here."""
+    return str(ip_address(ip)) if ":" in ip else ip

@@ -1,0 +1,55 @@
+"""Who sends a request, and the proof of it. See docs/protocol.md, "Access control"."""
+
+import hmac
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from impl.remoting.command import Command
+
+ACCESS_KEY: Final = "AccessKey"
+SECURITY_TOKEN: Final = "SecurityToken"
+SIGNATURE: Final = "Signature"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """An account: its name, what only it and the broker know, and a token where somebody else lent it."""
+
+    access_key: str
+    secret_key: str
+    security_token: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.access_key})"  # a secret is in no log
+
+    def signed(self, request: Command) -> Command:
+        """The request with the fields that say and prove whose it is."""
+        fields = {**request.fields, ACCESS_KEY: self.access_key}
+        if self.security_token is not None:
+            fields[SECURITY_TOKEN] = self.security_token
+        fields[SIGNATURE] = signature(fields, request.body, self.secret_key)
+        return msgspec.structs.replace(request, fields=fields)
+
+
+def signature(fields: Mapping[str, str], body: bytes, secret_key: str) -> str:
+    """Base64 of HMAC-SHA1 over the values of all fields but the signature, in the order of their names as
+    Java compares them, and the body."""
+    names = sorted((name for name in fields if name != SIGNATURE), key=_java_order)
+    content = "".join(fields[name] for name in names).encode() + body
+    return b64encode(hmac.digest(secret_key.encode(), content, "sha1")).decode()
+
+
+def is_signed_with(secret_key: str, request: Command, *without: str) -> bool:
+    """Whether the request's signature is the account's, fields left out that its sender may not have signed.
+    Takes as long for a wrong signature as for the right one."""
+    fields = {name: value for name, value in request.fields.items() if name not in without}
+    expected = signature(fields, request.body, secret_key)
+    return hmac.compare_digest(expected.encode(), request.fields.get(SIGNATURE, "").encode())
+
+
+def _java_order(name: str) -> bytes:
+    return name.encode("utf-16-be", "surrogatepass")
