@@ -91,9 +91,11 @@ class Tallies:
             }
 
     def windows(self, name: str, key: str, now_s: float) -> tuple[Counted, Counted, Counted] | None:
-        """Of the last minute, hour and day; None for what was not counted in a day."""
+        """Of the last minute, hour and day, without what came since the last roll; None for what was not
+        counted in a day."""
         history = self._history.get((name, key))
         if history is None:
-            return None
+            # Released brokers know an item from its first count on.
+            return (Counted(), Counted(), Counted()) if (name, key) in self._now else None
         minute, hour, day = (history.counted(place, now_s) for place in range(3))
         return minute, hour, day

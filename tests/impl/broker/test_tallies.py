@@ -10,7 +10,7 @@ def test_what_was_counted_leaves_the_minute_then_the_hour_then_the_day() -> None
     counts = Tallies()
     counts.add("N", "k", 5)
     counts.add("N", "k", 7)
-    assert counts.windows("N", "k", 0) is None  # not rolled yet
+    assert counts.windows("N", "k", 0) == (Counted(),) * 3  # not rolled yet, but known
     counts.roll(100.0)
     assert counts.windows("N", "k", 100.0) == (Counted(12, 2, 10.0),) * 3
     sums = [
