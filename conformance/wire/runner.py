@@ -130,10 +130,9 @@ class _Play:
         frame = self._frame(ask.request)
         match ask.manner:
             case Manner.ONCE:
-                answer = self._once(connection, frame, ask.expect)
-                self.names.update({name: kept(answer, what) for name, what in ask.keep.items()})
+                self._keep(ask, self._once(connection, frame, ask.expect))
             case Manner.EVENTUALLY:
-                self._eventually(connection, frame, ask.expect)
+                self._keep(ask, self._eventually(connection, frame, ask.expect))
             case Manner.ONEWAY:
                 self._oneway(connection, frame, ask.expect)
             case Manner.OPAQUE_REUSED:
@@ -149,17 +148,19 @@ class _Play:
             case Manner.CUTS:
                 self._cuts(connection, frame, ask.expect, ask.cut_step)
 
+    def _keep(self, ask: Ask, answer: Frame) -> None:
+        self.names.update({name: kept(answer, what) for name, what in ask.keep.items()})
+
     def _once(self, connection: Connection, frame: Frame, expect: Expect) -> Frame:
         at = time.monotonic()
         connection.write(encode(frame))
         return self._answered(connection, frame.opaque, expect, at)
 
-    def _eventually(self, connection: Connection, frame: Frame, expect: Expect) -> None:
+    def _eventually(self, connection: Connection, frame: Frame, expect: Expect) -> Frame:
         deadline = time.monotonic() + connection.seconds_max
         while True:
             try:
-                self._once(connection, replace(frame, opaque=next(_OPAQUES)), expect)
-                return
+                return self._once(connection, replace(frame, opaque=next(_OPAQUES)), expect)
             except _NotMetError:
                 if time.monotonic() > deadline:
                     raise

@@ -48,6 +48,7 @@ class Scene:
             "live": live,
             "client": f"{live}@1",
             "scratch": f"{self.names['topic']}_scratch",
+            "own": f"{self.names['topic']}_own{number}",
             "gone": f"{self.names['topic']}_gone{number}",
             "case": str(number),
         }

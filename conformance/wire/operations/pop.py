@@ -3,7 +3,7 @@
 from typing import Final
 
 from conformance.wire.fields import fields
-from conformance.wire.model import Ask, Expect, Kind, Operation, Server, Since
+from conformance.wire.model import Ask, Expect, Kind, Manner, Operation, Server, Since
 from conformance.wire.operations.clients import BEATEN
 from conformance.wire.requests import valid
 
@@ -46,8 +46,9 @@ POP: Final = Operation(
 POPPED: Final = (
     *BEATEN,
     Ask(
-        valid(POP, consumerGroup="$live", queueId="0", pollTime="15000"),
+        valid(POP, consumerGroup="$live", queueId="0"),
         Expect(fields={"popTime": Kind.LONG, "reviveQid": Kind.INT}, records=1),
+        manner=Manner.EVENTUALLY,
         keep={"pop_time": "popTime", "revive_queue": "reviveQid"},
     ),
 )

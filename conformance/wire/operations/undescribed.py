@@ -3,6 +3,7 @@
 from typing import Final
 
 EXISTING: Final = {
+    301: "REGISTER_FILTER_SERVER",
     354: "CHECK_ROCKSDB_CQ_WRITE_PROGRESS", 355: "EXPORT_ROCKSDB_CONFIG_TO_JSON",
     513: "UPDATE_AND_CREATE_STATIC_TOPIC", 902: "ADD_BROKER", 903: "REMOVE_BROKER",
     **{code: f"controller {code}" for code in range(1001, 1014)},
@@ -10,14 +11,13 @@ EXISTING: Final = {
     **{code: f"users and policies {code}" for code in range(3001, 3011)},
     200_056: "POP_ROLLBACK",
 }  # fmt: skip
-"""Known to some 5.x servers; asked without fields, so that nothing is done."""
+"""Known to some servers (301 to 4.9.5, the others to 5.x); asked without fields, so that nothing is done."""
 
 WITHOUT_HANDLER: Final = {
     13: "QUERY_BROKER_OFFSET", 22: "GET_TOPIC_CONFIG_LIST", 23: "GET_TOPIC_NAME_LIST",
     27: "TRIGGER_DELETE_FILES", 47: "GET_CLIENT_CONFIG", 209: "SUSPEND_CONSUMER", 210: "RESUME_CONSUMER",
     211: "RESET_CONSUMER_OFFSET_IN_CONSUMER", 212: "RESET_CONSUMER_OFFSET_IN_BROKER",
-    213: "ADJUST_CONSUMER_THREAD_POOL", 214: "WHO_CONSUME_THE_MESSAGE", 301: "REGISTER_FILTER_SERVER",
-    302: "REGISTER_MESSAGE_FILTER_CLASS",
+    213: "ADJUST_CONSUMER_THREAD_POOL", 214: "WHO_CONSUME_THE_MESSAGE", 302: "REGISTER_MESSAGE_FILTER_CLASS",
 }  # fmt: skip
 """Have a number and a name, and nobody who answers them."""
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from conformance.wire.model import COMMIT_OFFSET, Ask, Awaited, Expect, Kind, Put, Since, Strength
+from conformance.wire.operations.administration import CREATE_TOPIC
 from conformance.wire.operations.clients import BEATEN
 from conformance.wire.operations.messages import (
     END_TRANSACTION,
@@ -18,27 +19,41 @@ from conformance.wire.operations.messages import (
     VIEW_MESSAGE,
     batch,
 )
-from conformance.wire.operations.offsets import MAX_OFFSET, QUERY_OFFSET
+from conformance.wire.operations.offsets import QUERY_OFFSET
 from conformance.wire.requests import valid
-from conformance.wire.semantics.rule import Rule, asked, code
+from conformance.wire.semantics.rule import Rule, asked, code, eventually
 
 _TRACED: Final = {"MSG_REGION": Kind.TEXT, "TRACE_ON": Kind.BOOL}
 _REFUSED: Final = code(1, 29)
 _BODY_MAX: Final = 4 << 20
 _PROPERTIES_MAX: Final = 32_767
-_AT: Final = {"topic": "$sink", "queueId": "2", "queueOffset": "$end", "maxMsgNums": "32"}
-_AT_END: Final = replace(asked(MAX_OFFSET, topic="$sink", queueId="2"), keep={"end": "offset"})
-"""From here on `$end` is the end of queue 2."""
+_FRESH: Final = asked(CREATE_TOPIC, topic="$own")
+"""A topic of the case's own: its two queues are empty."""
+_NOTHING: Final = Expect(codes=(19,), values={"nextBeginOffset": "0"})
 _FOUND_ONE: Final = Expect(fields=PULL.expect.fields, records=1, has=("wire-$case",))
-_NOTHING: Final = Expect(codes=(19,), values={"nextBeginOffset": "$end"})
+_STORED_FIRST: Final = Expect(values={"queueOffset": "0", "queueId": "1"})
 
 
-def _sent(body: str = "wire-$case", **fields: str | None) -> Ask:
-    return Ask(valid(SEND_V2, body, e="2", **fields))
+def _sent(body: str | bytes = "wire-$case", expect: Expect | None = None, **fields: str | None) -> Ask:
+    return Ask(valid(SEND_V2, body, b="$own", e="1", **fields), expect or Expect())
 
 
 def _pulled(expect: Expect, **fields: str | None) -> Ask:
-    return asked(PULL, expect, **{**_AT, **fields})
+    return asked(PULL, expect, **{"topic": "$own", "queueId": "1", "maxMsgNums": "32", **fields})
+
+
+def _found(expect: Expect, **fields: str | None) -> Ask:
+    """Released brokers let a message be read a moment after its send is answered."""
+    return eventually(_pulled(expect, **fields))
+
+
+def _dead_letter() -> Ask:
+    topic = {"topic": "%DLQ%$live", "consumerGroup": "$live"}
+    return eventually(asked(PULL, Expect(records=1, has=("$key",)), **topic))
+
+
+def _batched(body: bytes, expect: Expect | None = None) -> Ask:
+    return Ask(valid(SEND_BATCH, body, b="$own", e="1"), expect or Expect())
 
 
 def _tagged(tag: str) -> Ask:
@@ -46,7 +61,7 @@ def _tagged(tag: str) -> Ask:
 
 
 _HALF: Final = replace(
-    _sent(f="4", i="TRAN_MSG\x01true\x02PGROUP\x01$producer\x02UNIQ_KEY\x01half-$case\x02"),
+    _sent("half", f="4", i="TRAN_MSG\x01true\x02PGROUP\x01$producer\x02UNIQ_KEY\x01half-$case\x02"),
     expect=Expect(lacking=(16,)),
     keep={"half": COMMIT_OFFSET, "half_queue": "queueOffset"},
 )
@@ -114,54 +129,54 @@ RULES: Final = (
         "is refused with region and trace switch",
         (asked(SEND_V2, Expect(codes=(16,), fields=_TRACED), b="SELF_TEST_TOPIC"),),
     ),
-    Rule(SEND_V2, 414, "stores what can be pulled", (_AT_END, _sent(), _pulled(_FOUND_ONE))),
+    Rule(SEND_V2, 414, "stores what can be pulled", (_FRESH, _sent(), _found(_FOUND_ONE))),
     Rule(
         SEND_V2,
         415,
         "puts a message at the end of its queue",
-        (_AT_END, Ask(valid(SEND_V2, e="2"), Expect(values={"queueOffset": "$end", "queueId": "2"}))),
+        (_FRESH, _sent(expect=_STORED_FIRST)),
     ),
     Rule(
         SEND_V2,
         416,
         "with a delay is not to be pulled yet",
-        (_AT_END, _sent(i="DELAY\x0118\x02"), _pulled(_NOTHING)),
+        (_FRESH, _sent("late", i="DELAY\x0118\x02"), _sent(), _found(replace(_FOUND_ONE, lacks=("late",)))),
         source="Delayed messages",
     ),
     Rule(
         SEND_V2,
         417,
         "from a half message shows nothing",
-        (_AT_END, _HALF, _pulled(_NOTHING)),
+        (_FRESH, _HALF, _sent(), _found(replace(_FOUND_ONE, lacks=("half",)))),
         source="Transactions",
     ),
     Rule(
         SEND_V2,
         418,
         "keeps a body of all bytes",
-        (_AT_END, Ask(valid(SEND_V2, bytes(range(256)), e="2")), _pulled(Expect(records=1))),
+        (_FRESH, _sent(bytes(range(256))), _found(Expect(records=1))),
     ),
     Rule(
         SEND,
         400,
         "stores what can be pulled",
-        (_AT_END, Ask(valid(SEND, "wire-$case", queueId="2")), _pulled(_FOUND_ONE)),
+        (_FRESH, Ask(valid(SEND, "wire-$case", topic="$own", queueId="1")), _found(_FOUND_ONE)),
     ),
     Rule(
         SEND_BATCH,
         400,
         "stores each of its messages",
         (
-            _AT_END,
-            Ask(valid(SEND_BATCH, batch(b"first", b"second", b"third"), e="2")),
-            _pulled(Expect(records=3, has=("first", "second", "third"))),
+            _FRESH,
+            _batched(batch(b"first", b"second", b"third")),
+            _found(Expect(records=3, has=("first", "second", "third"))),
         ),
     ),
     Rule(
         SEND_BATCH,
         401,
         "is answered with the offset of the first",
-        (_AT_END, Ask(valid(SEND_BATCH, e="2"), Expect(values={"queueOffset": "$end"}))),
+        (_FRESH, _batched(batch(b"first", b"second"), _STORED_FIRST)),
     ),
     Rule(
         SEND_BATCH,
@@ -174,14 +189,19 @@ RULES: Final = (
         SEND_BATCH,
         403,
         "of one message is stored",
-        (_AT_END, Ask(valid(SEND_BATCH, batch(b"wire"), e="2")), _pulled(Expect(records=1, has=("wire",)))),
+        (_FRESH, _batched(batch(b"wire")), _found(Expect(records=1, has=("wire",)))),
     ),
-    Rule(PULL, 400, "at the end finds nothing, at once", (_AT_END, _pulled(_NOTHING))),
+    Rule(
+        PULL,
+        400,
+        "at the end finds nothing, at once",
+        (asked(PULL, Expect(codes=(19,), values={"nextBeginOffset": "8"}), queueOffset="8"),),
+    ),
     Rule(
         PULL,
         401,
         "beyond the end is moved to it",
-        (_AT_END, _pulled(Expect(codes=(21,), values={"nextBeginOffset": "$end"}), queueOffset="99999999")),
+        (asked(PULL, Expect(codes=(21,), values={"nextBeginOffset": "8"}), queueOffset="99999999"),),
     ),
     Rule(
         PULL,
@@ -257,17 +277,17 @@ RULES: Final = (
         PULL,
         414,
         "tells the end of the queue",
-        (_AT_END, _pulled(Expect(codes=(19,), values={"maxOffset": "$end", "minOffset": "0"}))),
+        (asked(PULL, Expect(codes=(19,), values={"maxOffset": "8", "minOffset": "0"}), queueOffset="8"),),
     ),
     Rule(
         PULL,
         415,
         "brings the messages of its tag only",
         (
-            _AT_END,
+            _FRESH,
             _tagged("TagA"),
             _tagged("TagB"),
-            _pulled(
+            _found(
                 Expect(records=1, has=("wire-$case-TagB",), lacks=("wire-$case-TagA",)), subscription="TagB"
             ),
         ),
@@ -277,18 +297,18 @@ RULES: Final = (
         416,
         "brings the messages of either of two tags",
         (
-            _AT_END,
+            _FRESH,
             _tagged("TagA"),
             _tagged("TagB"),
             _tagged("TagC"),
-            _pulled(Expect(records=2, lacks=("wire-$case-TagB",)), subscription="TagA || TagC"),
+            _found(Expect(records=2, lacks=("wire-$case-TagB",)), subscription="TagA || TagC"),
         ),
     ),
     Rule(
         PULL,
         417,
         "where no tag matches is told to go on",
-        (_AT_END, _tagged("TagA"), _pulled(Expect(codes=(20,)), subscription="TagB")),
+        (_FRESH, _tagged("TagA"), _found(Expect(codes=(20,)), subscription="TagB")),
     ),
     Rule(
         PULL,
@@ -301,7 +321,7 @@ RULES: Final = (
         419,
         "is held until a message comes",
         (
-            _AT_END,
+            _FRESH,
             Put("held", _pulled(_FOUND_ONE, sysFlag="6", suspendTimeoutMillis="60000").request),
             replace(_sent(), connection="b"),
             Awaited("held", _FOUND_ONE),
@@ -312,9 +332,9 @@ RULES: Final = (
         420,
         "is not held for less than it asks",
         (
-            _AT_END,
+            _FRESH,
             _pulled(
-                Expect(codes=(19,), values={"nextBeginOffset": "$end"}, not_before_s=0.95),
+                Expect(codes=(19,), values={"nextBeginOffset": "0"}, not_before_s=0.95),
                 sysFlag="6",
                 suspendTimeoutMillis="1000",
             ),
@@ -335,7 +355,7 @@ RULES: Final = (
         422,
         "goes on behind a held one on the same connection",
         (
-            _AT_END,
+            _FRESH,
             Put("held", _pulled(_FOUND_ONE, sysFlag="6", suspendTimeoutMillis="60000").request),
             asked(PULL, PULL.expect),
             _sent(),
@@ -352,7 +372,7 @@ RULES: Final = (
         (
             *BEATEN,
             asked(SEND_BACK, group="$live", delayLevel="-1"),
-            asked(PULL, Expect(records=1, has=("$key",)), topic="%DLQ%$live", consumerGroup="$live"),
+            _dead_letter(),
         ),
     ),
     Rule(
@@ -362,7 +382,7 @@ RULES: Final = (
         (
             *BEATEN,
             asked(SEND_BACK, group="$live", maxReconsumeTimes="0"),
-            asked(PULL, Expect(records=1, has=("$key",)), topic="%DLQ%$live", consumerGroup="$live"),
+            _dead_letter(),
         ),
     ),
     Rule(
@@ -410,28 +430,31 @@ RULES: Final = (
         END_TRANSACTION,
         400,
         "with commit shows the message",
-        (_AT_END, _HALF, _ended(commitOrRollback="8"), _pulled(_FOUND_ONE)),
+        (_FRESH, _HALF, _ended(commitOrRollback="8"), _found(Expect(records=1, has=("half",)))),
     ),
     Rule(
         END_TRANSACTION,
         401,
         "with rollback shows nothing",
-        (_AT_END, _HALF, _ended(commitOrRollback="12"), _pulled(_NOTHING)),
+        (_FRESH, _HALF, _ended(commitOrRollback="12"), _sent(), _found(replace(_FOUND_ONE, lacks=("half",)))),
     ),
     Rule(
-        END_TRANSACTION, 402, "of another group is refused", (_HALF, _ended(code(1), producerGroup="other"))
+        END_TRANSACTION,
+        402,
+        "of another group is refused",
+        (_FRESH, _HALF, _ended(code(1), producerGroup="other")),
     ),
     Rule(
         END_TRANSACTION,
         403,
         "with another queue offset is refused",
-        (_HALF, _ended(code(1), tranStateTableOffset="99999999")),
+        (_FRESH, _HALF, _ended(code(1), tranStateTableOffset="99999999")),
     ),
     Rule(
         END_TRANSACTION,
         404,
         "of what is no message is refused",
-        (_HALF, _ended(code(1), commitLogOffset="99999999999")),
+        (_FRESH, _HALF, _ended(code(1), commitLogOffset="99999999999")),
     ),
     Rule(RESUME_CHECK, 400, "of what is no message is refused", (asked(RESUME_CHECK, code(1)),)),
     Rule(
