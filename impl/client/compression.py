@@ -1,17 +1,25 @@
 """Bodies that travel compressed. See docs/protocol.md, "Compression"."""
 
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
+
+import lz4.frame
+import zstandard
 
 from impl.message import SYS_COMPRESSED, Message, StoredMessage
 
 _LEVEL: Final = 5
+_LZ4: Final = 0x100
+_ZSTD: Final = 0x200
 _ZLIB: Final = 0x300
 _TYPES: Final = 0x700
 """Bits of the system flag that name the method; none is what older clients write for zlib."""
 
 _INFLATED_BYTES_MAX: Final = 64 << 20
+_ZSTD_STEP_BYTES: Final = 256
+"""A block of 4 bytes may stand for 128 KiB."""
 
 
 def deflated(message: Message) -> Message:
@@ -23,15 +31,49 @@ def deflated(message: Message) -> Message:
 def inflated(stored: StoredMessage) -> StoredMessage:
     """The message with the body its producer gave; the system flag stays.
 
-    A body that is no zlib stream, was compressed in another way, or would be too large to hold, stays as
-    it is: what the producer sent is what there is.
+    A body that is no whole stream of its method, or would be too large to hold, stays as it is: what the
+    producer sent is what there is.
     """
     message = stored.message
-    if not message.sys_flag & SYS_COMPRESSED or message.sys_flag & _TYPES not in (0, _ZLIB):
+    inflate = _METHODS.get(message.sys_flag & _TYPES)
+    if not message.sys_flag & SYS_COMPRESSED or inflate is None:
         return stored
-    inflater = zlib.decompressobj()
     try:
-        body = inflater.decompress(message.body, _INFLATED_BYTES_MAX)
-    except zlib.error:
+        body = inflate(message.body)
+    except (zlib.error, zstandard.ZstdError, RuntimeError, EOFError):
         return stored
-    return replace(stored, message=replace(message, body=body)) if inflater.eof else stored
+    return stored if body is None else replace(stored, message=replace(message, body=body))
+
+
+# Each gives None for what is not whole or too large.
+
+
+def _zlib(data: bytes) -> bytes | None:
+    inflater = zlib.decompressobj()
+    body = inflater.decompress(data, _INFLATED_BYTES_MAX)
+    return body if inflater.eof else None
+
+
+def _zstd(data: bytes) -> bytes | None:
+    inflater = zstandard.ZstdDecompressor(max_window_size=_INFLATED_BYTES_MAX).decompressobj()
+    body = bytearray()
+    # Little by little: this library cannot be told how much may come out.
+    for at in range(0, len(data), _ZSTD_STEP_BYTES):
+        if inflater.eof or len(body) > _INFLATED_BYTES_MAX:
+            break
+        body += inflater.decompress(data[at : at + _ZSTD_STEP_BYTES])
+    return bytes(body) if inflater.eof and len(body) <= _INFLATED_BYTES_MAX else None
+
+
+def _lz4(data: bytes) -> bytes | None:
+    inflater = lz4.frame.LZ4FrameDecompressor()
+    body: bytes = inflater.decompress(data, _INFLATED_BYTES_MAX)
+    return body if inflater.eof else None
+
+
+_METHODS: Final[dict[int, Callable[[bytes], bytes | None]]] = {
+    0: _zlib,
+    _ZLIB: _zlib,
+    _ZSTD: _zstd,
+    _LZ4: _lz4,
+}

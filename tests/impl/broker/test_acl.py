@@ -1,7 +1,7 @@
 """Access control. Source: docs/protocol.md, "Access control".
 
-Method: a broker in the simulated world with a plain_acl.yml, sessions with and without credentials; what needs
-no broker asks the rules directly.
+Method: a broker in the simulated world with a plain_acl.yml, sessions with and without credentials. Tests of
+the rules alone need no broker.
 """
 
 import asyncio
