@@ -91,11 +91,13 @@ def _store(
     """Put the messages with all others of this turn of the event loop; the answer comes when their status is
     known."""
     messages, wait = _messages(services, request, header, target, channel)
-    ticket = services.sends.enter(len(request.body))
+    # What waits for nothing but the end of this turn is no sign that the disk is slow.
+    ticket = None if services.store.confirms_at_once(wait) else services.sends.enter(len(request.body))
     reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
     def done(results: list[PutResult]) -> None:
-        services.sends.leave(ticket)
+        if ticket is not None:
+            services.sends.leave(ticket)
         if not reply.done():  # cancelled, when nobody waits for it any more
             reply.set_result(_answer(services, request, target, messages, wait, results))
 

@@ -271,7 +271,7 @@ class MessageStore:
         self.dispatch()
         for wait in (True, False):
             alike = [put for put in puts if put.wait is wait]
-            if alike and self._is_confirmed_at_once(wait):
+            if alike and self.confirms_at_once(wait):
                 answer(alike, PutStatus.PUT_OK, "")
             elif alike:
                 task = asyncio.create_task(self._answer(alike, wait))
@@ -282,7 +282,8 @@ class MessageStore:
         status = await self._confirmed(puts[-1].appended[-1], wait)
         answer(puts, status, self._reason(status))
 
-    def _is_confirmed_at_once(self, wait: bool) -> bool:
+    def confirms_at_once(self, wait: bool) -> bool:
+        """Whether the status of a put is known as soon as it is written."""
         return self.config.flush_mode is FlushMode.ASYNC_FLUSH and not (wait and self.replicate)
 
     async def _confirmed(self, last: Appended, wait: bool) -> PutStatus:

@@ -21,7 +21,7 @@ from impl.store.checkpoint import DISTRUST, read_checkpoint
 from impl.store.config import FlushMode, StoreConfig
 from impl.store.errors import StoreError
 from impl.store.message_store import MessageStore
-from impl.store.results import GetStatus, PutStatus
+from impl.store.results import GetStatus, PutResult, PutStatus
 from spec.events import Event, Kind
 from tests.impl.store.site import check_index
 
@@ -190,10 +190,24 @@ async def _produce(world: World, store: MessageStore) -> None:
     for _ in range(world.chance.randint(1, 12)):
         name = f"m{world.sent:03d}"
         world.sent += 1
-        result = await store.put(_message(name, world.chance.randrange(QUEUES)))
+        result = await _put(world, store, _message(name, world.chance.randrange(QUEUES)))
         if result.status is PutStatus.PUT_OK:
             world.acked.add(name)
         await asyncio.sleep(world.chance.choice((0.0, 0.0, 0.002, 0.02, 4.0)))
+
+
+async def _put(world: World, store: MessageStore, message: Message) -> PutResult:
+    """By itself, or together with others of its turn of the event loop."""
+    if world.chance.random() < 0.3:
+        return await store.put(message)
+    result: asyncio.Future[PutResult] = asyncio.get_running_loop().create_future()
+
+    def done(results: list[PutResult]) -> None:
+        if not result.cancelled():
+            result.set_result(results[0])
+
+    store.put_soon([message], done)
+    return await result
 
 
 def _failing_syncs(chance: random.Random) -> Callable[[Step], None]:

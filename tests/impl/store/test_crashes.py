@@ -76,7 +76,7 @@ def test_every_image_of_an_unsynced_index() -> None:
     now(site.store.flush_log())
     now(site.store.flush_queues())
     disk = site.simulated_disk
-    assert 1000 < disk.image_count() < 5000
+    assert 1000 < disk.image_count() < 7000
     for image in disk.images():
         crashed = _crashed(site, disk.copy())
         crashed.simulated_disk.crash_os(image)
