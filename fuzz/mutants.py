@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from fuzz import targets
-from fuzz.defects import remoting, store
+from fuzz.defects import dledger, remoting, store
 from fuzz.defects.defect import Mutant, planted
 from fuzz.engine import Engine
 from fuzz.verdict import catalogue_id
@@ -18,7 +18,7 @@ from report.model import Result, Verdict, Witness
 LAYER: Final = "fuzz"
 EXECUTIONS_MAX: Final = 2000
 
-MUTANTS: Final = {mutant.name: mutant for mutant in (*remoting.MUTANTS, *store.MUTANTS)}
+MUTANTS: Final = {mutant.name: mutant for mutant in (*remoting.MUTANTS, *store.MUTANTS, *dledger.MUTANTS)}
 """By name."""
 
 

@@ -88,11 +88,12 @@ class Group:
     checked: Counter[str] = field(default_factory=Counter)
     observer: Observer = field(default_factory=Observer)
     preferred: tuple[str, ...] = ()
+    batch_entries_max: int = 64
     now_ms: float = 0.0
     weather: Weather = field(default_factory=Weather)
     cut: set[tuple[str, str]] = field(default_factory=set)
     """Directed links on which nothing arrives."""
-    nodes: dict[str, Node] = field(init=False)
+    nodes: dict[str, Node] = field(default_factory=dict)
     history: History = field(init=False)
     chance: Random = field(init=False)
     steps: int = 0
@@ -104,10 +105,15 @@ class Group:
         names = tuple(f"n{number}" for number in range(self.members))
         self.chance = Random(self.seed)
         self.history = History(names, self.checked)
-        self.nodes = {
-            name: Node(name, GroupConfig("g", name, names, preferred_leaders=self.preferred))
-            for name in names
-        }
+        for name in names:
+            config = GroupConfig(
+                "g",
+                name,
+                names,
+                preferred_leaders=self.preferred,
+                batch_entries_max=self.batch_entries_max,
+            )
+            self.nodes[name] = Node(name, config)
 
     # -- time
 

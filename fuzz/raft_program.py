@@ -53,6 +53,7 @@ class Run:
             checked,
             observer or Observer(),
             preferred,
+            1 if self._size // 128 else 64,
         )
         self._names = tuple(self.group.nodes)
         self._load = _LOADS[self._size // 32 % 4]

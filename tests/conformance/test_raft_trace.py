@@ -1,0 +1,176 @@
+"""Event logs of DLedger groups as traces of Election: simulated runs are accepted, corrupted ones refused.
+
+TLC runs once for many logs: runs under faults, and each way of going wrong that the model must refuse.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+
+from conformance.raft_trace import trace
+from conformance.trace_check import LogVerdict, check_logs, results
+from fuzz.raft_log import record
+from fuzz.raft_program import fault
+from report.model import Verdict
+from spec.events import Event, EventError, Kind, encode
+
+RUNS_CI = 5
+RUNS_DEEP = 200
+_FAULTS = ("kill", "lose_power", "crash", "crash_all", "restart", "isolate", "deafen", "mute", "cut_link")
+_FAULTS += ("pause", "step_clock", "slow_disk", "transfer")
+
+
+def _program(seed: int) -> bytes:
+    """Partitions, crashes and clock steps among three members, and a message a second."""
+    chance = Random(seed)
+    head = seed.to_bytes(4, "little") + bytes((0, chance.randrange(256)))
+    faults = (
+        fault(chance.choice(_FAULTS), chance.randrange(256), chance.randrange(60), chance.randrange(40))
+        for _ in range(chance.randint(2, 6))
+    )
+    return head + b"".join(faults)
+
+
+@pytest.fixture(scope="module")
+def good() -> list[Event]:
+    """A quiet group."""
+    return record(bytes(6))
+
+
+def _write(path: Path, events: Sequence[Event]) -> Path:
+    path.write_bytes(b"".join(map(encode, events)))
+    return path
+
+
+def _renumbered(events: Sequence[Event]) -> list[Event]:
+    """With dense numbers again: the corruption is in what is said, not in how it is counted."""
+    numbers: dict[str, int] = {}
+    out = []
+    for event in events:
+        numbers[event.node] = numbers.get(event.node, -1) + 1
+        out.append(msgspec.structs.replace(event, seq=numbers[event.node]))
+    return out
+
+
+def _first(events: Sequence[Event], kind: Kind, **attrs: str) -> int:
+    return next(n for n, e in enumerate(events) if e.kind is kind and attrs.items() <= e.attrs.items())
+
+
+def _with(events: Sequence[Event], at: int, **changed: object) -> list[Event]:
+    return [*events[:at], msgspec.structs.replace(events[at], **changed), *events[at + 1 :]]
+
+
+def _acknowledged_too_early(events: list[Event]) -> list[Event]:
+    """A client hears of success before the entry is committed."""
+    ack = _first(events, Kind.SEND_ACK)
+    taken = _first(events, Kind.RAFT_APPEND, index=events[ack].attrs["index"], role="leader")
+    return [*events[: taken + 1], events[ack], *events[taken + 1 : ack], *events[ack + 1 :]]
+
+
+def _kept_before_the_sync(events: list[Event]) -> list[Event]:
+    """A follower answers for what is not durable."""
+    kept = _first(events, Kind.HA_ACK)
+    node = events[kept].node
+    synced = max(n for n, e in enumerate(events[:kept]) if e.kind is Kind.FLUSH and e.node == node)
+    return [*events[:synced], *events[synced + 1 :]]
+
+
+def _committed_without_quorum(events: list[Event]) -> list[Event]:
+    """A leader commits and nobody had told it that the entry is kept."""
+    commit = _first(events, Kind.RAFT_COMMIT)
+    return [e for n, e in enumerate(events) if n > commit or e.kind is not Kind.HA_ACK]
+
+
+def _leads_without_votes(events: list[Event]) -> list[Event]:
+    leads = _first(events, Kind.BECOME_LEADER)
+    candidate = events[leads].node
+    return [e for n, e in enumerate(events) if n > leads or e.kind is not Kind.VOTE or e.node == candidate]
+
+
+def _votes_twice(events: list[Event]) -> list[Event]:
+    """A voter votes for itself too."""
+    vote = next(n for n, e in enumerate(events) if e.status == "ACCEPT" and e.attrs["candidate"] != e.node)
+    again = msgspec.structs.replace(events[vote], attrs={"candidate": events[vote].node})
+    return [*events[: vote + 1], again, *events[vote + 1 :]]
+
+
+def _other_entry_at_a_follower(events: list[Event]) -> list[Event]:
+    """A follower writes an entry of a term that its leader does not have there."""
+    written = _first(events, Kind.RAFT_APPEND, role="follower")
+    return _with(events, written, term=(events[written].term or 0) + 1)
+
+
+def _durable_entry_lost(events: list[Event]) -> list[Event]:
+    """A member comes back without what it had synced."""
+    last = events[-1]
+    node = next(e.node for e in events if e.kind is Kind.HA_ACK)
+    attrs = {"index": "-1", "end_term": "0", "voted_for": "", "members": "n0,n1,n2"}
+    crash = Event(ts=last.ts, seq=0, node=node, kind=Kind.CRASH, attrs={"kind": "power"})
+    back = Event(ts=last.ts, seq=0, node=node, kind=Kind.RECOVER, term=last.term or 1, attrs=attrs)
+    return [*events, crash, back]
+
+
+CORRUPTIONS: tuple[Callable[[list[Event]], list[Event]], ...] = (
+    _acknowledged_too_early,
+    _kept_before_the_sync,
+    _committed_without_quorum,
+    _leads_without_votes,
+    _votes_twice,
+    _other_entry_at_a_follower,
+    _durable_entry_lost,
+)
+
+
+@pytest.fixture(scope="module")
+def checked(good: list[Event], tmp_path_factory: pytest.TempPathFactory) -> dict[str, LogVerdict]:
+    """Verdicts by name, from one run of TLC."""
+    folder = tmp_path_factory.mktemp("groups")
+    logs = {f"run {seed}": record(_program(seed)) for seed in range(RUNS_CI)}
+    logs |= {corrupt.__name__: _renumbered(corrupt(good)) for corrupt in CORRUPTIONS}
+    paths = [_write(folder / name, events) for name, events in logs.items()]
+    return {log.path.name: log for log in check_logs(paths)}
+
+
+@pytest.mark.parametrize("seed", range(RUNS_CI))
+def test_a_run_under_faults_is_a_behaviour_of_election(checked: dict[str, LogVerdict], seed: int) -> None:
+    (result,) = results([checked[f"run {seed}"]])
+    assert result.verdict is Verdict.HELD, [witness.text for witness in result.witnesses]
+
+
+@pytest.mark.parametrize("corrupt", CORRUPTIONS, ids=lambda corrupt: corrupt.__name__.lstrip("_"))
+def test_a_corrupted_log_is_refused(
+    checked: dict[str, LogVerdict], corrupt: Callable[[list[Event]], list[Event]]
+) -> None:
+    (result,) = results([checked[corrupt.__name__]])
+    assert result.verdict is Verdict.VIOLATED
+    assert "no action of Election explains" in result.witnesses[0].text
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(3600)
+def test_two_hundred_runs_under_faults_are_behaviours_of_election(tmp_path: Path) -> None:
+    paths = [_write(tmp_path / f"{seed}", record(_program(seed))) for seed in range(RUNS_DEEP)]
+    verdicts = results(check_logs(paths, seconds_max=3000))
+    assert [r.name for r in verdicts if r.verdict is not Verdict.HELD] == []
+    assert len(verdicts) == RUNS_DEEP
+
+
+def test_missing_events_are_an_error(good: list[Event]) -> None:
+    with pytest.raises(EventError, match="events are missing"):
+        trace([e for e in good if e.kind is not Kind.FLUSH], "log")
+
+
+def test_a_log_that_begins_in_the_middle_is_an_error(good: list[Event]) -> None:
+    start = next(e for e in good if e.kind is Kind.RECOVER)
+    later = _with([start], 0, attrs={**start.attrs, "index": "7", "end_term": "2"})
+    with pytest.raises(EventError, match="begins with 8 entries"):
+        trace(later, "log")
+
+
+def test_an_event_without_its_index_is_an_error() -> None:
+    event = Event(ts=0, seq=0, node="n0", kind=Kind.RAFT_COMMIT)
+    with pytest.raises(EventError, match=r"no attrs\.index"):
+        trace([event], "log")

@@ -1,0 +1,119 @@
+"""A DLedger group under faults: what is promised holds, seeds replay bit for bit, and the judge can fail."""
+
+from collections import Counter
+
+import pytest
+
+from fuzz import targets
+from fuzz.raft_judge import History, leader_eventually, logs_converge, no_acked_lost
+from fuzz.raft_lab import Group
+from fuzz.raft_log import record
+from fuzz.raft_program import Run, fault, random_program
+from fuzz.target import Finding
+from impl.dledger.state import Role
+from spec import catalogue
+
+SEEDS_CI = 40
+SEEDS_DEEP = 10_000
+
+
+def _run(seeds: range) -> Counter[str]:
+    checked: Counter[str] = Counter()
+    for seed in seeds:
+        try:
+            Run(random_program(seed), checked).run()
+        except Finding as finding:
+            pytest.fail(f"seed {seed}: {finding.invariant}: {finding}")
+    return checked
+
+
+def test_whatever_happens_to_a_group_what_is_promised_holds() -> None:
+    checked = _run(range(SEEDS_CI))
+    assert set(checked) == set(targets.load("dledger-group").invariants)
+    assert all(checked.values()), checked
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(7200)
+def test_ten_thousand_seeds() -> None:
+    _run(range(SEEDS_CI, SEEDS_DEEP))
+
+
+def test_a_seed_replays_bit_for_bit() -> None:
+    first, again = (record(random_program(5)) for _ in range(2))
+    assert first == again
+    assert len(first) > 100
+
+
+def test_another_seed_is_another_run() -> None:
+    assert record(random_program(5)[:6]) != record(random_program(6)[:6])
+
+
+def test_any_bytes_are_a_program_and_nothing_is_a_quiet_group() -> None:
+    run = Run(b"", Counter())
+    run.run()
+    assert run.group.history.acked
+    assert len(run.group.history.winners) == 1
+
+
+@pytest.mark.parametrize("name", ["isolate", "deafen", "mute"])
+def test_a_leader_that_is_cut_off_leads_no_more_and_the_others_have_another(name: str) -> None:
+    run = Run(bytes(6) + fault(name, 128, 16, 79), Counter())
+    run.run()
+    assert len(run.group.history.winners) > 1
+
+
+def test_a_group_of_five_survives_two() -> None:
+    group = Group(seed=3, members=5)
+    for name in group.nodes:
+        group.start(name)
+    group.run(20_000)
+    for name in ("n0", "n1"):
+        group.lose_power(name)
+    group.run(60_000)
+    roles = [node.member.core.state.role for node in group.nodes.values() if node.member]
+    assert roles.count(Role.LEADER) == 1
+
+
+def test_the_leadership_goes_to_the_preferred_member() -> None:
+    group = Group(seed=1, preferred=("n2",))
+    for name in group.nodes:
+        group.start(name)
+    group.run(60_000)
+    member = group.nodes["n2"].member
+    assert member is not None
+    assert member.core.state.role is Role.LEADER
+
+
+# The judge itself: invariants of the end, which no change of a member shows.
+
+
+def test_nobody_leading_at_last_is_a_finding() -> None:
+    with pytest.raises(Finding, match="nobody leads") as caught:
+        leader_eventually(History(("n0",), Counter()), None, 60)
+    assert caught.value.invariant == "LeaderEventually"
+
+
+def test_logs_that_differ_at_last_are_a_finding() -> None:
+    with pytest.raises(Finding) as caught:
+        logs_converge(History(("n0", "n1"), Counter()), {"n0": (3, 3), "n1": (3, 2)}, 60)
+    assert caught.value.invariant == "LogsConverge"
+
+
+def test_an_acknowledged_entry_that_is_gone_is_a_finding() -> None:
+    group = Group(seed=1)
+    for name in group.nodes:
+        group.start(name)
+    while not group.history.acked:
+        group.send(b"x")
+        group.run(group.now_ms + 1000)
+    no_acked_lost(group.history, "n0")
+    group.history.logs["n0"].clear()
+    with pytest.raises(Finding) as caught:
+        no_acked_lost(group.history, "n0")
+    assert caught.value.invariant == "NoAckedLost"
+
+
+def test_the_invariants_are_the_catalogues() -> None:
+    known = {invariant.name for invariant in catalogue.catalogue().values()}
+    assert set(targets.load("dledger-group").invariants) <= known
