@@ -121,7 +121,7 @@ def _decode(payload: bytes) -> Frame:
                 return _read_json(header, body)
             case Header.BINARY:
                 return _read_binary(header, body)
-    except (ValueError, KeyError, TypeError, struct.error) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
         raise MalformedError(f"a header that does not hold together: {error!r}") from None
     raise MalformedError(f"header serialization {payload[0]}")
 
