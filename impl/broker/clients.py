@@ -51,8 +51,9 @@ class ConsumerGroup:
         return set(self.subscriptions) != before
 
     def channel_of(self, client_id: str) -> Channel | None:
-        """Where the client is connected."""
-        return next((channel for channel, one in self.members.items() if one.client_id == client_id), None)
+        """Where the client is connected; of several connections, the one that was heard of last."""
+        found = [channel for channel, one in self.members.items() if one.client_id == client_id]
+        return max(found, key=lambda channel: self.members[channel].last_update_ms, default=None)
 
 
 class ClientTable:
@@ -119,9 +120,10 @@ class ClientTable:
         return self._producers
 
     def consumer_ids(self, group: str) -> list[str]:
-        """The client ids in the group; a client with two connections is there twice."""
+        """The client ids in the group, each once: a client that came back before its lost connection was
+        missed is one member, and a share for a second one would be read by nobody."""
         known = self._consumers.get(group)
-        return [member.client_id for member in known.members.values()] if known else []
+        return list(dict.fromkeys(member.client_id for member in known.members.values())) if known else []
 
     def consumer_channels(self, group: str) -> list[Channel]:
         known = self._consumers.get(group)

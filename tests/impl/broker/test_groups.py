@@ -13,6 +13,7 @@ from impl.remoting.bodies import (
     ClientCheck,
     ConsumerConnection,
     ConsumerData,
+    ConsumerIds,
     Heartbeat,
     LockedQueues,
     MessageQueue,
@@ -122,6 +123,27 @@ def test_a_client_that_falls_silent_is_forgotten_and_its_connection_closed() -> 
         await client.remoting.close()
 
     play(scene, config=replace(CONFIG, client_expiry_ms=120_000))
+
+
+def test_a_client_that_comes_back_before_its_lost_connection_is_missed_is_one_member() -> None:
+    async def scene(world: World) -> None:
+        before, other, again = Client(world, "c1"), Client(world, "c2"), Client(world, "c1")
+        for client in (before, other):
+            await client.beat("G")
+        await asyncio.sleep(10)
+        await again.beat("G")
+        answer = await world.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupRequest("G"))
+        assert java_json.read(ConsumerIds, answer.body).consumer_id_list == ["c1", "c2"]
+        assert world.broker is not None
+        assert world.broker.services is not None
+        group = world.broker.services.clients.consumer_group("G")
+        assert group is not None
+        newest = group.channel_of("c1")
+        assert newest is list(group.members)[2]
+        for client in (before, other, again):
+            await client.remoting.close()
+
+    play(scene)
 
 
 def test_the_connections_of_groups_are_listed_with_their_clients_versions() -> None:
