@@ -1,10 +1,14 @@
 """Judges the suite by what it catches: every planted defect must be noticed by the invariant named for it."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from conformance import replication
 from conformance.suite import examine
-from conformance.targets.mutants import MUTANTS, Mutant, MutantTarget
+from conformance.targets import pair_mutants
+from conformance.targets.mutants import MUTANTS, Mutant, MutantTarget, planted
+from conformance.targets.pair_life import live
 from report.model import Result, Verdict, Witness
 
 LAYER: Final = "impl"
@@ -16,7 +20,7 @@ Progress = Callable[[str, int, int], None]
 
 def names() -> tuple[str, ...]:
     """The mutants, in order."""
-    return tuple(MUTANTS)
+    return (*MUTANTS, *pair_mutants.MUTANTS)
 
 
 def run(
@@ -28,8 +32,37 @@ def run(
 ) -> Iterator[Result]:
     """A result for each mutant, or each that is named, as soon as it is judged: HELD when caught, VIOLATED
     when it survived."""
-    for name in chosen or MUTANTS:
-        yield judge(MUTANTS[name], on_progress, seed=seed, examples_max=examples_max)
+    for name in chosen or names():
+        if name in pair_mutants.MUTANTS:
+            yield judge_pair(pair_mutants.MUTANTS[name], on_progress, seed=seed, lives_max=examples_max)
+        else:
+            yield judge(MUTANTS[name], on_progress, seed=seed, examples_max=examples_max)
+
+
+def judge_pair(
+    mutant: Mutant, on_progress: Progress | None = None, *, seed: int = 0, lives_max: int = EXAMPLES_MAX
+) -> Result:
+    """Let master and slave live, one life after the other, until the mutant's invariant notices it."""
+    begin = time.monotonic()
+    witnesses: tuple[Witness, ...] = ()
+    lives = 0
+    with planted(mutant):
+        while not witnesses and lives < lives_max:
+            witnesses = replication.CHECKERS[mutant.breaks](live(seed + lives)).witnesses
+            lives += 1
+            if on_progress:
+                on_progress(mutant.name, lives, lives_max)
+    return Result(
+        id=mutant.breaks,
+        name=mutant.name,
+        layer=LAYER,
+        verdict=Verdict.HELD if witnesses else Verdict.VIOLATED,
+        counts={"examples": lives, "examples_max": lives_max},
+        witnesses=witnesses or (Witness(mutant.defect),),
+        detail=mutant.defect,
+        replay=f"mqproof mutants {mutant.name} --layer impl --seed {seed}",
+        seconds=time.monotonic() - begin,
+    )
 
 
 def judge(

@@ -6,7 +6,8 @@ of a module or class while its target is open, so at most one mutant is open at 
 """
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -37,32 +38,37 @@ class Mutant:
     wrong: Callable[..., Any]
 
 
+@contextmanager
+def planted(mutant: Mutant) -> Iterator[None]:
+    """The defect is in place within the block."""
+    module, _, path = mutant.where.partition(":")
+    *owners, attribute = path.split(".")
+    owner = importlib.import_module(module)
+    for name in owners:
+        owner = getattr(owner, name)
+    right = getattr(owner, attribute)
+    setattr(owner, attribute, mutant.wrong)
+    try:
+        yield
+    finally:
+        setattr(owner, attribute, right)
+
+
 class MutantTarget(ImplTarget):
     """The target `impl` with the mutant's defect while it is open."""
 
     def __init__(self, mutant: Mutant) -> None:
         super().__init__(f"mutant:{mutant.name}")
         self._mutant = mutant
-        self._undo: Callable[[], None] | None = None
+        self._planted = ExitStack()
 
     def open(self, setup: Setup) -> None:
-        module, _, path = self._mutant.where.partition(":")
-        *owners, attribute = path.split(".")
-        owner = importlib.import_module(module)
-        for name in owners:
-            owner = getattr(owner, name)
-        right = getattr(owner, attribute)
-        setattr(owner, attribute, self._mutant.wrong)
-        self._undo = lambda: setattr(owner, attribute, right)
+        self._planted.enter_context(planted(self._mutant))
         super().open(setup)
 
     def close(self) -> None:
-        try:
+        with self._planted:
             super().close()
-        finally:
-            if self._undo:
-                self._undo()
-                self._undo = None
 
 
 # An answer tells the truth
