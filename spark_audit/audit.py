@@ -20,9 +20,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from report.model import Result, Verdict, Witness
-from spark_audit.checks import CHECKS, Check
+from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.evidence import BROKER_KINDS, Evidence, Options, gather
 from spark_audit.inputs import InputError
+from spark_audit.store import Stored
 from spec.catalogue import catalogue
 from spec.events import Kind
 
@@ -68,7 +69,8 @@ def audit(
     scratch: Path,
     *,
     options: Options | None = None,
-    checks: Mapping[str, Check] = CHECKS,
+    store: Stored | None = None,
+    checks: Mapping[str, Check] = EVENT_CHECKS,
     unreadable_rows: int = 0,
     replay: str = "",
     pictures: bool = True,
@@ -76,7 +78,8 @@ def audit(
 ) -> Audit:
     """Judge the log by the checks. Writes all findings below `scratch`, which must exist.
 
-    `unreadable_rows` were in the input and are not in the log: like missing ones, they weaken the verdicts.
+    Checks of stores need `store`. `unreadable_rows` were in the input and are not in the log: like missing
+    ones, they weaken the verdicts.
 
     Raises:
         InputError: two nodes go by one name. pyspark's own errors: a file turns out to be damaged.
@@ -84,7 +87,7 @@ def audit(
     say = progress or (lambda _: None)
     log, seen, repeated = _without_repeats(log)
     say(f"{seen.rows} events of {len(seen.nodes)} nodes")
-    with gathered(log, seen.brokers, options) as evidence:
+    with gathered(log, seen.brokers, options, store) as evidence:
         tallies = _tallies(evidence, seen)
         missing = max(seen.missing_rows, unreadable_rows)
         results: list[Result] = []
@@ -98,7 +101,10 @@ def audit(
             explained.update(
                 {(invariant, rule, cause): n for (rule, cause), n in counted.items() if cause is not None}
             )
-            verdict, detail = judge(check, tallies, counted, missing)
+            verdict, detail = judge(check, tallies, counted, missing if check.of_events else 0)
+            if check.of_stores and check.of_events and not (seen.rows or counted):
+                # Stores alone can show that it is broken; that it holds, only events can.
+                continue
             results.append(
                 Result(
                     id=invariant,
@@ -117,10 +123,14 @@ def audit(
 
 
 @contextmanager
-def gathered(log: DataFrame, brokers: tuple[str, ...], options: Options | None = None) -> Iterator[Evidence]:
+def gathered(
+    log: DataFrame, brokers: tuple[str, ...], options: Options | None = None, store: Stored | None = None
+) -> Iterator[Evidence]:
     """The evidence, with what several checks read kept until the end."""
-    evidence = gather(log, brokers, options)
-    shared = (evidence.rare, evidence.messages, evidence.spans, evidence.causes)
+    evidence = gather(log, brokers, options, store)
+    shared = [evidence.rare, evidence.messages, evidence.spans, evidence.causes]
+    if store is not None:
+        shared += [store.doubtful, store.bounds]
     for frame in shared:
         frame.persist(StorageLevel.MEMORY_AND_DISK)
     try:
@@ -271,6 +281,21 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
         "broker_crashes": crashes,
         **messages.asDict(),
         **spans.asDict(),
+        **(_store_tallies(evidence.store) if evidence.store else {}),
+    }
+
+
+def _store_tallies(store: Stored) -> dict[str, int]:
+    records = store.records.agg(
+        f.count(f.lit(1)).alias("stored_records"),
+        f.coalesce(f.sum("size"), f.lit(0)).alias("stored_bytes"),
+        f.countDistinct("broker", "topic", "queue_id").alias("stored_queues"),
+    ).first()
+    assert records is not None, "an aggregate without keys has one row"
+    return {
+        **records.asDict(),
+        "queue_entries": store.entries.where("kind = 'entry'").count(),
+        "index_entries": store.index.where("kind = 'entry'").count(),
     }
 
 

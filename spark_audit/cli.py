@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -33,6 +34,8 @@ Examples:
 
   mqproof audit run --events build/log --out build/audit
 
+  mqproof audit run --store broker-a=/var/rocketmq/store --events build/log
+
   mqproof audit run --events 'logs/*.ndjson' --check DELIV-1 --json result.json
 """
 
@@ -49,6 +52,9 @@ def run(
         list[str] | None,
         typer.Option(help="Event log (.ndjson, .ndjson.gz, .ndjson.zst, .parquet), folder, pattern."),
     ] = None,
+    store: Annotated[
+        list[str] | None, typer.Option(help="Store directory of a broker, DIR or BROKER=DIR.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for report.html, report.json, junit.xml, violations.parquet.")
     ] = None,
@@ -60,31 +66,42 @@ def run(
     flush: Annotated[
         str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH: for brokers whose log does not say.")
     ] = None,
+    index_slots: Annotated[
+        int, typer.Option(min=1, help="maxHashSlotNum of the brokers, where it is not RocketMQ's own.")
+    ] = 5_000_000,
 ) -> None:
-    """Judge event logs by FLUSH-1 and DELIV-1 to DELIV-5.
+    """Judge event logs by FLUSH-1 and DELIV-1 to DELIV-5, stores by FLUSH-3 to FLUSH-6 and DELIV-1.
+
+    A store should not change meanwhile: audit one of a broker that is shut down, or a copy.
 
     Exit code: 0 all held, 1 a violation, 2 bad input, 3 inconclusive, 4 Spark or Java is missing or failed.
     """
-    from spark_audit.checks import CHECKS
+    from spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
 
-    inputs = [*(events or []), *(paths or [])]
-    if not inputs:
-        _fail("--events: name at least one event log, folder or pattern")
-    wanted = [part for text in check or [] for part in text.split(",")] or list(CHECKS)
+    inputs, directories = [*(events or []), *(paths or [])], store or []
+    if not (inputs or directories):
+        _fail("--events: name at least one event log, folder or pattern, or a --store")
+    possible = {*(EVENT_CHECKS if inputs else ()), *(STORE_CHECKS if directories else ())}
+    named = [part for text in check or [] for part in text.split(",")]
+    wanted = named or [name for name in CHECKS if name in possible]
     if unknown := [name for name in wanted if name not in CHECKS]:
         _fail(f"--check: no check for {', '.join(unknown)}, expected one of {', '.join(CHECKS)}")
+    if idle := [name for name in wanted if name not in possible]:
+        _fail(f"--check {idle[0]}: it judges {'--events' if directories else 'a --store'}, and none is given")
     if flush not in (None, "SYNC_FLUSH", "ASYNC_FLUSH"):
         _fail(f"--flush: {flush!r}, expected SYNC_FLUSH or ASYNC_FLUSH")
 
     from pyspark.sql import SparkSession
 
-    from spark_audit.inputs import InputError, find_files
+    from spark_audit.inputs import InputError, Inputs, find_files
     from spark_audit.session import SessionOptions, open_session
+    from spark_audit.store import name_stores
     from spec.spark import SessionError
 
     try:
         # Before Spark starts, which takes seconds: a wrong path is told at once.
-        found = find_files(inputs)
+        found = find_files(inputs) if inputs else Inputs(())
+        stores = name_stores(directories)
         input_bytes = sum(file.stat().st_size for file in found.files)
         borrowed = SparkSession.getActiveSession() is not None
         spark = open_session(SessionOptions(master=master, memory=memory, input_bytes=input_bytes))
@@ -95,7 +112,10 @@ def run(
     # A session that was there before (a notebook's, a test's) is not ours to stop.
     scratch = Path(tempfile.mkdtemp(prefix="mqproof-audit-"))
     try:
-        code = _audit(spark, scratch, inputs, found, wanted, skew_ms * 1000, flush, out, json)
+        again = [part for path in inputs for part in ("--events", path)]
+        again += [part for text in directories for part in ("--store", text)]
+        request = _Request(found, stores, index_slots, wanted, skew_ms * 1000, flush, shlex.join(again))
+        code = _audit(spark, scratch, request, out, json)
     finally:
         if not borrowed:
             spark.stop()
@@ -103,16 +123,20 @@ def run(
     raise typer.Exit(code)
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    found: "Inputs"
+    stores: dict[str, Path]
+    index_slots: int
+    wanted: list[str]
+    skew_us: int
+    flush: str | None
+    again: str
+    """The options that name the input, for the command that replays a finding."""
+
+
 def _audit(
-    spark: "SparkSession",
-    scratch: Path,
-    inputs: list[str],
-    found: "Inputs",
-    wanted: list[str],
-    skew_us: int,
-    flush: str | None,
-    out: Path | None,
-    json: Path | None,
+    spark: "SparkSession", scratch: Path, request: _Request, out: Path | None, json: Path | None
 ) -> int:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # the wheel ships no types
     from pyspark.errors import PySparkException
@@ -124,17 +148,16 @@ def _audit(
     from spark_audit.evidence import Options
     from spark_audit.inputs import InputError
     from spark_audit.read import read_files
+    from spark_audit.store import read_stores
     from spark_audit.summary import summarise
 
     started = time.monotonic()
-    replay = shlex.join(
-        ["mqproof", "audit", "run", *(part for path in inputs for part in ("--events", path))]
-    )
     try:
-        for repeat, original in found.repeats:
+        for repeat, original in request.found.repeats:
             _say(f"{repeat} is {original} again: counted once")
-        log = read_files(spark, found, scratch)
-        _say(f"reading {len(found.files)} files")
+        log = read_files(spark, request.found, scratch)
+        _say(f"reading {len(request.found.files)} files and {len(request.stores)} stores")
+        stored = read_stores(spark, request.stores, scratch, request.index_slots) if request.stores else None
         corrupt_rows = log.corrupt.count()
         corrupt = (
             [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
@@ -142,17 +165,18 @@ def _audit(
         done = audit(
             log.events,
             scratch,
-            options=Options(skew_us=skew_us, flush=flush),
-            checks={name: CHECKS[name] for name in CHECKS if name in wanted},
+            options=Options(skew_us=request.skew_us, flush=request.flush),
+            store=stored,
+            checks={name: CHECKS[name] for name in CHECKS if name in request.wanted},
             unreadable_rows=corrupt_rows,
-            replay=replay,
+            replay=f"mqproof audit run {request.again}",
             progress=_say,
         )
     except InputError as error:
         _fail(str(error))
     except (PySparkException, Py4JError) as error:
         _fail(*_blame(error))
-    report = summarise(done, log, time.monotonic() - started, corrupt, corrupt_rows)
+    report = summarise(done, log, request.stores, time.monotonic() - started, corrupt, corrupt_rows)
     terminal.show(report)
     try:
         if out is not None:

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_audit.schema import require
+from spark_audit.store import Stored
 from spec.events import COLUMNS, Kind
 
 RETRY_TOPIC_PREFIX: Final = "%RETRY%"
@@ -59,10 +60,19 @@ class Evidence:
     causes: DataFrame
     """One row a (scope, key): when something happened that explains what would otherwise be a violation."""
     options: Options
+    store: Stored | None = None
+    """What the brokers' store directories hold, where they were given."""
+
+    @property
+    def stored(self) -> Stored:
+        assert self.store is not None, "a check of stores is run only where there are any"
+        return self.store
 
 
-def gather(log: DataFrame, brokers: tuple[str, ...], options: Options | None = None) -> Evidence:
-    """The evidence in an event log; `brokers` are the nodes that reported a BROKER_KINDS event.
+def gather(
+    log: DataFrame, brokers: tuple[str, ...], options: Options | None = None, store: Stored | None = None
+) -> Evidence:
+    """The evidence in an event log and in stores; `brokers` are the nodes that reported a BROKER_KINDS event.
 
     Raises:
         SchemaError: the table is not an event log.
@@ -72,7 +82,9 @@ def gather(log: DataFrame, brokers: tuple[str, ...], options: Options | None = N
     named = name_broker(log, brokers)
     rare = named.where(f.col("kind").isin(*_RARE_KINDS) | is_reset())
     events = named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
-    return Evidence(events, rare, _messages(events, rare, options), _spans(events), _causes(rare), options)
+    return Evidence(
+        events, rare, _messages(events, rare, options), _spans(events), _causes(rare), options, store
+    )
 
 
 def is_reset() -> Column:

@@ -28,6 +28,7 @@ FINDINGS: Final = t.StructType(
         t.StructField("topic", t.StringType()),
         t.StructField("queue_id", t.IntegerType()),
         t.StructField("queue_offset", t.LongType()),
+        t.StructField("commit_offset", t.LongType()),
         t.StructField("msg_id", t.StringType()),
         t.StructField("group", t.StringType()),
         t.StructField("client", t.StringType()),

@@ -1,5 +1,6 @@
 """Turns a finished audit into the one report that all renderers show."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,13 @@ _LINE_MAX: Final = 160
 
 CAUSES: Final = {
     "async_flush": "acknowledged under ASYNC_FLUSH, lost in a crash: outside the guarantee",
+    "damaged_record": "a damaged record is there, which RecoveredPrefix judges",
+    "dispatch_lag": "not yet dispatched when the broker stopped; recovery does it",
+    "expired": "its segment was deleted by age",
+    "light_queue": "a light queue holds records of other topics",
+    "not_recovered": "behind the end of a log that was not shut down; recovery cuts it",
+    "store_not_given": "its broker's store was not given",
+    "torn_tail": "the last write of a killed broker; recovery cuts it",
     "broker_crash": "the broker crashed in between",
     "consumer_restart": "the consumer restarted in between",
     "flush_mode_unknown": "lost in a crash of a broker that does not say how it flushes",
@@ -32,14 +40,18 @@ CAUSES: Final = {
 def summarise(
     audit: Audit,
     log: Log,
+    stores: Mapping[str, Path],
     seconds: float,
     corrupt: list[tuple[str, str]],
     corrupt_rows: int,
 ) -> Report:
     """The report; `corrupt` are the first (file, line) of the rows that are no events."""
     seen, files, repeats = audit.overview, log.inputs.files, log.inputs.repeats
+    of_stores = ("stored_records", "stored_bytes", "stored_queues", "queue_entries", "index_entries")
     facts = {
-        "input": f"{len(files)} files, first {files[0]}",
+        **({"input": f"{len(files)} files, first {files[0]}"} if files else {}),
+        **{f"store of {name}": str(directory) for name, directory in stores.items()},
+        **{name.replace("_", " "): str(audit.tallies[name]) for name in of_stores if stores},
         **({"files given twice": f"{len(repeats)} (counted once)"} if repeats else {}),
         "events": f"{seen.rows} of {len(seen.nodes)} nodes, {len(seen.brokers)} of them brokers",
         "span": f"{(seen.last_ts - seen.first_ts) / 1e6:.3f} s",

@@ -7,10 +7,14 @@ from typing import Final
 
 from spark_audit.checks import (
     duplicates_explained,
+    index_rebuildable,
     no_acked_lost,
     no_phantom,
     offset_monotone,
+    queue_offsets_dense,
     queue_order,
+    queue_points_into_log,
+    recovered_prefix,
     sync_acked_durable,
 )
 from spark_audit.checks.check import Check
@@ -19,6 +23,10 @@ CHECKS: Final[dict[str, Check]] = {
     check.invariant: check
     for check in (
         sync_acked_durable.CHECK,
+        queue_points_into_log.CHECK,
+        queue_offsets_dense.CHECK,
+        recovered_prefix.CHECK,
+        index_rebuildable.CHECK,
         no_acked_lost.CHECK,
         no_phantom.CHECK,
         duplicates_explained.CHECK,
@@ -28,4 +36,7 @@ CHECKS: Final[dict[str, Check]] = {
 }
 """Catalogue id to its check, in the order of reports."""
 
-__all__ = ["CHECKS", "Check"]
+EVENT_CHECKS: Final = {name: check for name, check in CHECKS.items() if check.of_events}
+STORE_CHECKS: Final = {name: check for name, check in CHECKS.items() if check.of_stores}
+
+__all__ = ["CHECKS", "EVENT_CHECKS", "STORE_CHECKS", "Check"]

@@ -32,6 +32,10 @@ class Check:
     """Of all tallies, those that tell how much this check looked at."""
     blind: Callable[[Mapping[str, int], Mapping[str, int]], str]
     """From the tallies and the number of findings by cause: why nothing can be concluded, or ""."""
+    of_events: bool = True
+    """It judges event logs."""
+    of_stores: bool = False
+    """It judges store directories."""
 
 
 def explain(suspects: DataFrame, evidence: Evidence, causes: tuple[str, ...]) -> DataFrame:

@@ -5,6 +5,8 @@ this message. What lies beyond the group's last delivered offset is in flight (c
 is what was sent before the group's first delivery in the topic, since a group may start at the end of a
 queue. What an explicit reset of the offset jumped over was skipped on purpose (cause `offset_reset`).
 A record that an ASYNC_FLUSH broker lost in a crash is outside the guarantee (cause `async_flush`).
+With store directories (acked_in_store.py), what was acknowledged must be there, delivered or not, and no
+committed offset lies beyond the end of its queue.
 Cannot conclude: anything about groups that subscribe by tag or expression; they look as if they lost the
 rest.
 """
@@ -15,6 +17,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from spark_audit.checks.acked_in_store import ABSENT, AHEAD, not_in_store, offset_ahead
 from spark_audit.checks.check import Check, at_sole_place, findings
 from spark_audit.evidence import RETRY_TOPIC_PREFIX, Evidence, is_reset
 from spec.events import Kind
@@ -32,7 +35,7 @@ def no_acked_lost(evidence: Evidence) -> DataFrame:
     )
     passed = _passed_over(missing.where("NOT (appends > 0 AND cut = appends)"), evidence)
     columns = ("msg_id", "group", "topic", "places", "acked_ts", "rule", "cause")
-    return findings(
+    found = findings(
         truncated.select(*columns).unionByName(passed.select(*columns)),
         INVARIANT,
         "critical",
@@ -44,6 +47,11 @@ def no_acked_lost(evidence: Evidence) -> DataFrame:
             f.lit("acknowledged with SEND_OK; the group was handed later offsets of the queue, never this")
         ),
         **at_sole_place(),
+    )
+    if evidence.store is None:
+        return found
+    return found.unionByName(not_in_store(evidence, INVARIANT)).unionByName(
+        offset_ahead(evidence.store, INVARIANT)
     )
 
 
@@ -129,4 +137,6 @@ def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     return ""
 
 
-CHECK: Final = Check(INVARIANT, (LOST, TRUNCATED), no_acked_lost, _looked_at, _blind)
+CHECK: Final = Check(
+    INVARIANT, (LOST, TRUNCATED, ABSENT, AHEAD), no_acked_lost, _looked_at, _blind, of_stores=True
+)

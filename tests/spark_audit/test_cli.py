@@ -60,7 +60,7 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run"], "--events: name at least one event log"),
+        (["run"], "--events: name at least one event log, folder or pattern, or a --store"),
         (["run", "--events", "nowhere"], "nowhere: no such file or folder"),
         (["run", "--events", ".", "--check", "DELIV-99"], "--check: no check for DELIV-99"),
         (["run", "--events", ".", "--flush", "maybe"], "--flush: 'maybe', expected SYNC_FLUSH"),

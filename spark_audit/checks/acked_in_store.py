@@ -1,0 +1,73 @@
+"""NoAckedLost's part about store directories: what was acknowledged is there, and offsets lie within queues.
+
+A message acknowledged at a place that has expired since, or at a broker whose store was not given, decides
+nothing (causes `expired`, `store_not_given`). The store must not be older than the event log.
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import findings
+from spark_audit.evidence import Evidence
+from spark_audit.store import QUEUE, Stored
+
+ABSENT: Final = "not-in-store"
+AHEAD: Final = "offset-ahead"
+
+
+def not_in_store(evidence: Evidence, invariant: str) -> DataFrame:
+    """Messages with SEND_OK that no store has, wherever their producer was told they are."""
+    store = evidence.stored
+    acked = evidence.messages.where("acked > 0")
+    absent = acked.join(store.records.select("msg_id"), "msg_id", "left_anti")
+    at = absent.withColumn("place", f.explode_outer("places")).select(
+        "msg_id", "topic", "acked_ts", "appends", "cut", "async_appends",
+        "place.broker", "place.queue_id", "place.queue_offset",
+    )  # fmt: skip
+    kept = store.records.groupBy(*QUEUE).agg(f.min("queue_offset").alias("first_kept"))
+    known = at.join(f.broadcast(kept), list(QUEUE), "left").join(f.broadcast(store.bounds), "broker", "left")
+    cause = f.expr(
+        "CASE WHEN appends > 0 AND cut = appends AND async_appends = appends THEN 'async_flush'"
+        " WHEN log_begin IS NULL THEN 'store_not_given'"
+        " WHEN queue_offset < first_kept OR (first_kept IS NULL AND log_begin > 0) THEN 'expired' END"
+    )
+    judged = (
+        known.withColumn("cause", cause)
+        .groupBy("msg_id")
+        .agg(
+            f.max("topic").alias("topic"),
+            f.min("acked_ts").alias("acked_ts"),
+            # At several places: one that may still be there is enough.
+            f.max("cause").alias("cause"),
+            *[f.first(name).alias(name) for name in ("broker", "queue_id", "queue_offset")],
+        )
+    )
+    return findings(
+        judged,
+        invariant,
+        "critical",
+        rule=f.lit(ABSENT),
+        first_ts="acked_ts",
+        last_ts="acked_ts",
+        evidence=f.lit("acknowledged with SEND_OK, and no record of the store has it"),
+    )
+
+
+def offset_ahead(store: Stored, invariant: str) -> DataFrame:
+    """Committed offsets beyond the end of their queue: what is stored there next would be skipped."""
+    stored = store.records.where("queued").select(*QUEUE, "queue_offset")
+    told = store.entries.where("kind = 'entry'").select(*QUEUE, "queue_offset")
+    ends = stored.unionByName(told).groupBy(*QUEUE).agg((f.max("queue_offset") + 1).alias("queue_end"))
+    committed = store.offsets.join(ends, list(QUEUE), "left").join(f.broadcast(store.bounds), "broker")
+    ahead = committed.where("queue_offset > coalesce(queue_end, 0)")
+    return findings(
+        ahead,
+        invariant,
+        "critical",
+        rule=f.lit(AHEAD),
+        # Of a queue without a trace nothing says where it ended.
+        cause=f.expr("CASE WHEN queue_end IS NULL AND log_begin > 0 THEN 'expired' END"),
+        evidence=f.format_string("committed, though the queue ends at %d", f.coalesce("queue_end", f.lit(0))),
+    )

@@ -1,0 +1,81 @@
+"""FLUSH-6 IndexRebuildable: queues and index hold what follows from the commit log, nothing less or else.
+
+A record without an entry was never dispatched; behind the last entry of a queue of a broker that was not shut
+down it may still be (cause `dispatch_lag`). An index entry points at a record; legal exceptions are those of
+QueuePointsIntoLog. Brokers without any queue entry are not judged.
+Cannot conclude: whether the index lacks keys (a broker may run without it), or has a wrong hash.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import Check, findings
+from spark_audit.evidence import Evidence
+from spark_audit.store import QUEUE, Stored
+
+INVARIANT: Final = "FLUSH-6"
+UNDISPATCHED: Final = "not-dispatched"
+DANGLING: Final = "index-dangling"
+DAMAGED: Final = "damaged-index"
+
+
+def index_rebuildable(evidence: Evidence) -> DataFrame:
+    store = evidence.stored
+    entries = store.index.where("kind = 'entry'").select("broker", "file", "commit_offset")
+    nowhere = entries.join(store.records, ["broker", "commit_offset"], "left_anti")
+    dangling = findings(
+        store.explained(nowhere),
+        INVARIANT,
+        "error",
+        rule=f.lit(DANGLING),
+        evidence=f.format_string(
+            "an entry of %s points at commit offset %d, where no record begins", "file", "commit_offset"
+        ),
+    )
+    damaged = findings(
+        store.index.where("kind = 'damage'"),
+        INVARIANT,
+        "error",
+        rule=f.lit(DAMAGED),
+        evidence=f.format_string("%s: %s", "file", "detail"),
+    )
+    return _undispatched(store).unionByName(dangling).unionByName(damaged)
+
+
+def _undispatched(store: Stored) -> DataFrame:
+    entries = store.entries.where("kind = 'entry'")
+    records = store.in_doubt(store.records.where("queued"))
+    lacking = records.join(store.in_doubt(entries), [*QUEUE, "queue_offset"], "left_anti")
+    lacking = lacking.join(f.broadcast(entries.select("broker").distinct()), "broker", "left_semi")
+    ends = entries.groupBy(*QUEUE).agg(f.max("queue_offset").alias("last_entry"))
+    known = lacking.join(f.broadcast(ends), list(QUEUE), "left").join(f.broadcast(store.bounds), "broker")
+    is_behind = f.col("queue_offset") > f.coalesce("last_entry", f.lit(-1))
+    return findings(
+        known,
+        INVARIANT,
+        "critical",
+        rule=f.lit(UNDISPATCHED),
+        cause=f.when(is_behind & ~f.col("is_clean"), f.lit("dispatch_lag")),
+        first_ts=f.col("stored_ms") * 1000,
+        last_ts=f.col("stored_ms") * 1000,
+        evidence=f.format_string("stored at commit offset %d, and no queue entry says so", "commit_offset"),
+    )
+
+
+def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+    return {name: tallies[name] for name in ("stored_records", "queue_entries", "index_entries")}
+
+
+def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+    del causes
+    if not tallies["stored_records"]:
+        return "no record is in the stores"
+    return "" if tallies["queue_entries"] else "no consume-queue entry is in the stores"
+
+
+CHECK: Final = Check(
+    INVARIANT, (UNDISPATCHED, DANGLING, DAMAGED), index_rebuildable, _looked_at, _blind, False, True
+)

@@ -1,0 +1,92 @@
+"""FLUSH-4 QueueOffsetsDense: the records of a queue have offsets without gap or repetition.
+
+Cell by cell, a bitmap of the offsets is counted; records are looked at one by one only where the count is not
+that of a dense cell. The log may begin at any offset: older segments expire.
+A gap over damaged bytes is RecoveredPrefix's to judge (cause `damaged_record`).
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import Check, findings
+from spark_audit.evidence import Evidence
+from spark_audit.store import QUEUE
+
+INVARIANT: Final = "FLUSH-4"
+COLLISION: Final = "cq-offset-collision"
+HOLE: Final = "cq-hole"
+
+_CELL_OFFSETS: Final = 8 * 4096
+"""The bits of one of Spark's bitmaps."""
+
+
+def queue_offsets_dense(evidence: Evidence) -> DataFrame:
+    store = evidence.stored
+    records = store.records.where("queued").withColumn("cell", f.floor(f.col("queue_offset") / _CELL_OFFSETS))
+    bit = (f.col("queue_offset") % _CELL_OFFSETS).cast("bigint")
+    cells = records.groupBy(*QUEUE, "cell").agg(
+        f.count(f.lit(1)).alias("rows"),
+        f.min("queue_offset").alias("low"),
+        f.max("queue_offset").alias("high"),
+        f.max("commit_offset").alias("at"),
+        f.bitmap_count(f.bitmap_construct_agg(bit)).alias("offsets"),
+    )
+    in_order = Window.partitionBy(*QUEUE).orderBy("cell")
+    cells = cells.withColumn("before", f.lag("high").over(in_order)).withColumn(
+        "before_at", f.lag("at").over(in_order)
+    )
+    sparse = cells.where("rows <> offsets OR offsets <> high - low + 1 OR before + 1 <> low")
+    rows = records.join(sparse.select(*QUEUE, "cell", "before", "before_at"), [*QUEUE, "cell"])
+    in_cell = Window.partitionBy(*QUEUE, "cell").orderBy("queue_offset", "commit_offset")
+    steps = rows.select(
+        *QUEUE,
+        "queue_offset",
+        "commit_offset",
+        f.coalesce(f.lag("queue_offset").over(in_cell), f.col("before")).alias("previous"),
+        f.coalesce(f.lag("commit_offset").over(in_cell), f.col("before_at")).alias("previous_at"),
+    )
+    twice = steps.where("queue_offset = previous").groupBy(*QUEUE, "queue_offset")
+    collisions = twice.agg(f.max("commit_offset").alias("commit_offset"), f.count(f.lit(1)).alias("more"))
+    return findings(
+        collisions,
+        INVARIANT,
+        "critical",
+        rule=f.lit(COLLISION),
+        evidence=f.format_string("%d more records have this offset", "more"),
+    ).unionByName(_holes(steps.where("queue_offset > previous + 1"), store.gaps))
+
+
+def _holes(jumps: DataFrame, gaps: DataFrame) -> DataFrame:
+    damage = gaps.where("kind = 'damage'").select(
+        f.col("broker").alias("damaged_broker"), f.col("commit_offset").alias("damaged_at")
+    )
+    between = (f.col("broker") == f.col("damaged_broker")) & f.col("damaged_at").between(
+        f.col("previous_at"), f.col("commit_offset")
+    )
+    known = jumps.join(f.broadcast(damage), between, "left")
+    judged = known.groupBy(*QUEUE, "queue_offset", "previous", "commit_offset").agg(
+        f.max(f.when(f.col("damaged_at").isNotNull(), f.lit("damaged_record"))).alias("cause")
+    )
+    missing = judged.withColumn("missing", f.col("queue_offset") - f.col("previous") - 1)
+    return findings(
+        missing.withColumn("queue_offset", f.col("previous") + 1),
+        INVARIANT,
+        "critical",
+        rule=f.lit(HOLE),
+        evidence=f.format_string("%d offsets from here on have no record", "missing"),
+    )
+
+
+def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+    return {name: tallies[name] for name in ("stored_records", "stored_queues")}
+
+
+def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+    del causes
+    return "" if tallies["stored_records"] else "no record is in the stores"
+
+
+CHECK: Final = Check(INVARIANT, (COLLISION, HOLE), queue_offsets_dense, _looked_at, _blind, False, True)

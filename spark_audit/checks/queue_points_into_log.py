@@ -1,0 +1,78 @@
+"""FLUSH-3 QueuePointsIntoLog: a consume-queue entry points at a whole record of its own topic and queue.
+
+Only entries in doubtful cells (store.py) are looked up. An entry of a record that expired with its segment is
+legal (cause `expired`), so is one behind the end of a log that was not shut down and will be recovered
+(`not_recovered`); one into damage is RecoveredPrefix's to judge (`damaged_record`). Light queues hold entries
+of records of other topics (`light_queue`).
+Cannot conclude: anything about tag codes, which an extension file may replace.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import Check, findings
+from spark_audit.evidence import Evidence
+
+INVARIANT: Final = "FLUSH-3"
+DANGLING: Final = "dangling-entry"
+WRONG: Final = "wrong-entry"
+DAMAGED: Final = "damaged-entry"
+LIGHT_QUEUE_PREFIX: Final = "%LMQ%"
+
+
+def queue_points_into_log(evidence: Evidence) -> DataFrame:
+    store = evidence.stored
+    entries = store.in_doubt(store.entries.where("kind = 'entry'")).drop("kind", "units", "detail")
+    # The record may be of another queue, whose cells are not in doubt.
+    meant = store.records.join(
+        entries.select("broker", "commit_offset"), ["broker", "commit_offset"], "left_semi"
+    ).select(
+        "broker",
+        "commit_offset",
+        f.col("topic").alias("its_topic"),
+        f.col("queue_id").alias("its_queue_id"),
+        f.col("queue_offset").alias("its_queue_offset"),
+        f.col("size").alias("its_size"),
+        "msg_id",
+    )
+    met = entries.join(meant, ["broker", "commit_offset"], "left")
+    dangling = store.explained(met.where("its_topic IS NULL")).withColumn(
+        "evidence", f.format_string("points at commit offset %d, where no record begins", "commit_offset")
+    )
+    differs = met.where(
+        "topic <> its_topic OR queue_id <> its_queue_id OR queue_offset <> its_queue_offset"
+        " OR size <> its_size"
+    )
+    wrong = differs.withColumn(
+        "cause", f.when(f.col("topic").startswith(LIGHT_QUEUE_PREFIX), f.lit("light_queue"))
+    ).withColumn(
+        "evidence",
+        f.format_string(
+            "points at the record of %s/%d/%d with %d bytes, and says %d",
+            "its_topic", "its_queue_id", "its_queue_offset", "its_size", "size",
+        ),
+    )  # fmt: skip
+    damaged = store.entries.where("kind = 'damage'").withColumn("evidence", f.col("detail"))
+    columns: dict[str, str] = {"evidence": "evidence"}
+    return (
+        findings(dangling, INVARIANT, "critical", rule=f.lit(DANGLING), **columns)
+        .unionByName(findings(wrong.drop("msg_id"), INVARIANT, "critical", rule=f.lit(WRONG), **columns))
+        .unionByName(findings(damaged, INVARIANT, "critical", rule=f.lit(DAMAGED), **columns))
+    )
+
+
+def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+    return {name: tallies[name] for name in ("queue_entries", "stored_records")}
+
+
+def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+    del causes
+    return "" if tallies["queue_entries"] else "no consume-queue entry is in the stores"
+
+
+CHECK: Final = Check(
+    INVARIANT, (DANGLING, WRONG, DAMAGED), queue_points_into_log, _looked_at, _blind, False, True
+)

@@ -1,0 +1,79 @@
+"""Auditing store directories: those of released brokers are whole, and planted faults are found.
+
+That each planted fault is found, and nothing else, is shown by the control of the mutants (test_audit.py).
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from report.model import Exit
+from spark_audit.cli import app
+from spark_audit.inputs import InputError
+from spark_audit.sources import planted
+from spark_audit.store import _committed, name_stores
+from tests.spark_audit.sources.logs import golden
+
+
+def audit(*arguments: str | Path | int) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["audit", "run", *map(str, arguments)])
+    return done.exit_code, done.output
+
+
+def test_stores_of_released_brokers_hold(spark: SparkSession, tmp_path: Path) -> None:
+    stores = [golden(name, tmp_path) for name in ("apache-4.9.5-killed", "apache-5.5.0-clean")]
+    out = tmp_path / "result.json"
+    options = [part for store in stores for part in ("--store", store)]
+    code, output = audit(*options, "--index-slots", 50, "--json", out)
+    assert code == Exit.HELD, output
+    results = json.loads(out.read_text())["results"]
+    assert [result["id"] for result in results] == ["FLUSH-3", "FLUSH-4", "FLUSH-5", "FLUSH-6"]
+    assert results[0]["counts"]["queue_entries"] == 125 + 155
+    assert results[3]["counts"]["index_entries"] > 600
+
+
+def test_a_committed_offset_beyond_the_end_needs_no_event_log(spark: SparkSession, tmp_path: Path) -> None:
+    planted.plant(tmp_path / "store", ("ahead", "altered"))
+    code, output = audit("--store", tmp_path / "store", "--index-slots", 50, "--check", "DELIV-1,FLUSH-5")
+    assert code == Exit.VIOLATED
+    assert "offset-ahead" in output
+    assert "altered-record" in output
+
+
+def test_wrong_use_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    planted.plant(tmp_path / "store", ())
+    for arguments, message in (
+        (("--store", tmp_path), "no commitlog folder in it"),
+        (("--store", tmp_path / "store", "--check", "DELIV-2"), "--check DELIV-2: it judges --events"),
+        (("--events", tmp_path, "--check", "FLUSH-3"), "--check FLUSH-3: it judges a --store"),
+    ):
+        code, output = audit(*arguments)
+        assert (code, output.count("\n")) == (Exit.USAGE, 1)
+        assert message in output
+
+
+def test_stores_are_named_by_their_broker_or_directory(tmp_path: Path) -> None:
+    for name in ("a", "b", "other/a"):
+        planted.plant(tmp_path / name, ())
+    a, b = str(tmp_path / "a"), str(tmp_path / "b")
+    assert name_stores([a, f"broker-b={b}", a]) == {"a": Path(a), "broker-b": Path(b)}
+    with pytest.raises(InputError, match="another store is called a, expected BROKER=DIR"):
+        name_stores([a, str(tmp_path / "other" / "a")])
+
+
+def test_offsets_are_read_as_released_brokers_write_them_and_from_the_copy(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.mkdir()
+    assert _committed("b", tmp_path) == []
+    text = '{\n\t"dataVersion":{"counter":1},\n\t"offsetTable":{"T@g":{0:250,1:7\n\t}}}'
+    (config / "consumerOffset.json.bak").write_text(text)
+    for broken in (None, "", '{"offsetTable":'):
+        if broken is not None:
+            (config / "consumerOffset.json").write_text(broken)
+        assert _committed("b", tmp_path) == [("b", "T", "g", 0, 250), ("b", "T", "g", 1, 7)]
+    (config / "consumerOffset.json.bak").write_text("no table")
+    with pytest.raises(InputError, match="no table of offsets"):
+        _committed("b", tmp_path)
