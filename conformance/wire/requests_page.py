@@ -15,9 +15,9 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "conformance" / "requests.md"
 
 _INTRODUCTION: Final = """# Requests and their fields
 
-Every operation that the wire cases ask for. **Bold** fields are mandatory; I and L are signed decimal numbers of
-32 and 64 bit, B is `true` or `false`, the others are text; ⁵ marks what came with 5.x. A body is JSON unless
-docs/protocol.md says otherwise. Made by `python -m conformance.wire.requests_page`.
+Every operation that the wire cases ask for. **Bold** fields are mandatory; I and L are signed decimal numbers
+of 32 and 64 bit, B is `true` or `false`, the others are text; ⁵ marks what came with 5.x. A body is JSON
+unless docs/protocol.md says otherwise. Made by `python -m conformance.wire.requests_page`.
 
 | code | name | asked of | fields | body | described in protocol.md |
 |---|---|---|---|---|---|

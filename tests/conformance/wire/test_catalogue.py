@@ -1,0 +1,101 @@
+"""The cases as a whole: enough of them, each with a source that there is, each able to fail."""
+
+import re
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from conformance.wire import matrix
+from conformance.wire.catalogue import CASES, choose
+from conformance.wire.model import ANY, Ask, Awaited, Case, Since, Verdict, Written
+from conformance.wire.operations import ALL
+from conformance.wire.operations.undescribed import EXISTING, OF_CLIENTS, UNKNOWN, WITHOUT_HANDLER
+from conformance.wire.runner import run
+from conformance.wire.systematic import HANDWRITTEN
+from tests.conformance.wire.wrong_server import Reply, answer, serving
+
+PROTOCOL = Path(__file__).parents[3] / "docs" / "protocol.md"
+NAMES = {
+    "topic", "other", "sink", "group", "reader", "producer", "key", "now", "scratch", "half_key", "broker",
+    "cluster", "ns_cluster", "ns_broker", "ns_address", "ns_topic", "kv_namespace", "reply_properties",
+    "live", "client", "own", "gone", "case", "msg_id", "offset", "half_offset", "half_queue_offset",
+}  # fmt: skip
+SECONDS = 0.05
+"""The servers here answer at once or never do; who is judged too early is judged FAILED, as is wanted."""
+
+
+def test_there_are_enough_and_their_ids_are_their_own() -> None:
+    ids = Counter(case.id for case in CASES)
+    assert len(ids) == len(CASES) > 2000
+    assert all(re.fullmatch(r"remoting/[a-z0-9-]+/[a-z0-9-]+", one) for one in ids)
+
+
+def test_every_code_that_is_described_has_its_cases() -> None:
+    described = {operation.code for operation in ALL}
+    others = {*EXISTING, *WITHOUT_HANDLER, *OF_CLIENTS}
+    assert len(described) == len(ALL)
+    assert not described & others
+    assert not described & set(UNKNOWN)
+    assert len(described | others) > 140
+
+
+def test_no_case_that_was_released_is_gone() -> None:
+    assert set(matrix.read().verdicts) <= {case.id for case in CASES}
+
+
+def test_every_source_is_a_section_of_the_protocol() -> None:
+    sections = set(re.findall(r"^## (.+)$", PROTOCOL.read_text(), re.MULTILINE))
+    assert {case.source for case in CASES} <= sections
+
+
+def test_what_holds_since_4_9_is_less_than_all() -> None:
+    old = choose(since=Since.V4_9)
+    assert 1000 < len(old) < len(CASES)
+    assert {case.since for case in old} == {Since.V4_9}
+
+
+def test_globs_choose_by_id() -> None:
+    chosen = choose(["remoting/send-v2/4??", "remoting/pull/1"])
+    assert {case.id.rpartition("/")[0] for case in chosen} == {"remoting/send-v2", "remoting/pull"}
+    assert choose(["remoting/none/*"]) == ()
+
+
+def verdicts(reply: Reply, cases: list[Case]) -> dict[str, Verdict]:
+    names = dict.fromkeys(NAMES, "1")
+    with serving(reply) as address:
+        return {case.id: run(case, address, names, SECONDS).verdict for case in cases}
+
+
+def quick(case: Case) -> Case:
+    """One cut is as good as many at a server that is wrong anyway."""
+    steps = tuple(replace(step, cut_step=97) if isinstance(step, Ask) else step for step in case.steps)
+    return replace(case, steps=steps)
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_every_case_fails_at_a_server_that_hangs_up(part: int) -> None:
+    cases = [quick(case) for case in CASES[part::2]]
+    assert set(verdicts(lambda _: None, cases).values()) == {Verdict.FAILED}
+
+
+def asks_for_something(case: Case) -> bool:
+    expected = [step.expect for step in case.steps if isinstance(step, Ask | Awaited)]
+    expected += [step.expect for step in case.steps if isinstance(step, Written) and step.answers is not None]
+    return any(expect != ANY for expect in expected)
+
+
+def test_a_case_that_asks_for_an_answer_fails_at_who_says_the_same_to_everything() -> None:
+    suspects = [quick(case) for case in CASES if asks_for_something(case)]
+    assert len(suspects) > 1000
+    for code in (0, 1, 9876):
+        found = verdicts(partial(answer, code=code), suspects)
+        suspects = [case for case in suspects if found[case.id] is Verdict.OK]
+    assert [case.id for case in suspects] == []
+
+
+def test_handwritten_cases_are_many() -> None:
+    numbers = [case.id.rpartition("/")[2] for case in CASES]
+    assert sum(number.isdigit() and int(number) >= HANDWRITTEN for number in numbers) > 100

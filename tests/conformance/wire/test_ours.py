@@ -1,0 +1,159 @@
+"""Our own name server and broker, asked over the wire as anybody's: no worse than docs/conformance says."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from conformance.cli import app
+from conformance.wire import matrix, requests_page
+from conformance.wire.catalogue import CASES, choose
+from conformance.wire.model import Case, Since, Verdict
+from conformance.wire.runner import Judged
+from conformance.wire.servers import IMPL, servers
+from conformance.wire.suite import examine
+from conformance.wire.talk import Address
+from report import json_file
+from report.model import Exit
+
+PATIENT_S = 60.0
+OURS = "mqproof"
+CUTS = "/7"
+SOME_CUTS = ("remoting/send-v2/7", "remoting/pull/7", "remoting/heartbeat/7", "remoting/route/7")
+
+
+@pytest.fixture(scope="module")
+def ours() -> Iterator[list[Address]]:
+    with servers(IMPL) as addresses:
+        yield addresses
+
+
+def conform(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["conform", "--suite", "wire", *arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def worse(judged: Iterable[Judged | Case], server: str) -> list[str]:
+    """What was OK and is not, and what fails and did not."""
+    kept = matrix.read()
+    place = kept.servers.index(server)
+    found = []
+    for one in judged:
+        assert isinstance(one, Judged)
+        recorded = kept.verdicts[one.case.id][place]
+        if one.verdict != recorded and (Verdict.FAILED is one.verdict or recorded == Verdict.OK):
+            found.append(f"{one.case.id}: {recorded} is now {one.verdict}: {one.detail}")
+    return found
+
+
+def test_ours_is_no_worse_than_recorded(ours: list[Address]) -> None:
+    cases = [case for case in CASES if not case.id.endswith(CUTS) or case.id in SOME_CUTS]
+    assert worse(examine(ours, cases, lambda *_: None, PATIENT_S), OURS) == []
+
+
+@pytest.mark.deep
+def test_ours_takes_frames_that_are_cut_anywhere(ours: list[Address]) -> None:
+    judged = examine(ours, choose([f"*{CUTS}"]), lambda *_: None, PATIENT_S)
+    assert worse(judged, OURS) == []
+
+
+@pytest.mark.apache
+@pytest.mark.parametrize(("line", "since"), [("4.9", Since.V4_9), ("5", Since.V5)])
+def test_apache_answers_as_recorded(line: str, since: Since) -> None:
+    """The first case of each operation, and all by hand. Pops of 5.5.0 are not always answered."""
+    server = next(name for name in matrix.read().servers if f" {line}." in name)
+    globs = ("remoting/*/1", "remoting/*/4??", "remoting/frame*")
+    cases = [case for case in choose(globs, since) if case.source != "Pop" and "/acl-" not in case.id]
+    with servers(f"apache:{line}") as addresses:
+        assert worse(examine(addresses, cases, lambda *_: None, PATIENT_S), server) == []
+
+
+def test_the_pages_are_made_of_the_data() -> None:
+    assert (matrix.FOLDER / "wire.md").read_text() == matrix.page(matrix.read())
+    assert requests_page.PAGE.read_text() == requests_page.page()
+
+
+def test_ours_fails_nothing() -> None:
+    kept = matrix.read()
+    place = kept.servers.index(OURS)
+    assert [one for one, verdicts in kept.verdicts.items() if verdicts[place] == Verdict.FAILED] == []
+
+
+def test_what_holds_exits_with_0_and_writes_its_files(ours: list[Address], tmp_path: Path) -> None:
+    as_json, as_junit = tmp_path / "r.json", tmp_path / "r.xml"
+    code, out, _ = conform(
+        "--target", f"remoting://{ours[0]}", "--id", "remoting/max-offset/*", "--json", str(as_json),
+        "--junit", str(as_junit),
+    )  # fmt: skip
+    assert code == Exit.HELD, out
+    report = json_file.from_json(as_json.read_text(), "r.json")
+    assert {result.id.rpartition("/")[0] for result in report.results} == {"remoting/max-offset"}
+    assert "remoting/max-offset/1" in as_junit.read_text()
+
+
+def test_a_strict_run_fails_by_a_should_and_tells_how_to_see_it_again(ours: list[Address]) -> None:
+    target = f"remoting://{ours[0]}"
+    chosen = ("--target", target, "--id", "remoting/create-topic/60")
+    assert conform(*chosen)[0] == Exit.HELD
+    code, out, _ = conform(*chosen, "--strict")
+    assert code == Exit.VIOLATED
+    assert (
+        f"replay: mqproof conform --target {target} --suite wire --strict --id remoting/create-topic/60"
+        in out
+    )
+
+
+def test_what_is_not_implemented_is_inconclusive_alone(ours: list[Address]) -> None:
+    code, out, _ = conform("--target", f"remoting://{ours[0]}", "--id", "remoting/recall/1")
+    assert code == Exit.INCONCLUSIVE
+    assert "UNIMPLEMENTED: code 3" in out
+
+
+def test_a_broker_alone_is_told_from_a_name_server(ours: list[Address]) -> None:
+    judged = examine(ours, choose(["remoting/cluster-info/1"]), lambda *_: None, PATIENT_S)
+    assert [one.verdict for one in judged if isinstance(one, Judged)] == [Verdict.OK]
+    from conformance.wire.model import Server
+    from conformance.wire.scene import scene
+
+    with scene(ours, PATIENT_S) as made:
+        broker = made.servers[Server.BROKER]
+    both = choose(["remoting/cluster-info/1", "remoting/max-offset/1"])
+    alone = examine([broker], both, lambda *_: None, PATIENT_S)
+    assert [type(one) for one in alone] == [Judged, Case]  # there is no name server to ask
+
+
+def test_a_dry_run_lists_and_asks_nobody() -> None:
+    code, out, _ = conform("--target", "remoting://127.0.0.1:1", "--dryrun", "--id", "remoting/pull/4*")
+    assert code == Exit.HELD
+    assert "remoting/pull/400  broker  since 4.9  MUST  PULL_MESSAGE at the end finds nothing, at once" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--target", "nothing"], "mqproof: --target 'nothing': the suite wire needs remoting://"),
+        (["--target", "remoting://here"], "mqproof: --target 'remoting://here': 'here': HOST:PORT expected"),
+        (["--target", "apache:3"], "mqproof: --target apache:3: expected one of the lines of"),
+        (["--target", "impl", "--since", "6"], "mqproof: --since 6: expected 4.9 or 5"),
+        (["--target", "impl", "--id", "none"], "mqproof: --id none: no case has such an id"),
+        (["--target", "impl", "--suite", "flush"], "mqproof: --suite wire: runs alone"),
+    ],
+)
+def test_wrong_use_exits_with_2_and_one_line(arguments: list[str], line: str) -> None:
+    code, _, err = conform(*arguments)
+    assert code == Exit.USAGE
+    assert [said.startswith(line) for said in err.splitlines() if said.startswith("mqproof: ")] == [True]
+
+
+def test_its_options_without_it_exit_with_2() -> None:
+    result = CliRunner().invoke(app, ["conform", "--target", "impl", "--strict"])
+    assert (result.exit_code, result.stderr) == (
+        Exit.USAGE, "mqproof: --id, --strict, --dryrun: only with --suite wire\n"
+    )  # fmt: skip
+
+
+def test_servers_that_are_not_there_exit_with_4_and_one_line() -> None:
+    code, _, err = conform("--target", "remoting://127.0.0.1:1", "--id", "remoting/pull/1")
+    assert code == Exit.TOOL
+    assert err.splitlines()[-1].startswith("mqproof: remoting://127.0.0.1:1: 127.0.0.1:1: no connection")
