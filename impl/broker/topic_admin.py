@@ -40,11 +40,13 @@ async def update_topics(services: Services, request: Command, channel: Channel) 
 
 
 async def delete_topic(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Forget a topic and how far anybody consumed it. Its messages stay in the log until they expire."""
+    """Forget a topic, its queues, and how far anybody consumed it. Its messages stay in the log until they
+    expire."""
     header = headers.read(TopicRequest, request.fields)
     if not header.topic or is_system_topic(header.topic, services.config.name, services.config.cluster):
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"topic {header.topic!r} cannot be deleted")
     await services.topics.delete([header.topic])
+    services.store.delete_topic(header.topic)
     services.offsets.remove_topic(header.topic)
     return request.answer(ResponseCode.SUCCESS)
 

@@ -4,11 +4,15 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+from impl.examine.contents import topics
 from impl.examine.directory import StoreDirectory
 from impl.examine.verdict import Runs, Verdict, span
 from impl.message import TAGS, StoredMessage, tags_code
 from impl.store.consume_queue import ConsumeQueue, QueueKey, Unit
 from impl.store.delay import SCHEDULE_TOPIC
+from impl.store.deleted_topics import DeletedTopics
+from impl.store.errors import StoreError
+from impl.store.recovery import points_at_its_record
 
 _UNITS_READ: Final = 1000
 
@@ -98,6 +102,20 @@ class QueuesCheck:
             key: self._check(key, queue) for key, queue in store.queues.items()
         }
         self._without: Counter[QueueKey] = Counter()
+        self._deleted = DeletedTopics(store.disk, store.layout.deleted_topics)
+        try:
+            self._deleted.load()
+        except StoreError as error:
+            verdict.damages.append(store.path(str(error)))
+        self._births = {
+            key: queue.units(0, 1)[0].commit_offset
+            for key, queue in store.queues.items()
+            if queue.begin == 0 < queue.end and points_at_its_record(queue, 0, store.log)
+        }
+        """Commit offset of each queue's first record: before it are those of a topic that was deleted."""
+        self._known = {topic.name for topic in topics(store, [])}
+        self.deleted_count = 0
+        """Records of topics that were deleted."""
 
     @property
     def commit_offset_max(self) -> int:
@@ -110,12 +128,18 @@ class QueuesCheck:
     def saw(self, stored: StoredMessage) -> None:
         key = (stored.message.topic, stored.message.queue_id)
         check = self._checks.get(key)
-        if check is None:
+        is_unknown = check is None and bool(self._known) and key[0] not in self._known
+        at = stored.commit_offset
+        if is_unknown or self._deleted.has(key[0], at) or at < self._births.get(key, 0):
+            self.deleted_count += 1
+        elif check is None:
             self._without[key] += 1
         else:
             check.saw(stored, self._is_damaged)
 
     def finish(self) -> None:
+        if self.deleted_count:
+            self._verdict.notes.append(f"{self.deleted_count} records are of topics that were deleted")
         for check in self._checks.values():
             check.finish(self._store.log.begin, self._is_damaged)
         for (topic, queue_id), count in self._without.items():

@@ -27,15 +27,15 @@ def verify(store: StoreDirectory) -> Verdict:
     queues.finish()
     index.finish()
     log.finish(queues.commit_offset_max)
-    _check_checkpoint(store, verdict, log)
+    _check_checkpoint(store, verdict, log, queues.deleted_count)
     _check_configuration(store, verdict)
     if not store.is_clean:
         verdict.notes.append("abort is there: the last exit was not clean, the next start recovers")
     return verdict
 
 
-def _check_checkpoint(store: StoreDirectory, verdict: Verdict, log: LogWalk) -> None:
-    """What it says may be too little, never too much."""
+def _check_checkpoint(store: StoreDirectory, verdict: Verdict, log: LogWalk, deleted_count: int) -> None:
+    """What it says may be too little, never too much, but for what was deleted since."""
     known = store.checkpoint
     if known is None:
         if store.is_clean and verdict.records:
@@ -53,7 +53,7 @@ def _check_checkpoint(store: StoreDirectory, verdict: Verdict, log: LogWalk) -> 
     count = known.queue_count
     if count is not None and count.entries < 1 << 62:
         found = sum(queue.count_between(count.begin, count.position) for queue in store.queues.values())
-        if found < count.entries:
+        if found + deleted_count < count.entries:
             verdict.damages.append(
                 f"checkpoint: {count.entries} queue entries up to commit offset {count.position},"
                 f" {found} are there"
@@ -66,7 +66,8 @@ def _check_checkpoint(store: StoreDirectory, verdict: Verdict, log: LogWalk) -> 
 
 def _check_configuration(store: StoreDirectory, verdict: Verdict) -> None:
     known = {topic.name: topic for topic in topics(store, verdict.damages)}
-    for topic in sorted({topic for topic, _ in store.queues} - known.keys()) if known else ():
+    with_entries = {topic for (topic, _), queue in store.queues.items() if queue.end > queue.begin}
+    for topic in sorted(with_entries - known.keys()) if known else ():
         verdict.notes.append(f"config/topics.json: topic {topic} has queues and is not there")
     for progress in offsets(store, verdict.damages):
         queue = store.queues.get((progress.topic, progress.queue_id))

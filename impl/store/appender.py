@@ -98,6 +98,15 @@ class Appender:
         queue = self._queues.find(topic, queue_id)
         return queue.end if queue else 0
 
+    def has(self, topic: str) -> bool:
+        """Whether anything was appended to the topic in this life."""
+        return any(name == topic for name, _ in self._queue_offsets)
+
+    def forget(self, topic: str) -> None:
+        """The topic is deleted: its queues begin again."""
+        for key in [key for key in self._queue_offsets if key[0] == topic]:
+            del self._queue_offsets[key]
+
     def _encode(self, message: Message, body_bytes_max: int) -> bytearray:
         if len(message.body) > body_bytes_max:
             raise ValueError(f"body has {len(message.body)} bytes, at most {body_bytes_max} expected")

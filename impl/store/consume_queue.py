@@ -161,6 +161,15 @@ class ConsumeQueues:
             self._queues[key] = queue
         return queue
 
+    def has(self, topic: str) -> bool:
+        """Whether there is a queue of the topic."""
+        return any(name == topic for name, _ in self._queues)
+
+    def remove(self, topic: str) -> None:
+        """Forget the topic's queues and remove their files, durably; empty directories stay. OSError."""
+        for key in [key for key in self._queues if key[0] == topic]:
+            self._queues.pop(key).clear()
+
     def count_between(self, begin: int, end: int) -> int:
         """How many entries all queues together have for records between two commit offsets."""
         return sum(queue.count_between(begin, end) for queue in self)

@@ -105,6 +105,12 @@ class Dispatcher:
     def add(self, appended: Appended) -> None:
         self._waiting.append(appended)
 
+    def forget(self, topic: str) -> None:
+        """The topic is deleted: what still waits gets no entry."""
+        self._waiting = deque(
+            msgspec.structs.replace(one, queued=False) if one.topic == topic else one for one in self._waiting
+        )
+
     def run(self, limit: int, on_dispatched: Callable[[Appended], None] | None = None) -> int:
         """Dispatch the records that end at or before the commit offset `limit`, one write for each queue;
         returns how many.
@@ -118,9 +124,14 @@ class Dispatcher:
         by_queue: dict[QueueKey, list[Appended]] = {}
         for appended in ready:
             if appended.queued:
-                by_queue.setdefault((appended.topic, appended.queue_id), []).append(appended)
+                entries = by_queue.setdefault((appended.topic, appended.queue_id), [])
+                if appended.queue_offset == 0:  # a master's topic was deleted and made anew
+                    entries.clear()
+                entries.append(appended)
         queues = {key: self._queues.find_or_make(*key) for key in by_queue}
         for key, entries in by_queue.items():
+            if entries[0].queue_offset == 0 < queues[key].end:
+                queues[key].clear()
             queues[key].write(entries[0].queue_offset, [_unit(entry) for entry in entries])
         for appended in ready:
             self.index(appended)

@@ -35,6 +35,10 @@ class Layout:
         return f"{self.directory}/lock"
 
     @property
+    def deleted_topics(self) -> str:
+        return f"{self.config}/deletedTopics.json"
+
+    @property
     def config(self) -> str:
         """Directory of the broker's JSON files."""
         return f"{self.directory}/config"

@@ -20,6 +20,7 @@ from impl.store.checkpoint import read_checkpoint
 from impl.store.commit_log import CommitLog
 from impl.store.config import FlushMode, StoreConfig
 from impl.store.consume_queue import ConsumeQueues, QueueGapError, Unit
+from impl.store.deleted_topics import DeletedTopics
 from impl.store.dispatch import Appended, Dispatcher, appended_record, tell_append
 from impl.store.errors import StoreError
 from impl.store.expiry import Cleaner
@@ -78,6 +79,7 @@ class MessageStore:
         self._writable = False
         disk = runtime.disk
         self._log = CommitLog(SegmentedFile(disk, self._layout.commit_log, config.commit_log_segment_bytes))
+        self._deleted = DeletedTopics(disk, self._layout.deleted_topics)
         self._queues = ConsumeQueues(disk, self._layout.consume_queues, config.consume_queue_segment_bytes)
         shape = IndexShape(config.index_slots, config.index_entries)
         self._index = Index(disk, self._layout.index, shape) if config.index_enabled else None
@@ -294,7 +296,7 @@ class MessageStore:
         return status if replicated is None else put_status(status, await replicated)
 
     def _reason(self, status: PutStatus) -> str:
-        return "" if status is PutStatus.PUT_OK else self.failure or _REASONS[status]
+        return "" if status is PutStatus.PUT_OK else self.failure or _REASONS.get(status, "")
 
     def append(self, message: Message) -> Appended:
         """Write the message to the end of the log, in the page cache; its queue offset is taken.
@@ -345,6 +347,28 @@ class MessageStore:
         queue = self._queues.find_or_make(appended.topic, appended.queue_id)
         if queue.end == 0 < appended.queue_offset:
             queue.begin_at(appended.queue_offset)
+
+    def delete_topic(self, topic: str) -> None:
+        """Forget the topic's queues, durably: one of that name made anew begins at offset 0. Its messages
+        stay in the log until they expire. In one go, so that no message is of neither topic.
+
+        Raises:
+            OSError: the disk failed; when nothing was changed by then, the store stays writable.
+        """
+        self._end_turn()
+        if not self.writable:
+            raise OSError(self.failure or "the store is not started, or its disk is nearly full")
+        if not (self._queues.has(topic) or self._appender.has(topic)):
+            return
+        self._deleted.add(topic, self._log.end, self._log.begin)
+        self._dispatcher.forget(topic)
+        self._appender.forget(topic)
+        try:
+            self._queues.remove(topic)
+        except OSError as error:
+            self._fail(error)
+            raise
+        self._checkpoint_writer.count_again()
 
     async def settle(self, appended: Appended, wait: bool) -> PutStatus:
         """The answer to a put: under SYNC_FLUSH it waits until the record is durable."""
@@ -493,6 +517,7 @@ class MessageStore:
         disk = self._runtime.disk
         self._log.segments.load()
         self._queues.load()
+        self._deleted.load()
         checkpoint = read_checkpoint(disk, self._layout.checkpoint)
         abnormal = disk.exists(self._layout.abort)
         if self._index is not None:
@@ -504,6 +529,7 @@ class MessageStore:
             self._index,
             self._dispatcher,
             checkpoint,
+            self._deleted,
             self._checkpoint_writer.distrust_queues,
             self._events,
             self.config,

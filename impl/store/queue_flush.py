@@ -153,6 +153,10 @@ class CheckpointWriter:
         write_checkpoint(self._disk, self._path, distrusting)
         self._written = distrusting
 
+    def count_again(self) -> None:
+        """Queues were removed: what the file counts is too much, until it is written again."""
+        self._written = replace(self._written, queue_count=None)
+
     def allows_to_forget(self, begin: int) -> bool:
         """Whether the file says that nothing before the commit offset is counted."""
         count = self._written.queue_count

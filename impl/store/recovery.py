@@ -10,11 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from impl.event_log import EventLog
+from impl.message import StoredMessage
 from impl.store import record
 from impl.store.checkpoint import Checkpoint, QueueCount
 from impl.store.commit_log import CommitLog
 from impl.store.config import StoreConfig
 from impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
+from impl.store.deleted_topics import DeletedTopics
 from impl.store.dispatch import Appended, Dispatcher, appended_record, tell_append
 from impl.store.errors import StoreError
 from impl.store.index import Index
@@ -31,6 +33,7 @@ class Parts:
     index: Index | None
     dispatcher: Dispatcher
     checkpoint: Checkpoint
+    deleted: DeletedTopics
     distrust_queues: Callable[[], None]
     """Writes down that queue entries of any age may be missing; raises OSError."""
     events: EventLog | None
@@ -55,7 +58,10 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
         parts.events.emit(Kind.TRUNCATE, commit_offset=end, attrs={"bytes": str(truncated_bytes)})
     sync_recovered_log(log, start if abnormal else end)
     count_as_flushed(log)
+    parts.deleted.clamp(end)
     entries_cut = sum(cut_queue(queue, log) for queue in queues)
+    for queue in queues:
+        clear_deleted(queue, parts.deleted)
     index_again(parts, start)
     redispatched = dispatch_again(parts, start)
     for queue in queues:
@@ -134,6 +140,13 @@ def count_as_flushed(log: CommitLog) -> None:
     """The whole recovered log counts as durable: right after it was synced, and not before."""
     log.flushed = log.end
     log.flushed_timestamp_ms = log.store_timestamp_ms
+
+
+def clear_deleted(queue: ConsumeQueue, deleted: DeletedTopics) -> None:
+    """A crash came between the deletion of a topic and that of its queues: their last entries tell."""
+    units = queue.units(queue.end - 1, 1) if queue.end > queue.begin else []
+    if units and deleted.has(queue.key[0], units[0].commit_offset):
+        queue.clear()
 
 
 def cut_queue(queue: ConsumeQueue, log: CommitLog) -> int:
@@ -222,10 +235,11 @@ def _dispatch_from(parts: Parts, start: int) -> int:
     log = parts.log
     parts.dispatcher.position = reached = start
     ends: dict[QueueKey, int] = {}
+    births = _births(parts, start)
     written = 0
     for end, stored in log.scan(start):
         reached = end
-        if stored is not None:
+        if stored is not None and not _is_deleted(stored, parts.deleted, births):
             appended = appended_record(stored, parts.config.delay_levels_ms)
             if appended.queued and (appended.topic, appended.queue_id) not in ends:
                 _make_room(parts, appended, is_oldest=start == log.begin > 0)
@@ -240,6 +254,22 @@ def _dispatch_from(parts: Parts, start: int) -> int:
         if queue.end > end:  # entries that point into the log, but at no record of this queue
             queue.cut(end)
     return written
+
+
+def _births(parts: Parts, start: int) -> dict[QueueKey, int]:
+    """Where the first record is of the queues that begin behind `start`. A released broker tells no more of a
+    topic that was deleted and made anew: records before are of the old one."""
+    found = {}
+    for queue in parts.queues:
+        units = queue.units(0, 1) if queue.begin == 0 else []
+        if units and units[0].commit_offset > start and points_at_its_record(queue, 0, parts.log):
+            found[queue.key] = units[0].commit_offset
+    return found
+
+
+def _is_deleted(stored: StoredMessage, deleted: DeletedTopics, births: dict[QueueKey, int]) -> bool:
+    message, at = stored.message, stored.commit_offset
+    return deleted.has(message.topic, at) or at < births.get((message.topic, message.queue_id), 0)
 
 
 def _make_room(parts: Parts, appended: Appended, *, is_oldest: bool) -> None:

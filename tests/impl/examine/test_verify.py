@@ -21,6 +21,7 @@ from impl.store.errors import StoreError
 from tests.impl.store.site import Site, message, now
 
 HOUR_MS = 3_600_000
+TOPICS_OF_OTHERS = b'{"dataVersion":{"counter":1,"timestamp":1},"topicConfigTable":{"T":{"topicName":"T"}}}'
 LOG, QUEUE, INDEX = "store/commitlog", "store/consumequeue/T/0", "store/index"
 
 
@@ -268,3 +269,30 @@ def test_of_another_number_of_slots_the_right_one_must_be_told() -> None:
     site = written()
     opened = open_directory(site.disk, "store")
     assert "index-slots tells how many there are" in opened.problems[0]
+
+
+@pytest.mark.parametrize("flushed", [True, False])
+def test_records_of_a_deleted_topic_are_no_damage_and_one_line(flushed: bool) -> None:
+    site = written()
+    site.open()
+    site.store.delete_topic("T")
+    site.append("new")
+    if flushed:
+        site.close()
+    found = verdict(site)
+    assert found.damages == []
+    assert found.notes[0] == "32 records are of topics that were deleted"
+
+
+def test_a_topic_that_a_released_broker_made_anew_is_no_damage() -> None:
+    site = written()
+    site.open()
+    site.store.delete_topic("T")
+    site.append("new")
+    site.close()
+    site.disk.remove("store/config/deletedTopics.json")
+    write_durably(site.disk, "store/config/topics.json", TOPICS_OF_OTHERS)
+    found = verdict(site)
+    assert "24 records are of topics that were deleted" in found.notes
+    # Of a queue without messages since then nobody knows; what has a topic of that name may be missing.
+    assert found.damages == ["consumequeue/T/1: missing, the log has 8 records of it"]

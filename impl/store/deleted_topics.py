@@ -1,0 +1,52 @@
+"""Topics that were deleted: up to where the log has their records, which no recovery may dispatch again.
+
+A topic made anew begins at offset 0 while the records of the old one stay in the log until they expire. See
+docs/protocol.md, "Deleted topics".
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from impl.runtime.disk import Disk, read_whole, write_durably
+from impl.store.errors import StoreError
+
+
+class DeletedTopics:
+    """Kept in a file of ours, beside RocketMQ's."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+        self._before: Mapping[str, int] = {}
+        """Commit offset by topic: what stands before it is of a deleted one."""
+
+    def load(self) -> None:
+        """Read the file, if there is one. Raises StoreError when it is not ours, OSError."""
+        if not self._disk.exists(self._path):
+            return
+        try:
+            self._before = msgspec.json.decode(read_whole(self._disk, self._path), type=dict[str, int])
+        except msgspec.MsgspecError as error:
+            raise StoreError(f"{self._path}: {error}") from None
+
+    def has(self, topic: str, commit_offset: int) -> bool:
+        """Whether the record of that topic at that place was deleted with it."""
+        return commit_offset < self._before.get(topic, 0)
+
+    def add(self, topic: str, before: int, log_begin: int) -> None:
+        """Everything in the topic so far is deleted; durable when this returns. What expired is forgotten.
+
+        Raises OSError: then nothing has changed.
+        """
+        self._become({**{name: at for name, at in self._before.items() if at > log_begin}, topic: before})
+
+    def clamp(self, log_end: int) -> None:
+        """The log ends here: what a crash took from it is not there to be deleted, and the places are used
+        anew. Raises OSError."""
+        if any(at > log_end for at in self._before.values()):
+            self._become({name: min(at, log_end) for name, at in self._before.items()})
+
+    def _become(self, before: Mapping[str, int]) -> None:
+        write_durably(self._disk, self._path, msgspec.json.encode(before))
+        self._before = before
