@@ -7,7 +7,7 @@ reads reports of `mqproof conform --suite wire --json` and writes docs/conforman
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -104,16 +104,17 @@ def _lines(matrix: Matrix) -> Iterator[str]:
     yield _INTRODUCTION.format(cases=len(matrix.verdicts), first=first, second=second, third=third)
     yield from _table(("all cases", *matrix.servers), [("", *map(_total, _columns(matrix)))])
     yield _EXPLAINED
-    rows = [
-        (case_id, server, detail)
-        for server, details in matrix.failures.items()
-        for case_id, detail in details.items()
-    ]
-    yield from _table(("case", "server", "seen"), rows)
+    yield from _table(("case", "server", "seen"), _failures(matrix))
     yield _LOOSE
     yield from _table(("operation", *matrix.servers), _loose(matrix))
     yield "## By operation\n"
     yield from _table(("operation", *matrix.servers), _operations(matrix))
+
+
+def _failures(matrix: Matrix) -> Iterator[tuple[str, ...]]:
+    for server, details in matrix.failures.items():
+        for case_id, detail in details.items():
+            yield case_id, server, detail
 
 
 def _columns(matrix: Matrix) -> Iterator[list[str]]:
@@ -154,7 +155,7 @@ def _operations(matrix: Matrix) -> Iterator[tuple[str, ...]]:
         yield operation, *(cell or "not asked" for cell in cells)
 
 
-def _table(columns: Sequence[str], rows: Iterator[tuple[str, ...]] | list[tuple[str, ...]]) -> Iterator[str]:
+def _table(columns: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
     yield f"| {' | '.join(columns)} |"
     yield f"|{'---|' * len(columns)}"
     for row in rows:
