@@ -21,6 +21,10 @@ NameServers = Annotated[
 TlsFile = Annotated[
     Path | None, typer.Option("--tls", help="A tls.properties: keys, certificates, what is trusted.")
 ]
+AccountFile = Annotated[
+    Path | None,
+    typer.Option("--account", help="A tools.yml: accessKey and secretKey, to sign requests with."),
+]
 Topic = Annotated[str, typer.Option(help="Topic.")]
 
 
@@ -179,6 +183,7 @@ def send(
     quiet: Annotated[bool, typer.Option(help="Only the summary.")] = False,
     events: Events = None,
     tls: TlsFile = None,
+    account: AccountFile = None,
     json: Annotated[Path | None, typer.Option(help="Write the summary here, - is standard output.")] = None,
 ) -> None:
     """Send messages and say what became of each.
@@ -221,6 +226,7 @@ def send(
         group=group,
         batch=batch,
         sharding_key=sharding_key,
+        credentials=_credentials("send", account),
     )
     summary = _run("send", tools.send(job, _runtime("send", tls), _client_log("send", events)))
     if count > 1 and str(json) != "-":
@@ -262,6 +268,7 @@ def consume(
     as_json: Annotated[bool, typer.Option("--json", help="Each line is a JSON object.")] = False,
     events: Events = None,
     tls: TlsFile = None,
+    account: AccountFile = None,
 ) -> None:
     """Consume a topic's messages and commit how far it got; stops when nothing is left.
 
@@ -296,6 +303,7 @@ def consume(
         tags=tags,
         as_json=as_json,
         show=print,
+        credentials=_credentials("consume", account),
     )
     if orderly and not share:
         fail("consume", "--orderly is for members that --share")
@@ -348,6 +356,16 @@ def _runtime(command: str, tls: Path | None) -> Any:
     try:
         return production(AsyncioNetwork(), load(str(tls)) if tls else None)
     except (ConfigError, OSError, UnicodeDecodeError) as error:
+        fail(command, one_line(error))
+
+
+def _credentials(command: str, path: Path | None) -> Any:
+    from impl.properties import ConfigError
+    from impl.tools_file import parse
+
+    try:
+        return parse(_read_text(path), str(path)) if path else None
+    except (ConfigError, OSError) as error:
         fail(command, one_line(error))
 
 

@@ -31,6 +31,7 @@ from impl.client.start_offset import ConsumeFrom
 from impl.event_log import EventLog
 from impl.message import UNIQUE_KEY, Message, StoredMessage, UniqueKeys
 from impl.remoting.address_server import NameServers
+from impl.remoting.signing import Credentials
 from impl.runtime.runtime import Runtime
 
 T = TypeVar("T")
@@ -63,6 +64,7 @@ class SendJob:
     """Messages in one request."""
     sharding_key: str | None = None
     """Messages of one key go to one queue, and so stay in order."""
+    credentials: Credentials | None = None
 
 
 @dataclass(slots=True)
@@ -101,7 +103,7 @@ class SendSummary:
 
 async def send(job: SendJob, runtime: Runtime, events: EventLog | None) -> SendSummary:
     """Send `count` messages, `outstanding` at once."""
-    session = Session(job.name_servers, runtime)
+    session = Session(job.name_servers, runtime, credentials=job.credentials)
     config = ProducerConfig(group=job.group, send_timeout_ms=job.timeout_ms)
     producer = Producer(session, config, events)
     await session.start()
@@ -186,6 +188,7 @@ class ConsumeJob:
     """Lines are JSON objects."""
     show: Callable[[str], None]
     """Gets a line for each message."""
+    credentials: Credentials | None = None
 
 
 async def consume(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> int:
@@ -194,7 +197,7 @@ async def consume(job: ConsumeJob, runtime: Runtime, events: EventLog | None) ->
     Raises:
         ClientError: the topic is not known, or a broker refuses or does not answer; never of a follower.
     """
-    session = Session(job.name_servers, runtime)
+    session = Session(job.name_servers, runtime, credentials=job.credentials)
     consumer = PullConsumer(session, job.group, events)
     await session.start()
     progress = _Progress(job)
@@ -215,7 +218,7 @@ async def share(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> i
     """
     progress = _Progress(_with_an_end(job))
     async with (
-        Session(job.name_servers, runtime) as session,
+        Session(job.name_servers, runtime, credentials=job.credentials) as session,
         LitePullConsumer(
             session, job.group, LitePullConfig(_consume_from(job), job.begin_ms), events
         ) as consumer,
@@ -241,7 +244,7 @@ async def share_in_order(job: ConsumeJob, runtime: Runtime, events: EventLog | N
 
     config = PushConsumerConfig(orderly=True, consume_from=_consume_from(job), consume_from_ms=job.begin_ms)
     async with (
-        Session(job.name_servers, runtime) as session,
+        Session(job.name_servers, runtime, credentials=job.credentials) as session,
         PushConsumer(session, job.group, listener, config, events) as consumer,
     ):
         await consumer.subscribe(job.topic, job.tags)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
+from impl import tools_file
 from impl.broker import groups
 from impl.broker.acl_file import POLL_S, AclFile
 from impl.broker.clients import ClientTable
@@ -35,9 +36,11 @@ from impl.remoting.command import Command
 from impl.remoting.dispatch import RefusedError, handler
 from impl.remoting.java_json import BodyError
 from impl.remoting.server import RemotingServer
+from impl.remoting.signing import Credentials
 from impl.replication.client import SlaveClient
 from impl.replication.metadata import MetadataSync
 from impl.runtime.clock import now_ms as wall_ms
+from impl.runtime.disk import read_whole
 from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
 from impl.store.message_store import MessageStore
@@ -79,6 +82,11 @@ class Broker:
         self.recovery: Recovery | None = None
         """What the store found when it was loaded."""
 
+    @property
+    def credentials(self) -> Credentials | None:
+        """In whose name it asks others; known once it is started."""
+        return self._client.credentials
+
     async def start(self) -> Address:
         """Recover the store, accept connections, register once; returns where clients reach the broker.
 
@@ -98,6 +106,7 @@ class Broker:
         config, runtime = self._config, self._runtime
         if self._acl is not None:
             self._acl.load()
+            self._client.credentials = _own_account(config, runtime)
             self._every(POLL_S, self._acl.poll)
         self.recovery = self.store.load()
         folder = f"{config.store_directory}/config"
@@ -322,3 +331,11 @@ async def _guarded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 def _bound(work: Processor, services: Services) -> Handler:
     return partial(work, services)
+
+
+def _own_account(config: BrokerConfig, runtime: Runtime) -> Credentials | None:
+    """In whose name the broker asks others, as a slave its master; None where it has no account."""
+    path = f"{config.store_directory}/config/tools.yml"
+    if not runtime.disk.exists(path):
+        return None
+    return tools_file.parse(read_whole(runtime.disk, path).decode(errors="replace"), path)

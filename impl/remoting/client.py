@@ -31,7 +31,8 @@ class RemotingClient:
         self._handle = handle
         self._limits = limits or Limits()
         self._on_connected = on_connected
-        self._credentials = credentials
+        self.credentials = credentials
+        """May be set later."""
         self._channels: dict[Address, Channel] = {}
         self._connecting: dict[Address, asyncio.Task[Channel]] = {}
         self._closed = False
@@ -120,7 +121,7 @@ class RemotingClient:
         return channel
 
     def _signed(self, request: Command) -> Command:
-        return self._credentials.signed(request) if self._credentials else request
+        return self.credentials.signed(request) if self.credentials else request
 
     def _forget(self, address: Address) -> None:
         self._channels.pop(address, None)

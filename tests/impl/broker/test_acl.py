@@ -384,3 +384,21 @@ def test_a_heartbeat_that_is_none_is_refused_as_ever() -> None:
             return (await one.remoting.invoke(world.broker_address, request, 30.0)).code
 
     assert guarded(scene) == ResponseCode.SYSTEM_ERROR
+
+
+def test_a_broker_asks_in_its_own_name_where_it_has_an_account() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> list[Credentials | None]:
+        found = []
+        for text in (None, b"accessKey: the-admin\nsecretKey: 87654321"):
+            world = World(loop, config=replace(CONFIG, acl_enabled=True))
+            write_durably(world.disk, PATH, TEXT.encode())
+            if text is not None:
+                write_durably(world.disk, "/store/config/tools.yml", text)
+            async with world:
+                assert world.broker is not None
+                found.append(world.broker.credentials)
+        return found
+
+    assert run_simulated(main(), loop) == [None, ADMIN]
