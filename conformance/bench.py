@@ -81,7 +81,11 @@ def broker(
     seconds: Annotated[float, typer.Option(min=0.1, help="Time of a latency row.")] = 5.0,
     memory_sends: Annotated[int, typer.Option(min=1, help="Sends before memory is looked at.")] = 1_000_000,
     recovery_mib: Annotated[int, typer.Option(min=1, help="Size of the store that is recovered.")] = 4096,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each side.")] = 3,
+    warm_seconds: Annotated[
+        float, typer.Option(min=0.0, help="Load on each new broker before it is measured.")
+    ] = 5.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds; memory and recovery are in the first.")] = 3,
+    profile: Annotated[bool, typer.Option(help="Tell where our time goes on rows that are behind.")] = True,
     directory: Annotated[Path, typer.Option(help="Where the stores go: the disk that is measured.")] = Path(
         "build/bench"
     ),
@@ -89,17 +93,20 @@ def broker(
 ) -> None:
     """Our broker beside Apache's: throughput, latency, pulls, memory, start-up, recovery.
 
-    Apache's release is fetched by Maven once.
+    Apache's release is fetched by Maven once. On an idle machine of 2 cores with the defaults
+    it should take a quarter of an hour.
 
     Example: mqproof bench broker --rounds 1 --memory-sends 100000 --recovery-mib 512
     """
+    from conformance.broker_profile import profiles
     from conformance.load import LoadError
     from conformance.targets.apache.artifacts import ApacheMissingError, jars
     from conformance.targets.apache.servers import ApacheServerError
     from report.console import stages
 
     sides: dict[str, broker_bench.Side] = {"mqproof": broker_bench.ours}
-    amount = broker_bench.Amount(sends, seconds, memory_sends, recovery_mib)
+    amount = broker_bench.Amount(sends, seconds, warm_seconds, memory_sends, recovery_mib)
+    profiled = ""
     try:
         if apache != "-":
             jars(apache)
@@ -107,10 +114,14 @@ def broker(
         directory.mkdir(parents=True, exist_ok=True)
         with stages("bench broker") as told:
             result = broker_bench.measure(sides, amount, rounds, directory.resolve(), told)
+            if profile:
+                profiled = profiles(result, amount, directory.resolve(), told)
     except (BenchError, ApacheMissingError, ApacheServerError, LoadError, OSError) as error:
         typer.echo(f"mqproof bench: {error}", err=True)
         raise typer.Exit(Exit.TOOL) from None
     print(broker_bench.table(result))
+    if profiled:
+        print(f"\n{profiled}")
     if json_file is not None:
         json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 

@@ -1,8 +1,10 @@
 """`mqproof bench broker`: our broker beside Apache's, row by row, on the same machine in the same run.
 
 Each side is a process of its own on a new store, and gets the same bytes from the same generator
-(`conformance.load`). Rounds alternate between the sides, and the median counts. Where Apache's artifacts are
-not to be had, our side stands alone.
+(`conformance.load`), also for a while before a row is measured: Java compiles while it runs, and nobody
+measures the first seconds of a broker that runs for months. Rounds alternate between the sides, and the
+median counts; memory and recovery, which take long and vary little, are measured in the first round only.
+Where Apache's artifacts are not to be had, our side stands alone.
 """
 
 import asyncio
@@ -36,6 +38,8 @@ _READY_SECONDS_MAX: Final = 600.0
 _STOP_SECONDS_MAX: Final = 60.0
 _MIB: Final = 1 << 20
 _LARGE: Final = 4096
+_WARM_SENDS: Final = 500
+"""At a time."""
 _MANY_TOPICS: Final = tuple(f"bench{number}" for number in range(100))
 
 
@@ -51,6 +55,8 @@ class Amount:
     """Of a throughput row; a tenth of them with one outstanding."""
     seconds: float = 5.0
     """Of a latency row."""
+    warm_seconds: float = 5.0
+    """Of the same load on each new broker, before anything is measured."""
     memory_sends: int = 1_000_000
     recovery_mib: int = 4096
 
@@ -81,14 +87,17 @@ Progress = Callable[[str], None]
 
 
 class OurBroker:
-    def __init__(self, folder: Path, flush: str) -> None:
+    """With `profile` its process is profiled, and writes that file when it is stopped."""
+
+    def __init__(self, folder: Path, flush: str, profile: Path | None = None) -> None:
         self.address = Address("127.0.0.1", free_port())
         self.name_server = ""
         """Of the same process, once it was started."""
         self._log = folder / "mqproof.log"
         port = str(self.address.port)
         self._command = (
-            *(sys.executable, "-m", "mqproof", "serve", "--namesrv-port", "0", "--broker-port", port),
+            *(sys.executable, *(("-m", "cProfile", "-o", str(profile)) if profile else ()), "-m", "mqproof"),
+            *("serve", "--namesrv-port", "0", "--broker-port", port),
             *("--store", str(folder / "store"), "--flush", flush),
         )
         self._process: subprocess.Popen[bytes] | None = None
@@ -113,8 +122,15 @@ class OurBroker:
         return time.perf_counter() - began
 
     def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM: a clean exit."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
         if self._process is not None:
-            self._process.send_signal(signal.SIGKILL)
+            self._process.send_signal(number)
             self._process.wait(_STOP_SECONDS_MAX)
             self._process = None
 
@@ -175,19 +191,25 @@ def measure(
         BenchError, ApacheServerError: a server did not come up. LoadError: a broker refused something.
     """
     found: Rounds = defaultdict(lambda: defaultdict(list))
+    part_of: dict[str, str] = {}
     for number in range(1, rounds + 1):
-        for part in (_sends, _sends_synced, _latencies, _topics, _memory, _recovery):
+        for part_name, part in (PARTS | (ONCE if number == 1 else {})).items():
             for name, side in sides.items():
-                progress(f"{part.__name__.strip('_')}, {name}, round {number}/{rounds}")
+                progress(f"{part_name}, {name}, round {number}/{rounds}")
                 with tempfile.TemporaryDirectory(dir=directory) as folder:
                     for row, value in part(side, Path(folder), amount, found):
                         found[row][name].append(value)
+                        part_of[row] = part_name
     return {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "rounds": rounds,
         "amount": {name: getattr(amount, name) for name in Amount.__slots__},
         "rows": [
-            {"row": row, "sides": {side: _told(values) for side, values in by_side.items()}}
+            {
+                "row": row,
+                "part": part_of[row],
+                "sides": {side: _told(values) for side, values in by_side.items()},
+            }
             for row, by_side in found.items()
         ],
     }
@@ -213,8 +235,7 @@ def _throughput(side: Side, folder: Path, amount: Amount, flush: str) -> Measure
     with side(folder, flush) as broker:
         messages = Messages()
         _run(load.create_topics(broker.address, messages))
-        # Java compiles while it runs; nobody measures the first seconds of a broker that runs for months.
-        _run(load.send_rate(broker.address, messages, amount.sends, 64))
+        _warm_up(broker, messages, amount)
         for outstanding in (1, 64, 512):
             total = amount.sends // 10 if outstanding == 1 else amount.sends
             rate = _run(load.send_rate(broker.address, messages, total, outstanding))
@@ -234,7 +255,7 @@ def _latencies(side: Side, folder: Path, amount: Amount, found: Rounds) -> Measu
     rates = found[f"{ASYNC}, 64 outstanding: sends/s"].values()
     rate = min(statistics.median(each) for each in rates) / 2
     with side(folder, ASYNC) as broker:
-        for topic, seconds_ in (("warm", amount.seconds / 2), ("bench", amount.seconds)):
+        for topic, seconds_ in (("warm", amount.warm_seconds), ("bench", amount.seconds)):
             messages = Messages((topic,))
             _run(load.create_topics(broker.address, messages))
             measured = _run(load.latencies(broker.address, messages, rate, seconds_))
@@ -247,6 +268,7 @@ def _topics(side: Side, folder: Path, amount: Amount, _found: Rounds) -> Measure
     messages = Messages(_MANY_TOPICS)
     with side(folder, ASYNC) as broker:
         _run(load.create_topics(broker.address, messages))
+        _warm_up(broker, messages, amount)
         rate = _run(load.send_rate(broker.address, messages, amount.sends, 64))
     yield "100 topics of 8 queues, 64 outstanding: sends/s", rate
 
@@ -271,6 +293,26 @@ def _recovery(side: Side, folder: Path, amount: Amount, _found: Rounds) -> Measu
         yield f"start after SIGKILL with {amount.recovery_mib} MiB: s", broker.start()
 
 
+Part = Callable[[Side, Path, Amount, Rounds], Measured]
+
+PARTS: Final[dict[str, Part]] = {
+    "sends": _sends,
+    "sends synced": _sends_synced,
+    "latencies": _latencies,
+    "topics": _topics,
+}
+"""Measured in each round, each on a new broker, by name."""
+
+ONCE: Final[dict[str, Part]] = {"memory": _memory, "recovery": _recovery}
+"""Measured in the first round."""
+
+
+def _warm_up(broker: Broker, messages: Messages, amount: Amount) -> None:
+    end = time.perf_counter() + amount.warm_seconds
+    while time.perf_counter() < end:
+        _run(load.send_rate(broker.address, messages, _WARM_SENDS, 64))
+
+
 def _run(work: Coroutine[Any, Any, T]) -> T:
     try:
         import uvloop
@@ -293,17 +335,27 @@ def table(result: dict[str, Any]) -> str:
     width = max(len(row["row"]) for row in result["rows"])
     head = f"{'':{width}}{first:>12}" + "".join(f"{side:>14}{'ratio':>8}" for side in others)
     lines = [f"{result['machine']}; rounds: {result['rounds']}; {amount}", "", head]
-    behind: list[str] = []
     for row in result["rows"]:
         mine = row["sides"][first]["median"]
         line = f"{row['row']:{width}}{mine:>12,.1f}"
         for side in others:
-            theirs = row["sides"][side]["median"]
-            ratio = mine / theirs if row["row"].endswith("/s") else theirs / mine
-            line += f"{theirs:>14,.1f}{ratio:>8.2f}"
-            behind += [f"{row['row']} ({side})"] if ratio < 1 else []
+            line += f"{row['sides'][side]['median']:>14,.1f}{_ratio(row, first, side):>8.2f}"
         lines.append(line)
     if others:
         lines += ["", f"A ratio above 1 says that {first} is the better one. It is not:"]
-        lines += [f"  {row}" for row in behind] or ["  nowhere"]
+        named = [f"  {row['row']} ({', '.join(sides)})" for row, sides in behind(result)]
+        lines += named or ["  nowhere"]
     return "\n".join(lines)
+
+
+def behind(result: dict[str, Any]) -> list[tuple[dict[str, Any], list[str]]]:
+    """The rows on which the first side is not the better one, and who is."""
+    first, *others = result["rows"][0]["sides"]
+    found = [(row, [side for side in others if _ratio(row, first, side) < 1]) for row in result["rows"]]
+    return [(row, sides) for row, sides in found if sides]
+
+
+def _ratio(row: dict[str, Any], first: str, side: str) -> float:
+    """How many times better the first side is."""
+    mine, theirs = (float(row["sides"][name]["median"]) for name in (first, side))
+    return mine / theirs if row["row"].endswith("/s") else theirs / mine

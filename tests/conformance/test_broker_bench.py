@@ -7,9 +7,10 @@ import pytest
 
 from conformance import broker_bench, load
 from conformance.broker_bench import Amount, measure, ours, table
+from conformance.broker_profile import profiles
 from conformance.load import Address, LoadError, Messages, percentile
 
-SMALL = Amount(sends=200, seconds=0.2, memory_sends=200, recovery_mib=1)
+SMALL = Amount(sends=200, seconds=0.2, warm_seconds=0.1, memory_sends=200, recovery_mib=1)
 
 
 def test_every_row_is_measured_on_our_broker(tmp_path: Path) -> None:
@@ -26,7 +27,11 @@ def test_every_row_is_measured_on_our_broker(tmp_path: Path) -> None:
 
 def test_rows_on_which_the_first_side_is_behind_are_named() -> None:
     def row(name: str, mine: float, theirs: float) -> dict[str, object]:
-        return {"row": name, "sides": {"mqproof": {"median": mine}, "Apache": {"median": theirs}}}
+        return {
+            "row": name,
+            "part": "sends",
+            "sides": {"mqproof": {"median": mine}, "Apache": {"median": theirs}},
+        }
 
     rows = [
         row("fast: sends/s", 20, 10),
@@ -37,6 +42,25 @@ def test_rows_on_which_the_first_side_is_behind_are_named() -> None:
     shown = table({"machine": "a machine", "rounds": 1, "amount": {}, "rows": rows})
     behind = shown.split("It is not:\n")[1].split("\n")
     assert behind == ["  slow: sends/s (Apache)", "  late: ms (Apache)"]
+
+
+def test_rows_that_are_behind_come_with_the_profile_that_shows_why(tmp_path: Path) -> None:
+    def row(name: str, part: str, mine: float) -> dict[str, object]:
+        sides = {"mqproof": [mine], "Apache": [1.5]}
+        told = {side: {"median": rounds[0], "rounds": rounds} for side, rounds in sides.items()}
+        return {"row": name, "part": part, "sides": told}
+
+    rows = [
+        row("fast: sends/s", "sends", 2.0),
+        row("slow: sends/s", "topics", 1.0),
+        row("start: s", "recovery", 2.0),
+    ]
+    result = {"rows": rows}
+    stages: list[str] = []
+    text = profiles(result, SMALL, tmp_path, stages.append)
+    assert stages == ["profile of topics"]
+    assert text.startswith("Our broker's time in: slow: sends/s")
+    assert "/impl/" in text
 
 
 def test_what_a_broker_refuses_is_no_rate(tmp_path: Path) -> None:
