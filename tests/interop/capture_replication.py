@@ -1,0 +1,68 @@
+"""Capture the golden bytes of replication again: `python -m tests.interop.capture_replication`.
+
+Each release's own slave follows its own master through a tap: what the slave said and what the master said,
+from an empty slave on, through a few messages and a heartbeat.
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from conformance.cluster import cluster
+from conformance.targets.apache import servers
+from conformance.targets.apache.artifacts import releases
+from conformance.targets.apache.byte_tap import ByteTap
+from conformance.targets.apache.servers import running
+from conformance.targets.apache.tap import Tap
+from impl.client.blocking import BlockingClient
+from impl.client.compose import new_message
+from impl.runtime.network import Address
+from tests.interop.capture import write_hex
+from tests.interop.test_replication import TOPIC, apaches, ha_of, send, send_until_ok
+
+GOLDEN = Path(__file__).parents[1] / "impl" / "replication" / "golden"
+_BEATS_S = 12.0
+"""A heartbeat comes after 5 s of silence, a report too."""
+
+
+def main() -> None:
+    for release in releases():
+        with tempfile.TemporaryDirectory() as scratch:
+            slave, master = capture(release, Path(scratch))
+        GOLDEN.mkdir(exist_ok=True)
+        write_hex(GOLDEN / f"{release}-slave.hex", slave)
+        write_hex(GOLDEN / f"{release}-master.hex", master)
+        print(f"{release}: {len(slave)} and {len(master)} bytes", file=sys.stderr)
+
+
+def capture(release: str, folder: Path) -> tuple[bytes, bytes]:
+    """What a slave and its master say on their connection."""
+    with cluster(folder, "ASYNC_FLUSH") as ours:
+        ours.start_name_server()
+        names = Address.parse(ours.name_server)
+        master = apaches(release, ours, "SYNC_MASTER", inSyncReplicas="2")
+        ha = ha_of(master, release)
+        with (
+            running(master),
+            ByteTap(ha) as tap,
+            Tap(names, {str(ha).encode(): str(tap.address).encode()}) as tapped,
+        ):
+            slave = servers.broker(
+                release,
+                folder,
+                tapped.address,
+                name="slave",
+                properties={"brokerRole": "SLAVE", "brokerId": "1", "brokerName": "pair"},
+            )
+            with running(slave), BlockingClient(ours.name_server) as client:
+                send_until_ok(client, "first")
+                send(client, 3, "golden")
+                client.send(new_message(TOPIC, b"large" * 10_000))
+                time.sleep(_BEATS_S)
+                said, answered = tap.connections[-1]
+                return bytes(said), bytes(answered)
+
+
+if __name__ == "__main__":
+    main()
