@@ -29,8 +29,8 @@ class Kind(StrEnum):
     APPEND = "append"  # broker: in the page cache, commit_offset = first byte, attrs.size = bytes
     FLUSH = "flush"  # broker: durable up to commit_offset (exclusive); attrs.file = log | queues | checkpoint
     DISPATCH = "dispatch"  # broker: the record at commit_offset has its consume-queue entry
-    HA_TRANSFER = "ha_transfer"
-    HA_ACK = "ha_ack"
+    HA_TRANSFER = "ha_transfer"  # master: handed to a slave's connection up to commit_offset (exclusive)
+    HA_ACK = "ha_ack"  # master: a slave said that its log goes up to commit_offset (exclusive)
     DELIVER = "deliver"  # client: handed to the application
     CONSUME_OK = "consume_ok"
     CONSUME_FAIL = "consume_fail"
