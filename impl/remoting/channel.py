@@ -235,9 +235,14 @@ class Channel:
         self._unanswered_bytes += size
         if self._is_full():
             self._pause_reading()
-        work = asyncio.ensure_future(reply)  # a future is taken as it is
+        work = reply if asyncio.isfuture(reply) else self._loop.create_task(self._answered(command, reply))
         self._working[work] = None
         work.add_done_callback(partial(self._worked, command, size))
+
+    async def _answered(self, request: Command, reply: Awaitable[Reply]) -> None:
+        # In the turn in which it is made: of many that wait for one event, the next sees whether the peer
+        # takes it (`takes`) before it makes an answer of its own.
+        self._answer(request, await reply)
 
     def _worked(self, request: Command, size: int, work: asyncio.Future[Reply]) -> None:
         del self._working[work]

@@ -1,7 +1,7 @@
 """Channels over a simulated network: correlation, time-outs, one-way, bounds, and peers that misbehave."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pytest
@@ -362,6 +362,45 @@ def test_frames_that_are_not_whole_share_a_budget() -> None:
     run_simulated(main())
 
 
+def test_of_a_thousand_half_open_connections_nothing_is_left_after_the_idle_time() -> None:
+    """Their peers are gone without a word, each in the middle of a frame."""
+
+    async def main() -> None:
+        async with World(connections_max=1000) as world:
+            half = encode(new_request(ECHO, body=bytes(2000)))[:1000]
+            for _ in range(1000):
+                peer = await world.raw()
+                peer.connection.write(half)
+            await asyncio.sleep(1)
+            assert (len(world.server._channels), world.server._budget.used) == (1000, 1_000_000)
+            world.network.silence(world.address)
+            await asyncio.sleep(IDLE_S + 11)
+            assert (len(world.server._channels), world.server._budget.used) == (0, 0)
+            world.network.heal(world.address)
+            assert (await world.ask(ECHO, b"alive")).body == b"alive"
+
+    run_simulated(main())
+
+
+def test_of_a_producer_faster_than_the_answers_no_more_is_held_than_the_bound_says() -> None:
+    async def main() -> None:
+        async with World(Limits(unanswered_bytes_max=10_000)) as world:
+            peer = await world.raw()
+            request = encode(new_request(SLOW, body=b"1" + b" " * 1000))
+            for _ in range(100):
+                peer.connection.write(request)
+            (channel,) = world.server._channels
+            answered = most = 0
+            for _ in range(300):
+                await asyncio.sleep(0.1)
+                most = max(most, channel._unanswered_bytes + len(channel._buffer))
+                answered += len(peer.answers())
+            assert answered == 100
+            assert 10_000 <= most < 10_000 + len(request)
+
+    run_simulated(main())
+
+
 class Stubborn:
     """A connection whose peer takes nothing: it does not close until it is aborted."""
 
@@ -376,6 +415,40 @@ class Stubborn:
     def resume_reading(self) -> None: ...
     def abort(self) -> None:
         self.aborted_at_s = asyncio.get_running_loop().time()
+
+
+class Narrow(Stubborn):
+    """A connection whose peer takes one answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_write: Callable[[], None] = lambda: None
+        self.written: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+        self.on_write()
+
+
+def test_of_many_that_wait_for_one_event_each_sees_whether_the_peer_still_takes_answers() -> None:
+    async def main() -> list[int]:
+        event = asyncio.Event()
+
+        async def wait(request: Command, channel: Channel) -> Reply:
+            await event.wait()
+            return request.answer(0, body=bytes(1000) if channel.takes else b"")
+
+        connection = Narrow()
+        channel = Channel(connection, handler({SLOW: wait}), Limits())
+        connection.on_write = channel.write_paused
+        for _ in range(5):
+            channel.received(encode(new_request(SLOW)))
+        await asyncio.sleep(1)
+        event.set()
+        await asyncio.sleep(1)
+        return [len(decode(data[4:]).body) for data in connection.written]
+
+    assert run_simulated(main()) == [1000, 0, 0, 0, 0]
 
 
 def test_closing_does_not_wait_for_a_peer_that_takes_nothing() -> None:
