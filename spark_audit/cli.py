@@ -1,4 +1,4 @@
-"""`mqproof audit run` and `mqproof audit generate`."""
+"""`mqproof audit run`, `mqproof audit explain` and `mqproof audit generate`."""
 
 import re
 import shlex
@@ -197,6 +197,66 @@ def _audit(
 def _keep_aside(log: "Log", folder: Path) -> None:
     rows: DataFrame = log.corrupt
     rows.coalesce(1).write.mode("overwrite").json(str(folder))
+
+
+@audit_app.command(name="explain", epilog=_EXAMPLES)
+def explain_message(
+    msg_id: Annotated[str, typer.Argument(help="The producer's unique key, else the broker's message id.")],
+    events: Annotated[
+        list[str] | None, typer.Option(help="Event log, folder or pattern, as for audit run.")
+    ] = None,
+    store: Annotated[
+        list[str] | None, typer.Option(help="Store directory of a broker, DIR or BROKER=DIR.")
+    ] = None,
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
+    memory: Annotated[str, typer.Option(help="Memory of the Spark driver.")] = "2g",
+    index_slots: Annotated[
+        int, typer.Option(min=1, help="maxHashSlotNum of the brokers, where it is not RocketMQ's own.")
+    ] = 5_000_000,
+) -> None:
+    """Print the whole life of one message: what every input says of it, in order of time.
+
+    Exit code: 0 some input knows it, 2 bad input, 3 none does, 4 Spark or Java is missing or failed.
+    """
+    if not (events or store):
+        _fail("--events: name at least one event log, folder or pattern, or a --store")
+
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    from spark_audit.audit import overview
+    from spark_audit.explain import explain
+    from spark_audit.inputs import InputError, Inputs, find_files
+    from spark_audit.read import read_files
+    from spark_audit.session import SessionOptions, open_session
+    from spark_audit.store import name_stores, read_stores
+    from spec.spark import SessionError
+
+    scratch = Path(tempfile.mkdtemp(prefix="mqproof-audit-"))
+    borrowed, spark = True, None
+    try:
+        found = find_files(events) if events else Inputs(())
+        stores = name_stores(store or [])
+        borrowed = SparkSession.getActiveSession() is not None
+        spark = open_session(SessionOptions(master=master, memory=memory))
+        log = read_files(spark, found, scratch).events
+        stored = read_stores(spark, stores, scratch, index_slots) if stores else None
+        steps = explain(spark, msg_id, log, overview(log).brokers, stored)
+    except InputError as error:
+        _fail(str(error))
+    except SessionError as error:
+        _fail(str(error), Exit.TOOL)
+    except (PySparkException, Py4JError) as error:
+        _fail(*_blame(error))
+    finally:
+        if spark is not None and not borrowed:
+            spark.stop()
+        shutil.rmtree(scratch, ignore_errors=True)
+    if not steps:
+        _fail(f"{msg_id}: no input knows this message", Exit.INCONCLUSIVE)
+    for step in steps:
+        typer.echo(step.line())
 
 
 @audit_app.command(epilog=_EXAMPLES)

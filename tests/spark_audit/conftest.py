@@ -5,7 +5,7 @@ each node and lets a millisecond pass between them, so that a test states only w
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -131,5 +131,5 @@ def judge(spark: SparkSession) -> Judge:
     return run
 
 
-def write_ndjson(rows: list[Mapping[str, Any]]) -> bytes:
+def write_ndjson(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)

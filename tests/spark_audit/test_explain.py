@@ -1,0 +1,64 @@
+"""The life of one message, across event log and store."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from report.model import Exit
+from spark_audit.cli import app
+from spark_audit.sources import planted
+from tests.spark_audit.conftest import Story, write_ndjson
+
+
+def explain(*arguments: str | Path) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["audit", "explain", *map(str, arguments)])
+    return done.exit_code, done.output
+
+
+def test_what_every_input_says_of_a_message_is_told_in_order_of_time(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    story = Story()
+    story.send("m_0").append("m_0", 0).add("flush", "broker", commit_offset=100).ack("m_0", 0)
+    story.stored("m_other", 1).deliver("m_0", 0).commit(1).commit(2).crash(kept_end=0)
+    # The store has a message of this name, too; its place is another.
+    own = [
+        {**row, "msg_id": "m_60" if row.get("msg_id") == "m_0" else row.get("msg_id")} for row in story.rows
+    ]
+    (tmp_path / "log.ndjson").write_bytes(write_ndjson(own))
+    planted.plant(tmp_path / "store", ())
+    inputs = ("--events", tmp_path / "log.ndjson", "--store", f"{planted.BROKER}={tmp_path / 'store'}")
+    code, output = explain("m_60", *inputs, "--index-slots", str(planted.SLOTS))
+    assert code == Exit.HELD, output
+    told = [line[28:].split()[:2] for line in output.splitlines() if line[:26].strip()]
+    assert told == [
+        ["producer", "send"],
+        ["broker", "append"],
+        ["broker", "flush"],
+        ["producer", "send_ack"],
+        ["consumer", "deliver"],
+        ["broker", "offset_commit"],
+        ["broker", "crash"],
+        ["broker", "recover"],
+        ["store", planted.BROKER],
+    ]
+    assert "m_other" not in output
+    at = f"stored/0/{planted.EXPIRED + 60 // planted.QUEUES}"
+    assert any("record" in line and at in line for line in output.splitlines())
+    assert any("queue entry" in line and at in line for line in output.splitlines())
+    assert "1 point at commit offset" in output
+    assert "group readers is past it" in output
+
+
+def test_a_message_that_no_input_knows_is_no_success(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "log.ndjson").write_bytes(write_ndjson(Story().stored("m_0", 0).rows))
+    code, output = explain("m_never", "--events", tmp_path / "log.ndjson")
+    assert (code, output.count("\n")) == (Exit.INCONCLUSIVE, 1)
+    assert "m_never: no input knows this message" in output
+
+
+def test_without_input_there_is_nothing_to_explain() -> None:
+    code, output = explain("m_0")
+    assert code == Exit.USAGE
+    assert "--events: name at least one event log" in output
