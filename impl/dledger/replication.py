@@ -1,5 +1,6 @@
 """How entries get from the leader to its followers, and when they are committed."""
 
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -11,6 +12,8 @@ from impl.dledger.messages import NO_INDEX, Entry, PushRequest, PushResponse
 from impl.dledger.state import Role, State
 
 _NEVER: Final = float("inf")
+_EARLY_BYTES_MAX: Final = 16 << 20
+"""Of pushes that a follower keeps for later; a connection keeps their order, so there are few."""
 
 
 class _Progress:
@@ -26,8 +29,8 @@ class _Progress:
         self.is_comparing = next_index > 0
         """It is not known yet where the two logs part."""
         self.comparing: PushRequest | None = None
-        self.sent = NO_INDEX
-        """The last entry that was pushed since the logs were compared."""
+        self.pushes: deque[PushRequest] = deque()
+        """Unanswered ones since the logs were compared, in order. Answers to older ones say nothing new."""
         self.resend_at = _NEVER
         self.told_commit = NO_INDEX
         """The committed index that it said it heard of."""
@@ -41,7 +44,7 @@ class _Progress:
     @property
     def is_awaited(self) -> bool:
         """An answer is to come, or was lost."""
-        return self.comparing is not None or self.sent > self.watermark
+        return self.comparing is not None or bool(self.pushes)
 
 
 class Leading:
@@ -99,7 +102,7 @@ class Leading:
         follower.matched = NO_INDEX
         follower.is_comparing = index > 0  # every log has what is before the first entry
         follower.comparing = None
-        follower.sent = NO_INDEX
+        follower.pushes.clear()
 
     def _compare(self, peer: str, follower: _Progress, now: float) -> None:
         follower.resend_at = now + self._config.push_timeout_ms
@@ -110,9 +113,8 @@ class Leading:
             if not follower.is_awaited:
                 follower.resend_at = now + self._config.push_timeout_ms
             batch = self._batch(follower.next, read)
-            self._ask(peer, follower, PushType.APPEND, batch, now)
+            follower.pushes.append(self._ask(peer, follower, PushType.APPEND, batch, now))
             follower.next += len(batch)
-            follower.sent = follower.next - 1
         told = follower.told_commit >= self._state.commit
         if not (told or follower.is_awaited) and now >= follower.idle_since + self._config.commit_idle_ms:
             self._ask(peer, follower, PushType.COMMIT, (), now)
@@ -175,6 +177,8 @@ class Leading:
                 follower.told_commit = max(follower.told_commit, known)
                 if response.index > follower.watermark:
                     follower.watermark = response.index
+                    while follower.pushes and _last(follower.pushes[0]) <= response.index:
+                        follower.pushes.popleft()
                     follower.resend_at = now + self._config.push_timeout_ms
                     self.advance_commit()
             case _:
@@ -184,9 +188,7 @@ class Leading:
         """The follower has not what the push named: go back to where the two logs may be one."""
         if request.type is PushType.COMPARE and follower.comparing is not request:
             return
-        if request.type is PushType.APPEND and (
-            follower.is_comparing or request.pre_log_index <= follower.watermark
-        ):
+        if request.type is PushType.APPEND and not any(push is request for push in follower.pushes):
             return  # it was overtaken by a comparison, or by what the follower has got since
         back = min(request.pre_log_index, response.end_index + 1)
         if 0 <= response.x_index < request.pre_log_index:
@@ -211,6 +213,9 @@ class Following:
         """Pushes whose last entry, by its index, is not durable yet: they are answered when it is."""
         self._matched = NO_INDEX
         """How far the log is known to be the leader's."""
+        self._early: dict[int, PushRequest] = {}
+        """Pushes that overtook the one before them, by the index that they go on from."""
+        self._early_bytes = 0
         self._of: tuple[int, str | None] = (-1, None)
         """The term and leader of whom that is known."""
 
@@ -221,17 +226,42 @@ class Following:
             return
         if self._of != (state.term, state.leader):
             self._of, self._matched, self._held = (state.term, state.leader), NO_INDEX, []
+            self._forget_early()
         if request.type is PushType.COMMIT:
             self._learn_commit(request)
             self._answer(request, ResponseCode.SUCCESS)
+        elif request.type is PushType.APPEND and request.pre_log_index > state.terms.end:
+            self._keep_early(request)  # and not answer: its leader asks again in time
         elif state.terms.at(request.pre_log_index) != request.pre_log_term:
             self._answer(request, ResponseCode.INCONSISTENT_STATE, **self._conflict(request))
         elif request.type is PushType.COMPARE:
+            self._forget_early()
             self._matched = max(self._matched, request.pre_log_index)
             self._learn_commit(request)
             self._answer(request, ResponseCode.SUCCESS, index=request.pre_log_index)
         else:
             self._take(request)
+            if self._early:
+                self._take_early()
+
+    def _forget_early(self) -> None:
+        self._early = {}
+        self._early_bytes = 0
+
+    def _keep_early(self, request: PushRequest) -> None:
+        size = sum(len(entry.body) for entry in request.batch_entry)
+        if request.pre_log_index not in self._early and self._early_bytes + size <= _EARLY_BYTES_MAX:
+            self._early[request.pre_log_index] = request
+            self._early_bytes += size
+
+    def _take_early(self) -> None:
+        """What overtook an entry that is here now; what fits nowhere is asked for again."""
+        while self._early and (first := min(self._early)) <= self._state.terms.end:
+            request = self._early.pop(first)
+            if self._state.terms.at(first) == request.pre_log_term:
+                self._take(request)
+        if not self._early:
+            self._forget_early()
 
     def _refusal(self, request: PushRequest) -> ResponseCode | None:
         state = self._state
@@ -256,7 +286,7 @@ class Following:
                 state.cut(entry.index - 1)
                 self._held = [held for held in self._held if held[0] < entry.index]
             state.write(entry)
-        last = request.pre_log_index + len(request.batch_entry)
+        last = _last(request)
         self._matched = max(self._matched, last)
         self._learn_commit(request)
         self._held.append((last, request))
@@ -294,6 +324,11 @@ class Following:
         self._state.answer(
             request, PushResponse, code=code, end_index=self._state.terms.end, count=request.count, **fields
         )
+
+
+def _last(request: PushRequest) -> int:
+    """The index of its last entry."""
+    return request.pre_log_index + len(request.batch_entry)
 
 
 def _follow_one_another(request: PushRequest) -> bool:
