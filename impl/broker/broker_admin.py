@@ -20,6 +20,12 @@ from impl.runtime.clock import now_ms
 from impl.store import record
 from impl.store.delay import SCHEDULE_TOPIC
 
+_STEPS: Final = (
+    *("<=0ms", "0~10ms", "10~50ms", "50~100ms", "100~200ms", "200~500ms", "500ms~1s"),
+    *("1~2s", "2~3s", "3~4s", "4~5s", "5~10s", "10s~"),
+)
+"""RocketMQ's names for the steps of `flow_control.TOOK_MS`."""
+
 
 def get_config(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """The configuration, as the text of a properties file."""
@@ -91,6 +97,10 @@ def _traffic(services: Services) -> dict[str, str]:
         "putMessageTimesTotal": str(puts.total),
         "putMessageFailedTimes": str(stats.failed_puts.total),
         "putMessageSizeTotal": str(stats.put_bytes.total),
+        "putMessageEntireTimeMax": str(services.sends.took_ms_max),
+        "putMessageDistributeTime": " ".join(
+            f"[{step}]:{count}" for step, count in zip(_STEPS, services.sends.took, strict=True)
+        ),
         "putMessageAverageSize": str(stats.put_bytes.total / puts.total if puts.total else 0.0),
         "putTps": _rates(puts),
         "getFoundTps": _rates(stats.found),

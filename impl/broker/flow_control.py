@@ -6,11 +6,16 @@ sends are refused before anything is stored. See docs/protocol.md, "Flow control
 
 import asyncio
 import itertools
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from impl.remoting.codes import ResponseCode
 from impl.remoting.dispatch import RefusedError
+
+TOOK_MS: Final = (0, 10, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 10_000)
+"""The steps in which RocketMQ shows how long storing takes."""
 
 
 class SendGate:
@@ -23,6 +28,9 @@ class SendGate:
         self._bytes = 0
         self._tickets = itertools.count()
         self._waiting: dict[int, tuple[float, int]] = {}  # by ticket: since when, and size; the oldest first
+        self.took = [0] * (len(TOOK_MS) + 1)
+        """How many sends took up to so many milliseconds, by place in TOOK_MS; the last took longer."""
+        self.took_ms_max = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -58,8 +66,11 @@ class SendGate:
 
     def leave(self, ticket: int) -> None:
         """The send was answered."""
-        _, size = self._waiting.pop(ticket)
+        since_s, size = self._waiting.pop(ticket)
         self._bytes -= size
+        took_ms = int((asyncio.get_running_loop().time() - since_s) * 1000)
+        self.took[bisect_left(TOOK_MS, took_ms)] += 1
+        self.took_ms_max = max(took_ms, self.took_ms_max)
 
     def _require_room(self, size: int, now: float) -> None:
         if not self._waiting:

@@ -91,6 +91,7 @@ class Channel:
         self._unanswered = 0
         self._unanswered_bytes = 0
         self._peer_takes = True
+        self._senders: list[asyncio.Future[None]] = []
         self._reading = True
         self._draining = False
         self.is_open = True
@@ -141,6 +142,14 @@ class Channel:
         """Send a request that has no response. Whether it arrives is not known; a closed channel drops it."""
         self._write(request)
 
+    async def until_it_takes(self) -> None:
+        """Returns when the peer takes what is sent to it, or is gone: who has no answers to wait for, and so
+        could send without end, waits for this."""
+        while self.is_open and not self._peer_takes:
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._senders.append(waiter)
+            await waiter
+
     def close(self) -> None:
         """Close after what was written, at the latest in CLOSE_S; pending requests fail when it is gone."""
         if self.is_open and self._closing is None:
@@ -182,11 +191,13 @@ class Channel:
 
     def write_resumed(self) -> None:
         self._peer_takes = True
+        self._let_senders_go_on()
         self._resume_reading()
 
     def closed(self) -> None:
         # Requests being worked on run to their end: half a send is worse than an answer that nobody hears.
         self.is_open = False
+        self._let_senders_go_on()
         self._buffer.clear()
         self._account()
         if self._closing is not None:
@@ -287,6 +298,12 @@ class Channel:
             self._connection.resume_reading()
             # Frames that arrived before the pause are still in the buffer, and no read will come for them.
             self._loop.call_soon(self._read_frames)
+
+    def _let_senders_go_on(self) -> None:
+        senders, self._senders = self._senders, []
+        for waiter in senders:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def _expire(self, answer: asyncio.Future[Command], timeout_s: float) -> None:
         if not answer.done():

@@ -52,12 +52,17 @@ class RemotingClient:
         return await channel.invoke(self._signed(request), timeout_s)
 
     async def send_oneway(self, address: Address, request: Command) -> None:
-        """Send without waiting for anything but the connection.
+        """Send without waiting for anything but the connection and a peer that takes what was sent before.
 
         Raises:
             ConnectError: nothing was sent.
         """
         channel = self._channels.get(address) or await self._connected(address, CONNECT_TIMEOUT_S)
+        if not channel.takes:
+            try:
+                await asyncio.wait_for(channel.until_it_takes(), CONNECT_TIMEOUT_S)
+            except TimeoutError:
+                raise ConnectError(f"{address} does not take what is sent to it") from None
         channel.send_oneway(self._signed(request))
 
     def channel(self, address: Address) -> Channel | None:

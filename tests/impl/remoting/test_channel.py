@@ -300,6 +300,50 @@ def test_a_peer_that_does_not_read_is_not_read_from() -> None:
     assert run_simulated(main()) == [b"1"]
 
 
+@pytest.mark.parametrize("end", ["takes", "is gone", "stalls"])
+def test_who_sends_without_answers_waits_for_a_peer_that_does_not_take_it(end: str) -> None:
+    async def main() -> None:
+        got: list[bytes] = []
+
+        def note(request: Command, channel: Channel) -> Reply:
+            got.append(request.body)
+            return None
+
+        network = SimulatedNetwork()
+        server = RemotingServer(network, note)
+        address = await server.start("127.0.0.1", 0)
+        client = RemotingClient(network)
+        await client.send_oneway(address, new_request(ECHO, body=b"1", oneway=True))
+        channel = client.channel(address)
+        assert channel is not None
+        channel.write_paused()
+        sends = [
+            asyncio.create_task(client.send_oneway(address, new_request(ECHO, body=body, oneway=True)))
+            for body in (b"2", b"3")
+        ]
+        await asyncio.sleep(1)
+        assert (got, [send.done() for send in sends]) == ([b"1"], [False, False])
+        if end == "takes":
+            channel.write_resumed()
+            await asyncio.gather(*sends)
+            await asyncio.sleep(0.1)
+            assert got == [b"1", b"2", b"3"]
+        elif end == "is gone":
+            channel.abort()
+            await asyncio.gather(
+                *sends
+            )  # as always when a connection breaks: whether it arrived is not known
+            assert got == [b"1"]
+        else:
+            for send in sends:
+                with pytest.raises(ConnectError, match="does not take"):
+                    await send
+        await client.close()
+        await server.stop()
+
+    run_simulated(main())
+
+
 def test_more_connections_than_allowed_are_closed() -> None:
     async def main() -> tuple[bool, bool]:
         async with World(connections_max=1) as world:
