@@ -1,6 +1,7 @@
 """The audit: finds lost, duplicated, phantom, reordered and not durable messages in event logs with Spark.
 
-Begin at `audit.py`, which reads (`read.py`), gathers (`evidence.py`), checks (`checks/`) and judges.
+Begin at `audit.py`, which gathers (`evidence.py`), checks (`checks/`) and judges what `inputs.py`, `read.py`
+and `store.py` read: event logs, and brokers' store directories through the data sources of `sources/`.
 `generate.py` makes logs with planted anomalies and their ground truth, against which the checks themselves
 are tested.
 """
