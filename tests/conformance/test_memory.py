@@ -101,10 +101,11 @@ def test_a_producer_that_reads_no_answers_is_not_read_from(broker: Cluster) -> N
         highest = asked = 0
         producer.setblocking(False)
         # Seconds without room: it waits for us. A broker that is merely slow is asked less than it could be.
-        while asked < 100_000 and select.select([], [producer], [], 3)[1]:
+        while asked < 1_000_000 and highest < 100 and select.select([], [producer], [], 3)[1]:
             asked += producer.send(question) * 100 // len(question)
             highest = max(highest, memory_mib(broker) - before)
         assert highest < 100
+        assert asked < 1_000_000, "a hundred mebibytes of questions were read"
         assert send(other, b"x") == 0
 
 
