@@ -144,9 +144,10 @@ def administer(release: str, scratch: Path, folder: Path) -> None:
             }
             for command in ADMINISTRATION:
                 mqadmin(release, scratch, to_names.address, *command.format(**facts).split())
-            keep_frames(folder, to_names.passed)
-            keep_frames(folder, to_broker.passed)
-            keep_frames(folder, of_client.passed)
+            for tap in (to_names, to_broker, of_client):
+                # Configurations name files of the machine that they are captured on.
+                public = (each for each in tap.passed if str(scratch).encode() not in each.frame)
+                keep_frames(folder, public)
 
 
 def client_id(broker: Address, group: str) -> str:
