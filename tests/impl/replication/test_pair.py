@@ -164,6 +164,18 @@ def test_repl_5_after_a_dead_wire_the_slave_comes_back_by_itself() -> None:
     assert play(scene) == numbered(3)
 
 
+def test_a_connection_on_which_nothing_happens_stays() -> None:
+    async def scene(pair: Pair) -> bool:
+        await pair.followed()
+        client = pair.slave.replicas.client
+        assert client is not None
+        before = client._receiver
+        await asyncio.sleep(600)
+        return client._receiver is before
+
+    assert play(scene)
+
+
 def test_repl_2_a_master_that_lost_its_tail_is_not_followed_and_that_is_said_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
