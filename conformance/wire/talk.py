@@ -11,6 +11,7 @@ from typing import Final
 from conformance.wire.frames import Frame, take
 
 _CHUNK: Final = 1 << 16
+_CONNECT_S: Final = 10.0
 
 
 class SilentError(Exception):
@@ -52,7 +53,7 @@ class Connection:
         self._answers: dict[int, deque[Frame]] = defaultdict(deque)
         self._requests: deque[Frame] = deque()
         try:
-            self._socket = socket.create_connection((address.host, address.port), seconds_max)
+            self._socket = socket.create_connection((address.host, address.port), _CONNECT_S)
         except OSError as error:
             raise UnreachableError(f"{address}: no connection: {error}") from None
         # Every write is to be a packet of its own.

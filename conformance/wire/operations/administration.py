@@ -88,6 +88,7 @@ CREATE_GROUPS: Final = Operation(
     body='{"groupConfigList":[' + _GROUP + "]}",
     since=Since.V5,
 )
+# With cleanOffset: without it 5.5.0 answers SUCCESS and keeps the group.
 DELETE_GROUP: Final = Operation(
     207,
     "DELETE_SUBSCRIPTIONGROUP",
@@ -97,7 +98,7 @@ DELETE_GROUP: Final = Operation(
     fields("""
         groupName    S! $gone
         removeOffset B? true
-        cleanOffset  B?5
+        cleanOffset  B?5 true
     """),
 )
 ALL_GROUPS: Final = Operation(

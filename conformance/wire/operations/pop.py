@@ -3,7 +3,7 @@
 from typing import Final
 
 from conformance.wire.fields import fields
-from conformance.wire.model import Ask, Expect, Kind, Manner, Operation, Server, Since
+from conformance.wire.model import Ask, Expect, Kind, Operation, Server, Since
 from conformance.wire.operations.clients import BEATEN
 from conformance.wire.requests import valid
 
@@ -46,9 +46,8 @@ POP: Final = Operation(
 POPPED: Final = (
     *BEATEN,
     Ask(
-        valid(POP, consumerGroup="$live", queueId="0"),
+        valid(POP, consumerGroup="$live", queueId="0", pollTime="60000"),
         Expect(fields={"popTime": Kind.LONG, "reviveQid": Kind.INT}, records=1),
-        manner=Manner.EVENTUALLY,
         keep={"pop_time": "popTime", "revive_queue": "reviveQid"},
     ),
 )

@@ -6,6 +6,7 @@ EXISTING: Final = {
     301: "REGISTER_FILTER_SERVER",
     354: "CHECK_ROCKSDB_CQ_WRITE_PROGRESS", 355: "EXPORT_ROCKSDB_CONFIG_TO_JSON",
     513: "UPDATE_AND_CREATE_STATIC_TOPIC", 902: "ADD_BROKER", 903: "REMOVE_BROKER",
+    905: "NOTIFY_MIN_BROKER_ID_CHANGE",
     **{code: f"controller {code}" for code in range(1001, 1014)},
     **{code: f"cold data {code}" for code in range(2001, 2005)},
     **{code: f"users and policies {code}" for code in range(3001, 3011)},
@@ -24,7 +25,6 @@ WITHOUT_HANDLER: Final = {
 OF_CLIENTS: Final = {
     39: "CHECK_TRANSACTION_STATE", 40: "NOTIFY_CONSUMER_IDS_CHANGED", 220: "RESET_CONSUMER_CLIENT_OFFSET",
     221: "GET_CONSUMER_STATUS_FROM_CLIENT", 326: "PUSH_REPLY_MESSAGE_TO_CLIENT",
-    905: "NOTIFY_MIN_BROKER_ID_CHANGE",
 }  # fmt: skip
 """Servers ask these; a server that is asked does not know them."""
 

@@ -133,7 +133,10 @@ RULES: Final = (
         ),
     ),
     Rule(
-        GROUP_CONFIG, 400, "of an unknown group is told so", (asked(GROUP_CONFIG, code(26), group="$gone"),)
+        GROUP_CONFIG,
+        400,
+        "of an unknown group is told so, or makes it",
+        (asked(GROUP_CONFIG, code(26, 0), group="$gone"),),
     ),
     Rule(
         UPDATE_CONFIG,

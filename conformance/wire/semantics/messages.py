@@ -213,7 +213,7 @@ RULES: Final = (
         PULL,
         403,
         "at 0 of an empty queue finds nothing",
-        (asked(PULL, code(19), topic="$other", queueId="3"),),
+        (asked(PULL, code(19), consumerGroup="$live", topic="$other", queueId="3"),),
     ),
     Rule(
         PULL,
@@ -223,6 +223,7 @@ RULES: Final = (
             asked(
                 PULL,
                 Expect(codes=(21,), values={"nextBeginOffset": "0"}),
+                consumerGroup="$live",
                 topic="$other",
                 queueId="3",
                 queueOffset="5",

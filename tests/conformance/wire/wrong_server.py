@@ -35,7 +35,7 @@ def is_oneway(request: Frame) -> bool:
 def serving(reply: Reply, reading: Reading | None = None) -> Iterator[Address]:
     """The server's address; it ends with the block."""
     how = reading or Reading()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", 0), backlog=4096) as listener:
         threading.Thread(target=_accept, args=(listener, reply, how), daemon=True).start()
         yield Address(*listener.getsockname())
         with suppress(OSError):
