@@ -107,7 +107,9 @@ def conform(
 
 @app.command("trace-check")
 def trace_check(
-    logs: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Event logs of brokers or of DLedger groups, NDJSON.")],
+    logs: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Event logs of brokers or DLedger groups, NDJSON.")
+    ],
     window: Annotated[
         int, typer.Option(min=1, help="Messages in one trace; a log is cut into many, and all are checked.")
     ] = 100,
@@ -115,7 +117,7 @@ def trace_check(
         Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
     ] = None,
 ) -> None:
-    """Let TLC decide whether event logs are behaviours of the models: brokers' of Flush, DLedger groups' of Election.
+    """Let TLC decide whether event logs are behaviours of the models: Flush, or Election for DLedger groups.
 
     A log that is not is shown with its longest accepted prefix and the event that no action explains.
 
