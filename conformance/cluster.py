@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-READY_SECONDS_MAX: Final = 30.0
-STOP_SECONDS_MAX: Final = 20.0
+READY_SECONDS_MAX: Final = 120.0
+STOP_SECONDS_MAX: Final = 60.0
 _MQPROOF: Final = (sys.executable, "-m", "mqproof")
 _PORTS: Final = range(20_000, 32_000)
 

@@ -87,7 +87,7 @@ def name_server(tmp_path: Path) -> Iterator[str]:
             yield ready["namesrv"]
         finally:
             server.terminate()
-            server.wait(timeout=30)
+            server.wait(timeout=120)
 
 
 def test_a_cluster_is_judged_over_the_wire_and_what_the_wire_cannot_do_is_not_tested(

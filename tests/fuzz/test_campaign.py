@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -112,11 +111,9 @@ def test_bad_use_is_one_clear_error(arguments: tuple[str, ...], message: str) ->
 
 def test_a_report_that_cannot_be_written_is_refused_before_the_search(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    begin = time.monotonic()
-    run = mqproof("fuzz", "run", "canary", "--seconds", "60", "--json", tmp_path / "file" / "report.json")
+    run = mqproof("fuzz", "run", "canary", "--seconds", "3600", "--json", tmp_path / "file" / "report.json")
     assert run.returncode == 2
     assert run.stderr.startswith(f"mqproof fuzz: --json {tmp_path / 'file' / 'report.json'}: ")
-    assert time.monotonic() - begin < 30
 
 
 @pytest.mark.skipif(atheris_engine.available(), reason="atheris is installed")
@@ -170,15 +167,12 @@ def test_a_worker_that_dies_leaves_its_input_as_a_finding(tmp_path: Path) -> Non
 
 
 def test_an_interrupt_ends_the_campaign_early_and_keeps_what_was_found(tmp_path: Path) -> None:
-    begin = time.monotonic()
-
     def interrupt(outcome: campaigns.Outcome) -> None:
         if outcome.executions > 1:
             raise KeyboardInterrupt
 
     outcome = campaigns.run(canary(tmp_path, executions=10_000_000), interrupt)
-    assert time.monotonic() - begin < 30
-    assert outcome.executions > 1
+    assert 1 < outcome.executions < 10_000_000
     assert not _children()
 
 

@@ -20,7 +20,7 @@ MQPROOF = [sys.executable, "-c", "import mqproof; mqproof.main()"]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*MQPROOF, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([*MQPROOF, *arguments], capture_output=True, text=True, timeout=120, check=False)
 
 
 @contextlib.contextmanager
@@ -35,14 +35,14 @@ def server(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, s
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(timeout=30)
+        process.wait(timeout=120)
         if process.stdout is not None:
             process.stdout.close()
 
 
 def stop(process: subprocess.Popen[str]) -> int:
     process.send_signal(signal.SIGTERM)
-    return process.wait(timeout=30)
+    return process.wait(timeout=120)
 
 
 SERVE = ("serve", "--namesrv-port", "0", "--broker-port", "0", "--flush", "SYNC_FLUSH")

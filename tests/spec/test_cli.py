@@ -129,7 +129,7 @@ def test_a_terminated_check_ends_tlc_too(tmp_path: Path) -> None:
             assert process.poll() is None
             time.sleep(0.05)
         process.terminate()
-        assert process.wait(timeout=30) == 128 + signal.SIGTERM
+        assert process.wait(timeout=120) == 128 + signal.SIGTERM
     finally:
         process.kill()
         process.wait()

@@ -17,7 +17,7 @@ def admin(*arguments: str, name_server: str = "") -> subprocess.CompletedProcess
         [*MQPROOF, "admin", *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
         env={**os.environ, "NAMESRV_ADDR": name_server},
     )
@@ -101,7 +101,7 @@ def test_the_cluster_is_shown_and_having_seen_no_broker_is_no_success(cluster: d
 def test_a_reader_that_has_seen_enough_is_no_error(cluster: dict[str, str]) -> None:
     command = " ".join([*map(repr, MQPROOF), "admin", "topicList", "-n", cluster["namesrv"], "|", "true"])
     done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -49,7 +49,7 @@ def test_a_listener_that_does_not_end_does_not_keep_the_client_from_ending(tmp_p
             with client.consuming("G", {"T": "*"}, listener, PushConsumerConfig(stop_timeout_ms=100)):
                 assert begun.wait(30)
             began_s = time.monotonic()
-        assert time.monotonic() - began_s < 20
+        assert time.monotonic() - began_s < 120
         release.set()
 
 

@@ -90,7 +90,7 @@ def test_a_store_in_use_is_looked_at_and_a_line_says_so(tmp_path: Path) -> None:
         assert result.output.startswith("note: a broker is using this store")
         assert result.exit_code == 0
         assert "a broker is using it" in mqproof("inspect", tmp_path / "store", "--index-slots", 3).output
-        holder.communicate("", timeout=10)
+        holder.communicate("", timeout=60)
     assert "note" not in mqproof("verify", tmp_path / "store", "--index-slots", 3).output
 
 

@@ -38,7 +38,7 @@ def on_both(scene: Scene) -> None:
     """Run the scene over real sockets and over the simulated network."""
 
     async def real() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await scene(AsyncioNetwork())
 
     async def simulated() -> None:

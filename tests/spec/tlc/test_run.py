@@ -201,7 +201,7 @@ def test_the_time_limit_ends_tlc_says_so_and_leaves_nothing(
     with pytest.raises(TlcError, match="no verdict within 2 seconds") as caught:
         ask(steps("Endless"), seconds_max=2)
     assert caught.value.reason is Reason.TIMEOUT
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 120
     assert [process.returncode for process in started] == [-signal.SIGKILL]
     assert list(tmp_path.iterdir()) == []
 
