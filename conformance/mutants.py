@@ -60,7 +60,7 @@ def judge_pair(
         counts={"examples": lives, "examples_max": lives_max},
         witnesses=witnesses or (Witness(mutant.defect),),
         detail=mutant.defect,
-        replay=f"mqproof mutants {mutant.name} --layer impl --seed {seed}",
+        replay=f"mqproof mutants --layer impl --name {mutant.name}",
         seconds=time.monotonic() - begin,
     )
 

@@ -8,7 +8,7 @@ from conformance.targets.pair_life import live
 from conformance.targets.pair_mutants import MUTANTS
 from report.model import Verdict
 
-LIVES = range(8)
+LIVES = range(24)
 FIRST = {"last-record-not-compared": 23, "logs-compared-as-shipped": 3, "slave-never-hangs-up": 5}
 """Where to begin, so that those who are seldom seen are seen soon."""
 
