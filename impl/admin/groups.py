@@ -198,7 +198,7 @@ async def reset_queue(
 ) -> dict[MessageQueue, int]:
     """Set the group in one queue of a broker to an offset, or else to a time; returns where it is then.
 
-    ClientError when the group has members and the broker, of 4.9 or before, could not tell them of one queue.
+    ClientError when the queue has no such offset, or the group has members and the broker, of 4.9 or before, could not tell them of one queue.
     """
     (name,) = await _reset_where(admin, topic, None, broker)
     queue = MessageQueue(topic, name, queue_id)
@@ -207,6 +207,8 @@ async def reset_queue(
         offset = await calls.max_offset(queue)
     elif offset is None:
         offset = await calls.search_offset(queue, timestamp_ms)
+    elif offset > (end := await calls.max_offset(queue)):
+        raise ClientError(f"{queue} ends at {end}, offset {offset} is beyond")
     if await _connection_at(admin, group, broker):
         told = await status(admin, broker)
         version = told.get("brokerVersionDesc", "")

@@ -192,6 +192,7 @@ def test_one_queue_of_a_group_without_members_is_committed(offset: int | None) -
             {
                 RequestCode.GET_CONSUMER_CONNECTION_LIST: OFFLINE,
                 RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: (0, headers.write(OffsetResponse(3)), b""),
+                RequestCode.GET_MAX_OFFSET: (0, headers.write(OffsetResponse(3)), b""),
                 RequestCode.UPDATE_CONSUMER_OFFSET: OK,
             },
         )
@@ -214,6 +215,7 @@ def test_one_queue_of_a_group_with_members_is_set_by_a_broker_that_can(told: Ans
             "b-a",
             {
                 RequestCode.GET_CONSUMER_CONNECTION_LIST: MEMBERS,
+                RequestCode.GET_MAX_OFFSET: (0, headers.write(OffsetResponse(3)), b""),
                 RequestCode.GET_BROKER_RUNTIME_INFO: told,
                 RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: OK,
             },
@@ -231,11 +233,14 @@ def test_one_queue_is_not_set_where_all_would_be() -> None:
             "b-a",
             {
                 RequestCode.GET_CONSUMER_CONNECTION_LIST: MEMBERS,
+                RequestCode.GET_MAX_OFFSET: (0, headers.write(OffsetResponse(3)), b""),
                 RequestCode.GET_BROKER_RUNTIME_INFO: version("V4_9_5"),
             },
         )
         with pytest.raises(ClientError, match="a broker of V4_9_5 sets all their queues"):
             await groups.reset_queue(site.admin, "G", "T", broker.address, 1, timestamp_ms=77, offset=3)
+        with pytest.raises(ClientError, match="T@b-a:1 ends at 3, offset 4 is beyond"):
+            await groups.reset_queue(site.admin, "G", "T", broker.address, 1, timestamp_ms=77, offset=4)
         away = Address("10.9.9.9", 1)
         with pytest.raises(ClientError, match=r"the name server knows no broker at 10\.9\.9\.9:1"):
             await groups.reset_queue(site.admin, "G", "T", away, 1, timestamp_ms=77, offset=3)
