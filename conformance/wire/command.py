@@ -14,7 +14,7 @@ from report import terminal
 from report.console import stages, stop
 from report.model import Exit, Report
 
-_PROGRESS_LINES: Final = 20
+_PROGRESS_CASES: Final = 100
 
 
 def wire(target: str, globs: list[str], since: str, *, strict: bool, dryrun: bool) -> Report:
@@ -32,7 +32,7 @@ def wire(target: str, globs: list[str], since: str, *, strict: bool, dryrun: boo
     with stages(f"conform {target} wire") as told:
 
         def progress(done: int, all_of_them: int) -> None:
-            if done % max(1, all_of_them // _PROGRESS_LINES) == 0:
+            if done % _PROGRESS_CASES == 0:
                 told(f"{done} of {all_of_them} cases")
 
         try:

@@ -71,6 +71,7 @@ def test_apache_answers_as_recorded(line: str, since: Since) -> None:
 
 def test_the_pages_are_made_of_the_data() -> None:
     assert (matrix.FOLDER / "wire.md").read_text() == matrix.page(matrix.read())
+    assert (matrix.FOLDER / "wire.json").read_text() == matrix.data(matrix.read())
     assert requests_page.PAGE.read_text() == requests_page.page()
 
 
