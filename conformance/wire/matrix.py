@@ -178,9 +178,7 @@ def _table(columns: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Iterator[
 def main(arguments: Sequence[str]) -> None:
     reports = dict(argument.split("=", 1) for argument in arguments)
     matrix = gather({server: Path(path) for server, path in reports.items()})
-    write_text(
-        FOLDER / "wire.json", msgspec.json.format(msgspec.json.encode(matrix), indent=1).decode() + "\n"
-    )
+    write_text(FOLDER / "wire.json", data(matrix))
     write_text(FOLDER / "wire.md", page(matrix))
 
 
