@@ -145,8 +145,11 @@ class _Witness:
     def follows(self) -> bool:
         if SLAVE not in self.pair.brokers or self.is_cut or MASTER not in self.pair.brokers:
             return False
-        client = self.pair.slave.replicas.client
-        return client is not None and client.is_following
+        server, client = self.pair.master.replicas.server, self.pair.slave.replicas.client
+        if server is None or client is None or client.local is None:
+            return False
+        # A slave does not know at once that the other end of its connection is gone.
+        return client.is_following and server.serves(client.local)
 
     async def calm(self) -> bool | None:
         """The faults end; returns whether the slave has caught up."""

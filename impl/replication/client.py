@@ -41,6 +41,11 @@ class SlaveClient:
         receiver = self._receiver
         return receiver is not None and receiver.has_followed and not receiver.ended.is_set()
 
+    @property
+    def local(self) -> Address | None:
+        """This slave's end of the connection; None while there is none."""
+        return self._receiver.local if self._receiver else None
+
     async def run(self) -> None:
         pause_s = _PAUSE_S_MIN
         while not self.refused:
@@ -108,6 +113,10 @@ class _Receiver:
         self._loop = asyncio.get_running_loop()
         self.heard_s = self.reported_s = self._loop.time()
         self._connection: Connection | None = None
+
+    @property
+    def local(self) -> Address | None:
+        return self._connection.local if self._connection else None
 
     def opened(self, connection: Connection) -> "_Receiver":
         """The connection is there: the first report is what the master waits for."""

@@ -40,6 +40,10 @@ class MasterServer:
         self._complaint = ""
         self._scan: asyncio.Task[None] | None = None
 
+    def serves(self, slave: Address) -> bool:
+        """Whether there is a connection from that address."""
+        return any(sender.connection.remote == slave for sender in self._senders)
+
     async def start(self, host: str, port: int) -> Address:
         """Listen; port 0 is any free one. Raises OSError."""
         self._listener = await self._network.listen(host, port, self._accept)
