@@ -163,9 +163,11 @@ def java_client(
         client.end()
 
 
-def mqadmin(release: str, folder: Path, name_server: Address, *arguments: str) -> str:
+def mqadmin(
+    release: str, folder: Path, name_server: Address, *arguments: str, jvm: tuple[str, ...] = ()
+) -> str:
     """What mqadmin prints. Raises ApacheMissingError, and DriverError when it takes too long."""
-    flags = (*SMALL_JVM, *_client_flags(folder), *MODULE_FLAGS)
+    flags = (*SMALL_JVM, *_client_flags(folder), *MODULE_FLAGS, *jvm)
     command = [java(), *flags, "-cp", class_path(release), _ADMIN, *arguments, "-n", str(name_server)]
     environment = {**os.environ, "ROCKETMQ_HOME": str(home(folder))}
     try:
