@@ -17,6 +17,7 @@ from impl.store.index_file import Header, IndexFile, IndexShape, read_header
 from impl.store.segments import Removal, Unsynced
 
 _NAME_DIGITS: Final = 17
+_HEAD_CHARACTERS: Final = 20
 _CHAIN_MAX: Final = 100_000
 """Entries of one chain that a search looks at: a key of millions of messages must not hold up a broker."""
 
@@ -36,8 +37,12 @@ class IndexState:
 def key_hash(topic: str, key: str) -> int:
     """What the index keeps of a key: never negative."""
     # The hash of a text is that of its beginning, shifted by the length of the rest, plus that of the rest.
-    units = len(key) if key.isascii() else len(key.encode("utf-16-le", "surrogatepass")) // 2
-    value = (_topic_hash(topic) * _power(units) + java_hash(key)) & 0xFFFFFFFF
+    if key.isascii():  # a producer's unique keys all begin alike
+        head, tail = key[:_HEAD_CHARACTERS], key[_HEAD_CHARACTERS:]
+        hashed, units = _text_hash(head) * _power(len(tail)) + java_hash(tail), len(key)
+    else:
+        hashed, units = java_hash(key), len(key.encode("utf-16-le", "surrogatepass")) // 2
+    value = (_text_hash(topic + "#") * _power(units) + hashed) & 0xFFFFFFFF
     value = value - (1 << 32) if value >> 31 else value
     return abs(value) if value != -(1 << 31) else 0
 
@@ -247,8 +252,8 @@ class Index:
 
 
 @lru_cache(maxsize=4096)
-def _topic_hash(topic: str) -> int:
-    return java_hash(topic + "#")
+def _text_hash(text: str) -> int:
+    return java_hash(text)
 
 
 @lru_cache(maxsize=1024)
