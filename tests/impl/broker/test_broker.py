@@ -518,6 +518,8 @@ def test_where_groups_must_exist_an_unknown_one_is_refused() -> None:
 
 def test_a_send_is_told_in_the_order_in_which_it_happened() -> None:
     async def scene(world: World) -> list[tuple[str, Kind]]:
+        await asyncio.sleep(1)  # the first checkpoint is over
+        world.events.clear()
         await world.producer.send(message("x"), QUEUE)
         await world.consumer.pull(QUEUE, 0)
         await world.consumer.commit(QUEUE, 1)
@@ -526,8 +528,7 @@ def test_a_send_is_told_in_the_order_in_which_it_happened() -> None:
         assert len(keys) == 1
         return told
 
-    told = play(scene)
-    assert told[1:] == [
+    assert play(scene) == [
         ("producer", Kind.SEND),
         ("broker-a", Kind.APPEND),
         ("broker-a", Kind.FLUSH),
