@@ -198,7 +198,8 @@ async def reset_queue(
 ) -> dict[MessageQueue, int]:
     """Set the group in one queue of a broker to an offset, or else to a time; returns where it is then.
 
-    ClientError when the queue has no such offset, or the group has members and the broker, of 4.9 or before, could not tell them of one queue.
+    ClientError when the queue has no such offset, or the group has members and the broker, of 4.9 or before,
+    could not tell them of one queue.
     """
     (name,) = await _reset_where(admin, topic, None, broker)
     queue = MessageQueue(topic, name, queue_id)

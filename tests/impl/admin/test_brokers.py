@@ -27,6 +27,10 @@ def test_every_broker_of_every_cluster_is_shown_also_one_that_gives_no_status() 
             ("C", "b-c", 0, None),
             ("D", "b-b", 0, STATUS),
         ]
+        assert [state.name for state in await brokers.cluster_states(site.admin, "D")] == ["b-b"]
+        assert await brokers.cluster_states(site.admin, "E") == []
+        assert len(await site.admin.masters("C")) == 2
+        assert len(await site.admin.masters("C", slaves=True)) == 3
 
     play(scene)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from impl.admin import groups
+from impl.admin import groups, topics
 from impl.client.model import ClientError, MessageQueue, NoRouteError, RefusalError
 from impl.remoting import bodies, headers, java_json
 from impl.remoting.bodies import (
@@ -48,6 +48,18 @@ def test_a_group_is_made_as_it_is_described_and_deleted_with_its_offsets() -> No
         assert broker.fields_of(RequestCode.DELETE_SUBSCRIPTIONGROUP) == [
             {"groupName": "G", "removeOffset": "true", "cleanOffset": "true"}  # 4.9's name, and 5.x's
         ]
+
+    play(scene)
+
+
+def test_a_groups_topics_are_deleted_from_its_cluster() -> None:
+    async def scene(site: Site) -> None:
+        answers = {RequestCode.DELETE_TOPIC_IN_BROKER: OK}
+        broker = await site.add_broker("b-a", answers, "%RETRY%G", "%DLQ%G", "T")
+        await groups.delete_group_topics(site.admin, [broker.address], "G", "C")
+        asked = broker.fields_of(RequestCode.DELETE_TOPIC_IN_BROKER)
+        assert asked == [{"topic": "%RETRY%G"}, {"topic": "%DLQ%G"}]
+        assert await topics.topic_names(site.admin) == ["T"]
 
     play(scene)
 

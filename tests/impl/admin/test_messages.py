@@ -5,10 +5,16 @@ import pytest
 from impl.admin import messages
 from impl.client.model import ClientError, RefusalError
 from impl.message import KEYS, TAGS, UNIQUE_KEY, Message, StoredMessage
-from impl.remoting import headers
-from impl.remoting.bodies import TopicConfig
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import ConsumedDirectly, TopicConfig
 from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import OffsetResponse, PullRequest, PullResponse, QueryMessageRequest
+from impl.remoting.headers import (
+    ConsumerRequest,
+    OffsetResponse,
+    PullRequest,
+    PullResponse,
+    QueryMessageRequest,
+)
 from impl.store import record
 from tests.impl.admin.site import Answer, Site, play, refusal
 
@@ -80,6 +86,18 @@ def test_a_unique_key_is_compared_with_unique_keys() -> None:
         assert bodies(await messages.by_key(site.admin, "T", "Uk", kind=messages.KeyKind.UNIQUE)) == ["k"]
         assert await messages.by_key(site.admin, "T", "k", kind=messages.KeyKind.UNIQUE) == []
         assert broker.fields_of(RequestCode.QUERY_MESSAGE)[0]["_UNIQUE_KEY_QUERY"] == "true"
+
+    play(scene)
+
+
+def test_a_member_of_a_group_consumes_a_message_on_demand() -> None:
+    async def scene(site: Site) -> None:
+        done = ConsumedDirectly(consume_result="CR_LATER", remark="not now", spent_time_mills=7)
+        answer: Answer = (0, {}, java_json.write(done))
+        broker = await site.add_broker("b-a", {RequestCode.CONSUME_MESSAGE_DIRECTLY: answer})
+        assert await messages.consume_directly(site.admin, broker.address, "G", "c1", "ID") == done
+        (fields,) = broker.fields_of(RequestCode.CONSUME_MESSAGE_DIRECTLY)
+        assert headers.read(ConsumerRequest, fields) == ConsumerRequest("G", "c1", msg_id="ID")
 
     play(scene)
 

@@ -66,6 +66,10 @@ def test_a_route_shows_brokers_and_queues() -> None:
         ["C", "b-a", "1", "10.0.0.2:1"],
     ]
     assert words(tables.route_queues(route))[1:] == [["b-a", "2", "3", "R- (4)"]]
+    assert words(tables.route_list(route))[1:] == [
+        ["C", "b-a", "0=10.0.0.1:1, 1=10.0.0.2:1", "2", "3", "R- (4)"],
+        ["total", "1", "2", "3"],
+    ]
 
 
 def test_each_servers_settings_are_sorted_by_name() -> None:
