@@ -19,6 +19,7 @@ from impl.dledger.state import Role
 HEAD_BYTES: Final = 6
 FAULT_BYTES: Final = 4
 FAULTS_MAX: Final = 24
+_BODY_BYTES: Final = 150
 _QUARTER_MS: Final = 250.0
 _AFTER_MS: Final = 8_000.0
 """After the last fault began, before the calm: long enough for an election among what is left."""
@@ -84,7 +85,7 @@ class Run:
 
     def _send_later(self) -> None:
         self._messages += 1
-        self.group.send(b"%d" % self._messages)
+        self.group.send(b"%d " % self._messages + b"x" * (self._messages % _BODY_BYTES))
         self.group.after(1000 / self._load, self._send_later)
 
     def _plan(self, kind: int, whom: int, at: int, length: int) -> None:

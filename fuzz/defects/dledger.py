@@ -297,6 +297,13 @@ MUTANTS: Final = (
         _durable_when_appended,
     ),
     _mutant(
+        "FailedSyncForgotten",
+        "what a start reads counts as durable once it is synced, though an earlier sync of it failed",
+        "LeaderCompleteness",
+        "ledger:Ledger._write_again",
+        _nothing,
+    ),
+    _mutant(
         "TornEntryAccepted",
         "an entry's checksum is not looked at in recovery",
         "RecoveredPrefix",

@@ -17,6 +17,9 @@ from impl.store.errors import StoreError
 from impl.store.segments import SegmentedFile, Unsynced, sync_all
 
 _WALKED_SEGMENTS: Final = 3
+_IN_DOUBT_BYTES: Final = 64 << 20
+"""More than that is never written without a sync. So much is written again at a start: the sync of an earlier
+life may have failed, after which a later one that succeeds says nothing of what was written before it."""
 _RECENT_BYTES_MAX: Final = 16 << 20
 """Entries kept in memory: followers are pushed the newest ones."""
 
@@ -34,6 +37,7 @@ class Flush:
     end: int
     cuts: int
     """Cuts before it: after another one it says nothing of what stands there now."""
+    end_pos: int
     unsynced: tuple[Unsynced, ...]
 
     def sync(self) -> None:
@@ -48,6 +52,7 @@ class Ledger:
         self._index = SegmentedFile(disk, f"{directory}/index", config.index_segment_bytes)
         self._end_pos = 0
         self._end_index = NO_INDEX
+        self._synced_pos = 0
         self._cuts = 0
         self._flushed_segments = 0
         self._recent: dict[int, Entry] = {}
@@ -75,8 +80,10 @@ class Ledger:
         self._end_pos, self._end_index = end, terms.end
         self._data.cut(end)
         self._index.cut((terms.end + 1) * UNIT_BYTES)
+        self._write_again(max(0, end - _IN_DOUBT_BYTES), end)
         self._data.sync()
         self._index.sync()
+        self._synced_pos = end
         self._flushed_segments = len(self._data.starts)
         return terms
 
@@ -123,6 +130,7 @@ class Ledger:
         self._data.cut(self._end_pos)
         self._index.cut((end + 1) * UNIT_BYTES)
         self._data.sync()
+        self._synced_pos = self._end_pos
 
     def read(self, index: int) -> Entry:
         """The entry. StoreError when the disk does not give it back as it was written."""
@@ -141,11 +149,14 @@ class Ledger:
         if len(self._data.starts) != self._flushed_segments:
             self._flushed_segments = len(self._data.starts)
             unsynced.append(self._index.take_unsynced())
-        return Flush(self._end_index, self._cuts, tuple(unsynced))
+        return Flush(self._end_index, self._cuts, self._end_pos, tuple(unsynced))
 
     def end_flush(self, flush: Flush) -> int:
         """Up to which index the ledger is durable by that; NO_INDEX when it was cut meanwhile."""
-        return flush.end if flush.cuts == self._cuts else NO_INDEX
+        if flush.cuts != self._cuts:
+            return NO_INDEX
+        self._synced_pos = max(self._synced_pos, flush.end_pos)
+        return flush.end
 
     def close(self) -> None:
         self._data.close()
@@ -169,11 +180,18 @@ class Ledger:
         self._data.write(entry.pos, entry_format.encode(entry))
         self._index.write(entry.index * UNIT_BYTES, entry_format.encode_unit(entry))
         self._end_pos = entry.pos + entry.size
+        if self._end_pos - self._synced_pos > _IN_DOUBT_BYTES:
+            self._data.sync()
+            self._synced_pos = self._end_pos
         self._end_index = entry.index
         self._recent[entry.index] = entry
         self._recent_bytes += entry.size
         while self._recent_bytes > _RECENT_BYTES_MAX and len(self._recent) > 1:
             self._forget_recent(next(iter(self._recent)))
+
+    def _write_again(self, begin: int, end: int) -> None:
+        """What can be read after a sync that failed may be in memory alone, and no later sync knows of it."""
+        self._data.write_again(begin, end)
 
     def _forget_recent(self, index: int) -> None:
         if (entry := self._recent.pop(index, None)) is not None:

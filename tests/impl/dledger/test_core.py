@@ -1,0 +1,226 @@
+"""The core by itself: messages and time in, changes and messages out. Method: three cores, wired by hand."""
+
+from random import Random
+
+from impl.dledger.changes import Ballot, Change, Committed, Cut, Leads
+from impl.dledger.codes import PushType, ResponseCode, Vote
+from impl.dledger.config import GroupConfig
+from impl.dledger.core import Core
+from impl.dledger.messages import (
+    NO_OP,
+    NORMAL,
+    Entry,
+    HeartBeatRequest,
+    HeartBeatResponse,
+    PushRequest,
+    PushResponse,
+    Request,
+    Response,
+    VoteRequest,
+    VoteResponse,
+)
+from impl.dledger.state import Role
+from impl.dledger.terms import Terms
+
+NAMES = ("n0", "n1", "n2")
+
+
+def _core(name: str = "n0", ballot: Ballot | None = None, terms: tuple[int, ...] = ()) -> Core:
+    return Core(GroupConfig("g", name, NAMES), ballot or Ballot(1, None), Terms(terms), Random(1), 0.0)
+
+
+def _entry(index: int) -> Entry:
+    return Entry(NO_OP, 48, index, 1, 48 * index)
+
+
+def _drain(core: Core, now: float) -> tuple[list[Change], list[Request], list[tuple[Request, Response]]]:
+    changes = core.take_changes()
+    requests, answers = core.take_messages(_entry, now)
+    return changes, requests, answers
+
+
+def _vote(term: int, candidate: str = "n1", index: int = -1, end_term: int = 0) -> VoteRequest:
+    return VoteRequest("g", "n0", candidate, None, term, ledger_end_index=index, ledger_end_term=end_term)
+
+
+def _answer(core: Core, request: Request, now: float = 1.0) -> Response:
+    core.handle(request, now)
+    (pair,) = _drain(core, now)[2]
+    assert pair[0] is request
+    return pair[1]
+
+
+def _leading(ballot: Ballot | None = None, terms: tuple[int, ...] = ()) -> Core:
+    """n0, elected by n1 at 2000 ms."""
+    core = _core("n0", ballot, terms)
+    core.tick(2000.0)
+    _, requests, _ = _drain(core, 2000.0)
+    vote = next(r for r in requests if isinstance(r, VoteRequest) and r.remote_id == "n1")
+    yes = VoteResponse("g", "n0", "n1", None, vote.term, vote_result=Vote.ACCEPT)
+    core.answered(vote, yes, 2000.0)
+    assert core.state.role is Role.LEADER
+    return core
+
+
+def test_term_and_vote_come_before_the_answer_that_rests_on_them() -> None:
+    core = _core()
+    core.handle(_vote(1), 1.0)
+    assert Ballot(1, "n1") in core.take_changes()
+
+
+def test_a_vote_is_given_once_in_a_term_and_again_to_the_same() -> None:
+    core = _core()
+    assert _answer(core, _vote(1, "n1")).vote_result is Vote.ACCEPT  # type: ignore[union-attr]
+    assert _answer(core, _vote(1, "n2")).vote_result is Vote.REJECT_ALREADY_VOTED  # type: ignore[union-attr]
+    assert _answer(core, _vote(1, "n1")).vote_result is Vote.ACCEPT  # type: ignore[union-attr]
+
+
+def test_a_vote_stands_after_a_restart() -> None:
+    core = _core(ballot=Ballot(1, "n1"))
+    assert _answer(core, _vote(1, "n2")).vote_result is Vote.REJECT_ALREADY_VOTED  # type: ignore[union-attr]
+
+
+def test_a_later_term_is_entered_after_it_was_answered_not_ready() -> None:
+    core = _core()
+    core.handle(_vote(5), 1.0)
+    changes, _, ((_, answer),) = _drain(core, 1.0)
+    assert (answer.term, answer.vote_result) == (1, Vote.REJECT_TERM_NOT_READY)  # type: ignore[union-attr]
+    assert Ballot(5, None) in changes
+
+
+def test_a_worse_log_is_refused_before_its_term_is_looked_at() -> None:
+    core = _core(ballot=Ballot(3, None), terms=(1, 3))
+    assert _answer(core, _vote(9, index=7, end_term=2)).vote_result is Vote.REJECT_EXPIRED_LEDGER_TERM  # type: ignore[union-attr]
+    shorter = _answer(core, _vote(9, index=0, end_term=3))
+    assert shorter.vote_result is Vote.REJECT_SMALL_LEDGER_END_INDEX  # type: ignore[union-attr]
+    assert core.state.term == 3
+
+
+def test_a_stranger_and_another_group_are_told_so() -> None:
+    core = _core()
+    assert _answer(core, HeartBeatRequest("g", "n0", "n9", None, 1)).code == ResponseCode.UNKNOWN_MEMBER
+    assert _answer(core, HeartBeatRequest("h", "n0", "n1", None, 1)).code == ResponseCode.UNKNOWN_GROUP
+    assert _answer(core, HeartBeatRequest("g", "n0", "n0", None, 1)).code == ResponseCode.UNEXPECTED_MEMBER
+
+
+def test_who_may_have_led_its_term_does_not_stand_in_it_again() -> None:
+    core = _core(ballot=Ballot(4, "n0"))
+    core.tick(2000.0)
+    changes, _, _ = _drain(core, 2000.0)
+    assert Ballot(5, None) in changes
+
+
+def test_a_term_begins_with_a_no_op() -> None:
+    core = _leading()
+    changes, _, _ = _drain(core, 2000.0)
+    kinds = [type(change).__name__ for change in changes]
+    assert kinds[-2:] == ["Leads", "Appended"]
+    assert Leads(1) in changes
+
+
+def test_entries_of_older_terms_are_not_committed_by_counting() -> None:
+    """Figure 8 of the Raft paper: an entry of term 1 that a quorum has, under a leader of term 2."""
+    core = _leading(Ballot(2, None), (1, 1))
+    _, requests, _ = _drain(core, 2000.0)
+    core.flushed(2)
+    core.take_changes()
+    push = next(r for r in requests if isinstance(r, PushRequest) and r.remote_id == "n1")
+    append = PushRequest("g", "n1", "n0", "n0", 2, type=PushType.APPEND, pre_log_index=0, pre_log_term=1)
+    core.answered(push, PushResponse("g", "n0", "n1", "n0", 2, index=1, end_index=1), 2001.0)
+    _drain(core, 2001.0)
+    core.answered(append, PushResponse("g", "n0", "n1", "n0", 2, index=1, end_index=1), 2002.0)
+    assert core.take_changes() == []
+    core.take_messages(_entry, 2002.0)
+    core.answered(append, PushResponse("g", "n0", "n1", "n0", 2, index=2, end_index=2), 2003.0)
+    assert core.take_changes() == [Committed(2)]
+
+
+def _follower(terms: tuple[int, ...] = ()) -> Core:
+    """n0, which follows n1 in term 3."""
+    core = _core(ballot=Ballot(3, None), terms=terms)
+    assert _answer(core, HeartBeatRequest("g", "n0", "n1", "n1", 3)).code == ResponseCode.SUCCESS
+    return core
+
+
+def _push(entries: tuple[Entry, ...], before: tuple[int, int], commit: int = -1) -> PushRequest:
+    return PushRequest(
+        "g",
+        "n0",
+        "n1",
+        "n1",
+        3,
+        type=PushType.APPEND,
+        pre_log_index=before[0],
+        pre_log_term=before[1],
+        commit_index=commit,
+        batch_entry=entries,
+    )
+
+
+def test_a_push_is_answered_when_its_entries_are_durable_and_not_before() -> None:
+    core = _follower()
+    core.handle(_push((Entry(NORMAL, 48, 0, 3, 0),), (-1, 0)), 2.0)
+    assert _drain(core, 2.0)[2] == []
+    core.flushed(0)
+    ((_, answer),) = _drain(core, 3.0)[2]
+    assert isinstance(answer, PushResponse)
+    assert (answer.code, answer.index) == (ResponseCode.SUCCESS, 0)
+
+
+def test_only_what_contradicts_the_leader_is_cut() -> None:
+    core = _follower((1, 1, 2))
+    core.handle(_push((Entry(NORMAL, 48, 1, 1, 0), Entry(NORMAL, 48, 2, 3, 0)), (0, 1)), 2.0)
+    assert [change for change in core.take_changes() if isinstance(change, Cut)] == [Cut(1)]
+    core.take_messages(_entry, 2.0)
+    core.handle(_push((Entry(NORMAL, 48, 1, 1, 0),), (0, 1)), 3.0)
+    assert not any(isinstance(change, Cut) for change in core.take_changes())
+
+
+def test_a_follower_commits_no_further_than_its_log_is_known_to_be_the_leaders() -> None:
+    core = _follower((1, 1, 2))
+    core.handle(_push((Entry(NORMAL, 48, 1, 1, 0),), (0, 1), commit=2), 2.0)
+    assert Committed(1) in core.take_changes()
+    assert core.state.commit == 1
+
+
+def test_a_push_that_overtook_another_waits_for_it() -> None:
+    core = _follower()
+    core.handle(_push((Entry(NORMAL, 48, 1, 3, 48),), (0, 3)), 2.0)
+    assert _drain(core, 2.0)[2] == []
+    core.handle(_push((Entry(NORMAL, 48, 0, 3, 0),), (-1, 0)), 3.0)
+    _drain(core, 3.0)
+    assert core.state.terms.end == 1
+
+
+def test_entries_that_do_not_follow_one_another_are_refused() -> None:
+    core = _follower()
+    wrong = _push((Entry(NORMAL, 48, 0, 3, 0), Entry(NORMAL, 48, 2, 3, 0)), (-1, 0))
+    assert _answer(core, wrong).code == ResponseCode.UNEXPECTED_ARGUMENT
+    assert core.state.terms.end == -1
+
+
+def test_a_leader_that_was_stopped_for_long_takes_nothing_when_it_is_continued() -> None:
+    core = _leading()
+    _drain(core, 2000.0)
+    assert core.append(b"x", 2100.0)[0] is ResponseCode.SUCCESS
+    _drain(core, 2100.0)
+    assert core.append(b"y", 60_000.0)[0] is ResponseCode.NOT_LEADER
+    assert core.state.role is Role.CANDIDATE
+
+
+def test_a_leader_steps_down_when_it_hears_of_a_later_term() -> None:
+    core = _leading()
+    _, requests, _ = _drain(core, 2000.0)
+    beat = next(r for r in requests if isinstance(r, HeartBeatRequest))
+    late = HeartBeatResponse("g", "n0", beat.remote_id, None, 7, ResponseCode.EXPIRED_TERM)
+    core.answered(beat, late, 2001.0)
+    assert Ballot(7, None) in core.take_changes()
+
+
+def test_a_leader_that_hands_over_takes_no_entries() -> None:
+    core = _leading()
+    _drain(core, 2000.0)
+    assert core.transfer("n1", 2001.0) is ResponseCode.SUCCESS
+    assert core.append(b"x", 2002.0)[0] is ResponseCode.LEADER_TRANSFERRING
+    assert core.append(b"x", 2001.0 + 3000)[0] is ResponseCode.SUCCESS
+    assert core.transfer("n9", 2002.0) is ResponseCode.UNKNOWN_MEMBER
