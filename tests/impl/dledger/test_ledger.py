@@ -1,0 +1,166 @@
+"""Entries on disk: formats byte for byte, recovery after crashes, cuts that never come back."""
+
+from random import Random
+
+import pytest
+
+from impl.dledger import ballot_file, entry_format
+from impl.dledger.changes import Ballot
+from impl.dledger.config import GroupConfig
+from impl.dledger.ledger import Ledger, LedgerConfig
+from impl.dledger.member import Member
+from impl.dledger.messages import NO_INDEX, NORMAL, Entry
+from impl.runtime.disk import write_durably
+from impl.runtime.simulated_disk import Image, SimulatedDisk
+from impl.store.errors import StoreError
+
+SMALL = LedgerConfig(data_segment_bytes=512, index_segment_bytes=32 * 8)
+
+
+def _ledger(disk: SimulatedDisk, config: LedgerConfig = SMALL) -> Ledger:
+    ledger = Ledger(disk, "/d", config)
+    ledger.load()
+    return ledger
+
+
+def _fill(ledger: Ledger, count: int, term: int = 1) -> list[Entry]:
+    first = ledger.end_index + 1
+    return [ledger.append(n, term, NORMAL, b"entry %d" % n) for n in range(first, first + count)]
+
+
+def _all(ledger: Ledger) -> list[Entry]:
+    return [ledger.read(index) for index in range(ledger.end_index + 1)]
+
+
+def test_an_entry_has_the_released_header() -> None:
+    data = entry_format.encode(Entry(NORMAL, 48 + 106, 0, 1, 0, body=bytes(106)))
+    header = "00000001 0000009a 0000000000000000 0000000000000001 0000000000000000 00000000 00000000 00000000"
+    assert data[:48].hex() == header.replace(" ", "") + "0000006a"
+    unit = entry_format.encode_unit(Entry(NORMAL, 154, 0, 1, 0))
+    assert unit.hex() == "0000000100000000000000000000009a00000000000000000000000000000001"
+
+
+def test_an_entry_of_a_released_member_has_no_checksum_and_is_read() -> None:
+    entry = Entry(NORMAL, 48 + 3, 4, 2, 96, body=b"abc")
+    assert entry_format.decode(entry_format.encode(entry), 96) == entry
+
+
+@pytest.mark.parametrize("at", [0, 5, 12, 20, 28, 45, 50])
+def test_a_changed_byte_makes_it_no_entry(at: int) -> None:
+    data = bytearray(entry_format.encode(entry_format.make(4, 2, NORMAL, 96, b"abc")))
+    data[at] ^= 0x40
+    with pytest.raises(entry_format.EntryError):
+        entry_format.decode(bytes(data), 96)
+
+
+def test_entries_cross_segments_by_a_filler_and_are_read_by_index() -> None:
+    disk = SimulatedDisk()
+    written = _fill(_ledger(disk), 40)
+    assert {entry.pos // 512 for entry in written} == {0, 1, 2, 3, 4}
+    assert all(entry.pos % 512 + entry.size <= 512 - 8 for entry in written)
+    assert _all(_ledger(disk)) == written
+
+
+def test_what_was_synced_survives_the_loss_of_power_and_nothing_is_invented() -> None:
+    for seed in range(30):
+        disk, chance = SimulatedDisk(), Random(seed)
+        ledger = _ledger(disk)
+        written = _fill(ledger, chance.randint(1, 30))
+        flush = ledger.begin_flush()
+        flush.sync()
+        durable = ledger.end_flush(flush)
+        written += _fill(ledger, chance.randint(0, 30))
+        disk.crash_os(chance)
+        found = _all(_ledger(disk))
+        assert len(found) > durable
+        assert found == written[: len(found)]
+
+
+def test_the_index_is_written_again_where_it_is_lost() -> None:
+    disk = SimulatedDisk()
+    written = _fill(_ledger(disk), 40)
+    disk.crash_process()
+    for name in disk.names("/d/index"):
+        disk.remove(f"/d/index/{name}")
+    assert _all(_ledger(disk)) == written
+
+
+def test_what_was_cut_never_comes_back() -> None:
+    disk = SimulatedDisk()
+    ledger = _ledger(disk)
+    written = _fill(ledger, 40)
+    ledger.begin_flush().sync()
+    ledger.cut(5)
+    disk.lose_power()
+    assert _all(_ledger(disk)) == written[:6]
+
+
+def test_a_sync_that_began_before_a_cut_says_nothing_of_what_came_after_it() -> None:
+    ledger = _ledger(SimulatedDisk())
+    _fill(ledger, 5)
+    flush = ledger.begin_flush()
+    ledger.cut(2)
+    _fill(ledger, 5, term=2)
+    flush.sync()
+    assert ledger.end_flush(flush) == NO_INDEX
+
+
+def test_what_a_failed_sync_did_not_write_is_durable_after_a_start() -> None:
+    disk = SimulatedDisk()
+    ledger = _ledger(disk)
+    written = _fill(ledger, 5)
+    flush = ledger.begin_flush()
+
+    def fail(_: object) -> None:
+        raise OSError("the disk failed")
+
+    disk.on_step = fail
+    with pytest.raises(OSError, match="the disk failed"):
+        flush.sync()
+    disk.on_step = None
+    disk.crash_process()
+    assert _all(_ledger(disk)) == written
+    disk.lose_power()
+    assert _all(_ledger(disk)) == written
+
+
+def test_an_entry_that_stood_elsewhere_at_its_leader_is_refused() -> None:
+    ledger = _ledger(SimulatedDisk())
+    with pytest.raises(StoreError, match="segments of one size"):
+        ledger.write(entry_format.make(0, 1, NORMAL, 96, b"x"))
+
+
+def test_an_entry_that_fits_no_segment_is_refused() -> None:
+    with pytest.raises(StoreError, match="fit a segment"):
+        _ledger(SimulatedDisk()).append(0, 1, NORMAL, bytes(500))
+
+
+def test_term_and_vote_are_replaced_together_whatever_the_crash() -> None:
+    for seed in range(30):
+        disk = SimulatedDisk()
+        ballot_file.write(disk, "/d/currterm", Ballot(3, "n1"))
+        before = disk.unsynced()
+        assert before == Image()
+        write_durably(disk, "/d/other", b"x")
+        disk.crash_os(Random(seed))
+        assert ballot_file.load(disk, "/d/currterm") == Ballot(3, "n1")
+
+
+def test_a_ballot_of_released_members_is_read() -> None:
+    disk = SimulatedDisk()
+    write_durably(disk, "/d/currterm", b"#Fri Nov 20\nvoteLeader=n2\ncurrTerm=7\n")
+    assert ballot_file.load(disk, "/d/currterm") == Ballot(7, "n2")
+    write_durably(disk, "/d/currterm", b"voteLeader=n2\n")
+    with pytest.raises(StoreError, match="currTerm is ''"):
+        ballot_file.load(disk, "/d/currterm")
+
+
+def test_a_member_that_lost_its_ballot_does_not_start() -> None:
+    disk = SimulatedDisk()
+    config = GroupConfig("g", "n0", ("n0",))
+    member = Member(config, disk, "/d", Random(1), 0.0, ledger_config=SMALL)
+    member.core.tick(5000.0)
+    member.step(5000.0)
+    disk.remove("/d/currterm")
+    with pytest.raises(StoreError, match="currterm is missing: the ledger has entries of term 1"):
+        Member(config, disk, "/d", Random(1), 0.0, ledger_config=SMALL)
