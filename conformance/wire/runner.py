@@ -28,7 +28,14 @@ from conformance.wire.model import (
     Verdict,
     Written,
 )
-from conformance.wire.talk import Address, ClosedError, Connection, SilentError, connected
+from conformance.wire.talk import (
+    Address,
+    ClosedError,
+    Connection,
+    SilentError,
+    UnreachableError,
+    connected,
+)
 
 _BATCH: Final = 5
 _POLL_S: Final = 0.02
@@ -69,8 +76,7 @@ class _UnimplementedError(Exception):
 def run(case: Case, address: Address, scene: Mapping[str, str], seconds_max: float) -> Judged:
     """Judge a case on connections of its own; each answer is waited for so long at most.
 
-    Raises:
-        UnreachableError: the server does not accept connections.
+    Whoever does not accept connections fails: it may be the case before that brought it down.
     """
     began = time.perf_counter()
     with ExitStack() as stack:
@@ -87,7 +93,7 @@ def _judge(case: Case, play: "_Play") -> tuple[Verdict, str]:
         return Verdict.UNIMPLEMENTED, str(error)
     except _NotMetError as error:
         return _NOT_MET[case.strength], str(error)
-    except (SilentError, ClosedError, MalformedError) as error:
+    except (SilentError, ClosedError, UnreachableError, MalformedError) as error:
         return Verdict.FAILED, str(error)
     if case.strength is Strength.MAY:
         return Verdict.INFORMATIONAL, play.last

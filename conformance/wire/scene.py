@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from string import Template
 from typing import Final
@@ -18,7 +18,7 @@ from conformance.wire.model import COMMIT_OFFSET, NOT_SUPPORTED, Request, Server
 from conformance.wire.operations import administration, messages, name_server, offsets
 from conformance.wire.requests import valid
 from conformance.wire.runner import kept
-from conformance.wire.talk import Address, ClosedError, Connection, SilentError, connected
+from conformance.wire.talk import Address, ClosedError, Connection, SilentError, UnreachableError, connected
 
 MESSAGES: Final = 8
 """In queue 0 of `$topic`, which nobody else sends to. The group `$reader` has consumed three, no more."""
@@ -56,17 +56,18 @@ class Scene:
     def keep(self) -> None:
         """Register again before the name server forgets, on a new connection where it closed the last one.
 
-        Raises:
-            UnreachableError, SceneError.
+        Where that fails nothing happens: the cases that rest on it tell.
         """
         if self._registered is None or time.monotonic() - self._kept_at < _KEEP_S:
             return
-        try:
-            self._register()
-        except ClosedError:
-            self._registered.close()
-            self._registered = Connection(self.servers[Server.NAME_SERVER], self._registered.seconds_max)
-            self._register()
+        with suppress(SilentError, ClosedError, MalformedError, UnreachableError, SceneError):
+            try:
+                self._register()
+            except ClosedError:
+                self._registered.close()
+                address = self.servers[Server.NAME_SERVER]
+                self._registered = Connection(address, self._registered.seconds_max)
+                self._register()
 
     def close(self) -> None:
         if self._registered is not None:

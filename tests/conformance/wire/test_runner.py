@@ -25,6 +25,7 @@ from conformance.wire.operations.offsets import MAX_OFFSET
 from conformance.wire.requests import valid
 from conformance.wire.runner import Judged, run
 from conformance.wire.systematic import systematic
+from conformance.wire.talk import Address
 from tests.conformance.wire.wrong_server import Reading, Reply, answer, is_oneway, serving
 
 PATIENT_S = 60.0
@@ -211,3 +212,10 @@ def test_what_a_server_says_it_lacks_is_not_implemented() -> None:
 def test_an_operation_is_no_stronger_than_it_says() -> None:
     loose = Operation(9, "X", "x", Server.BROKER, "Sending", strength=Strength.MAY)
     assert {case.strength for case in systematic(loose)} == {Strength.MAY}
+
+
+def test_a_server_that_is_gone_fails_what_comes_then() -> None:
+    nobody = Address("127.0.0.1", 1)
+    found = run(case_of(Ask(valid(MAX_OFFSET))), nobody, NAMES, PATIENT_S)
+    assert found.verdict is Verdict.FAILED
+    assert "no connection" in found.detail
