@@ -94,7 +94,7 @@ class Index:
                 file.put(hashed, commit_offset, store_timestamp_ms)
                 if file.header.entry_next == 2:
                     # A released broker that takes over after a kill sees that the file is not to be trusted.
-                    file.write_header()
+                    file.write_out()
         self.position = end
 
     def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:

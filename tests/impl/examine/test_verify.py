@@ -66,6 +66,18 @@ def test_a_whole_store_has_no_damage_and_everything_is_counted() -> None:
     assert (found.records, found.entries, found.keys) == (35, 33, 50)
 
 
+def test_what_a_killed_process_had_in_memory_only_is_no_damage() -> None:
+    site = Site()
+    site.open()
+    for count in (1, 2, 5):
+        site.append(*(f"m{count}{number}" for number in range(count)))
+        site.simulated_disk.crash_process()
+        found = verdict(site)
+        assert found.damages == [], f"after {count} more"
+        assert any("abort" in note for note in found.notes)
+        site.open()
+
+
 def test_looking_changes_nothing() -> None:
     site = written()
     site.simulated_disk.on_step = pytest.fail  # type: ignore[assignment]
