@@ -18,6 +18,7 @@ from spark_audit.audit import audit, violations
 from spark_audit.generate import Wish, generate
 from spark_audit.read import read
 from spark_audit.session import SessionOptions, open_session
+from spark_audit.sources import bench as decode
 from spark_audit.truth import Comparison, compare, read_truth
 
 
@@ -75,6 +76,14 @@ def bench(events: int = 1_000_000) -> str:
     def line(what: str, seconds: float) -> str:
         return f"  {what:12} {seconds:8.1f} s {measured.events / seconds:12.0f} events/s"
 
+    def decoding(body_bytes: int) -> str:
+        log = decode.measure(body_bytes)
+        cat, ours = (log.mebibytes / seconds for seconds in (log.cat_seconds, log.decode_seconds))
+        return (
+            f"  {body_bytes:5} B bodies {ours:8.0f} MiB/s {log.records / log.decode_seconds:10.0f} records/s"
+            f"   cat {cat:.0f} MiB/s, ratio {cat / ours:.1f}"
+        )
+
     return "\n".join(
         [
             f"audit of {measured.events} events, local[2], Spark {pyspark.__version__}",
@@ -83,5 +92,7 @@ def bench(events: int = 1_000_000) -> str:
             line("six checks", measured.audit_seconds),
             f"  {'ratio':12} {measured.ratio:8.1f}   audit / scan",
             f"  {'violations':12} {measured.truth.expected:8}   {exact}",
+            "commit log decoded, one process",
+            *map(decoding, (64, 1024, 16_384)),
         ]
     )
