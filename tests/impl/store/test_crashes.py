@@ -69,7 +69,7 @@ def test_every_image_of_two_unsynced_records_and_their_entries() -> None:
 
 
 def test_every_third_image_of_an_unsynced_index() -> None:
-    """Two keys of records that are durable, the last of them in a new file; all images would take too long."""
+    """Two keys of records that are durable, the last of them in a new file; all would take too long."""
     site = _site()
     appended = site.append("a", "b", "c")
     site.flush()
