@@ -118,7 +118,7 @@ def audit(
                     seconds=time.monotonic() - started,
                 )
             )
-        shown = _pictures(evidence, seen) if pictures else {}
+        shown = _pictures(evidence, seen) if pictures and seen.rows else {}
         return Audit(seen, tallies, tuple(results), explained, scratch / "findings", repeated, shown)
 
 
@@ -128,7 +128,7 @@ def gathered(
 ) -> Iterator[Evidence]:
     """The evidence, with what several checks read kept until the end."""
     evidence = gather(log, brokers, options, store)
-    shared = [evidence.rare, evidence.messages, evidence.spans, evidence.causes]
+    shared = [evidence.rare, evidence.sums, evidence.messages, evidence.spans, evidence.causes]
     if store is not None:
         shared += [store.doubtful, store.bounds]
     for frame in shared:
@@ -270,7 +270,7 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
         "committed_queues": f.sum(f.when(f.col("kind") == Kind.OFFSET_COMMIT, 1)),
         "groups": f.countDistinct(f.when(f.col("kind") == Kind.DELIVER, f.col("group"))),
     }
-    messages = evidence.messages.agg(*[count(c).alias(name) for name, c in of_messages.items()]).first()
+    messages = evidence.sums.agg(*[count(c).alias(name) for name, c in of_messages.items()]).first()
     spans = evidence.spans.agg(*[f.coalesce(c, f.lit(0)).alias(name) for name, c in of_spans.items()]).first()
     crashes = evidence.rare.where((f.col("kind") == Kind.CRASH) & f.col("broker").isNotNull()).count()
     assert messages is not None, "an aggregate without keys has one row"
@@ -357,9 +357,7 @@ def _pictures(evidence: Evidence, seen: Overview) -> dict[str, list[Any]]:
     waited = f.greatest(f.col("acked_ts") - f.col("send_ts"), f.lit(1))
     # Ten bins a decade, from one microsecond.
     bin_of = f.floor(f.log10(waited) * 10).cast("int")
-    latency = (
-        evidence.messages.where("acked_ts >= send_ts").groupBy(bin_of.alias("bin")).count().orderBy("bin")
-    )
+    latency = evidence.sums.where("acked_ts >= send_ts").groupBy(bin_of.alias("bin")).count().orderBy("bin")
     queues = (
         evidence.spans.where(f.col("kind") == Kind.DELIVER)
         .groupBy("broker", "topic", "queue_id", "group")

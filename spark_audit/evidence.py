@@ -10,6 +10,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from spark_audit.fingerprint import KINDS, STORED_STATUSES, count, fingerprint, message_key
 from spark_audit.schema import require
 from spark_audit.store import Stored
 from spec.events import COLUMNS, Kind
@@ -34,8 +35,6 @@ _RARE_KINDS: Final = (
 
 TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "born_ts", "attrs"))
 
-STORED_STATUSES: Final = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -53,8 +52,11 @@ class Evidence:
     rare: DataFrame
     """The few rows that are not traffic, with their attrs: crashes, recoveries, rebalances, resets, failed
     consumption."""
+    sums: DataFrame
+    """One row a message, numbers only; `clean` says that no check has anything to find (fingerprint.py)."""
     messages: DataFrame
-    """One row a msg_id: what its producer tried and was told, where it was stored, who was handed it."""
+    """One row a msg_id that is not clean: what its producer tried and was told, where it was stored, who was
+    handed it."""
     spans: DataFrame
     """One row a (kind, node, group, broker, topic, queue_id) of deliver and offset_commit: its extent."""
     causes: DataFrame
@@ -82,8 +84,19 @@ def gather(
     named = name_broker(log, brokers)
     rare = named.where(f.col("kind").isin(*_RARE_KINDS) | is_reset())
     events = named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
-    return Evidence(
-        events, rare, _messages(events, rare, options), _spans(events), _causes(rare), options, store
+    spans = _spans(events)
+    of_messages = events.where(f.col("msg_id").isNotNull() & f.col("kind").isin(*KINDS))
+    sums = fingerprint(on_broker(of_messages, rare, options), subscribed(spans))
+    doubtful = of_messages.withColumn("key", message_key()).join(_doubtful(sums, store), "key", "left_semi")
+    messages = _messages(on_broker(doubtful, rare, options))
+    return Evidence(events, rare, sums, messages, spans, _causes(rare), options, store)
+
+
+def subscribed(spans: DataFrame) -> DataFrame:
+    """subscribed_topic and the array `subscribed`: the groups that were handed anything of it."""
+    delivered = spans.where((f.col("kind") == Kind.DELIVER) & ~f.col("topic").startswith(RETRY_TOPIC_PREFIX))
+    return delivered.groupBy(f.col("topic").alias("subscribed_topic")).agg(
+        f.collect_set("group").alias("subscribed")
     )
 
 
@@ -142,42 +155,56 @@ def flush_modes(rare: DataFrame, default: str | None) -> DataFrame:
     return modes.select("mode_node", f.coalesce(same, silent.cast("string")).alias("flush_mode"))
 
 
-def _messages(events: DataFrame, rare: DataFrame, options: Options) -> DataFrame:
-    """One aggregation by msg_id decides nearly everything; the checks drill down only where it shows a
-    doubt."""
-    kinds = (Kind.SEND, Kind.SEND_ACK, Kind.SEND_FAIL, Kind.APPEND, Kind.DELIVER)
-    rows = events.where(f.col("msg_id").isNotNull() & f.col("kind").isin(*kinds))
-    kind, status = f.col("kind"), f.col("status")
-    is_append = kind == Kind.APPEND
+def on_broker(rows: DataFrame, rare: DataFrame, options: Options) -> DataFrame:
+    """Add to appends what became of them at their broker: until_seq and kept_end of the cut that they met
+    first, and flush_mode."""
+    is_append = f.col("kind") == Kind.APPEND
     met = (
         (f.col("node") == f.col("cut_node"))
         & is_append
         & (f.col("seq") > f.col("after_seq"))
         & (f.col("seq") < f.col("until_seq"))
     )
-    rows = rows.join(f.broadcast(cuts(rare)), met, "left").join(
+    return rows.join(f.broadcast(cuts(rare)), met, "left").join(
         f.broadcast(flush_modes(rare, options.flush)),
         is_append & (f.col("node") == f.col("mode_node")),
         "left",
     )
+
+
+def _doubtful(sums: DataFrame, store: Stored | None) -> DataFrame:
+    """The keys of the messages that the checks look at."""
+    doubtful = sums.where("NOT clean").select("key")
+    if store is None:
+        return doubtful
+    absent = sums.where("acked > 0").join(
+        store.records.select(message_key().alias("key")), "key", "left_anti"
+    )
+    return doubtful.unionByName(absent.select("key"))
+
+
+def _messages(rows: DataFrame) -> DataFrame:
+    """The exact sums of some messages; the checks drill down only where these show a doubt."""
+    kind, status = f.col("kind"), f.col("status")
+    is_append = kind == Kind.APPEND
     acked = (kind == Kind.SEND_ACK) & (status == "SEND_OK")
     stored = kind.isin(Kind.SEND_ACK, Kind.APPEND) & f.col("queue_offset").isNotNull()
     producer_side = kind != Kind.DELIVER
     return rows.groupBy("msg_id").agg(
         f.max(f.when(producer_side, f.col("topic"))).alias("topic"),
-        _count(kind == Kind.SEND, "sends"),
+        count(kind == Kind.SEND, "sends"),
         f.max(f.when(kind == Kind.SEND, f.coalesce("attempt", f.lit(1)))).alias("attempt_max"),
         f.min(f.when(kind == Kind.SEND, f.col("ts"))).alias("send_ts"),
-        _count(acked, "acked"),
+        count(acked, "acked"),
         f.min(f.when(acked, f.col("ts"))).alias("acked_ts"),
-        _count((kind == Kind.SEND_ACK) & status.isin(*STORED_STATUSES[1:]), "soft_acked"),
-        _count((kind == Kind.SEND_FAIL) & (status == "unknown"), "unknown"),
-        _count(is_append, "appends"),
-        _count(is_append & f.col("until_seq").isNotNull(), "at_risk"),
-        _count(is_append & (f.col("commit_offset") >= f.col("kept_end")), "cut"),
-        _count(is_append & (f.col("flush_mode") == "SYNC_FLUSH"), "sync_appends"),
-        _count(is_append & (f.col("flush_mode") == "ASYNC_FLUSH"), "async_appends"),
-        _count(kind == Kind.DELIVER, "deliveries"),
+        count((kind == Kind.SEND_ACK) & status.isin(*STORED_STATUSES[1:]), "soft_acked"),
+        count((kind == Kind.SEND_FAIL) & (status == "unknown"), "unknown"),
+        count(is_append, "appends"),
+        count(is_append & f.col("until_seq").isNotNull(), "at_risk"),
+        count(is_append & (f.col("commit_offset") >= f.col("kept_end")), "cut"),
+        count(is_append & (f.col("flush_mode") == "SYNC_FLUSH"), "sync_appends"),
+        count(is_append & (f.col("flush_mode") == "ASYNC_FLUSH"), "async_appends"),
+        count(kind == Kind.DELIVER, "deliveries"),
         f.min(f.when(kind == Kind.DELIVER, f.col("ts"))).alias("delivered_ts"),
         f.collect_set(f.when(stored, place())).alias("places"),
         f.collect_set(f.when(kind == Kind.DELIVER, f.col("group"))).alias("groups"),
@@ -235,8 +262,3 @@ def _scope(condition: Column, cause: str, *key: Column | str) -> Column:
     """The scope as a struct, or null where the row is no such cause."""
     value = cause_key(*key)
     return f.when(condition & value.isNotNull(), f.struct(f.lit(cause).alias("cause"), value.alias("key")))
-
-
-def _count(condition: Column, name: str) -> Column:
-    # sum, not count_if: a null condition (a status that was not recorded) is no.
-    return f.sum(f.when(condition, 1).otherwise(0)).alias(name)

@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 
 from spark_audit.checks.acked_in_store import ABSENT, AHEAD, not_in_store, offset_ahead
 from spark_audit.checks.check import Check, at_sole_place, findings
-from spark_audit.evidence import RETRY_TOPIC_PREFIX, Evidence, is_reset
+from spark_audit.evidence import Evidence, is_reset, subscribed
 from spec.events import Kind
 
 INVARIANT: Final = "DELIV-1"
@@ -57,14 +57,8 @@ def no_acked_lost(evidence: Evidence) -> DataFrame:
 
 def _missing(evidence: Evidence) -> DataFrame:
     """One row for each acknowledged message and group of its topic that was never handed it."""
-    delivered = evidence.spans.where(f.col("kind") == Kind.DELIVER)
-    subscribed = (
-        delivered.where(~f.col("topic").startswith(RETRY_TOPIC_PREFIX))
-        .groupBy(f.col("topic").alias("subscribed_topic"))
-        .agg(f.collect_set("group").alias("subscribed"))
-    )
     acked = evidence.messages.where("acked > 0").join(
-        f.broadcast(subscribed), f.col("topic") == f.col("subscribed_topic"), "left"
+        f.broadcast(subscribed(evidence.spans)), f.col("topic") == f.col("subscribed_topic"), "left"
     )
     lacking = acked.withColumn("lacking", f.array_except("subscribed", "groups"))
     # A record that was cut off is lost even if no group reads the topic.
