@@ -3,27 +3,25 @@
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
+import msgspec
+
 from fuzz.defects.defect import Mutant
 from impl.dledger import ballot_file
 from impl.dledger.changes import Ballot, Cut, Leads, Written
 from impl.dledger.codes import RoundResult, Vote
 from impl.dledger.election import Election
-from impl.dledger.ledger import Flush, Ledger
 from impl.dledger.member import Member
 from impl.dledger.messages import NORMAL, Entry, HeartBeatRequest, PushRequest
 from impl.dledger.pending import Pending
 from impl.dledger.replication import Following
 from impl.dledger.state import Role, State
-from impl.runtime.disk import Disk, write_durably
+from impl.runtime.disk import write_durably
 
 _append = State.append
+_write = State.write
 _become_leader = State.become_leader
 _take = Following._take
 _handle_heart_beat = Election.handle_heart_beat
-
-
-def _nothing(*_: object, **__: object) -> None:
-    return None
 
 
 def _all_committed(pending: Pending[Any], index: int, _term: int) -> list[Any]:
@@ -31,12 +29,12 @@ def _all_committed(pending: Pending[Any], index: int, _term: int) -> list[Any]:
     return [pending._waiting.pop(at)[1] for at in [at for at in pending._waiting if at <= index]]
 
 
+def _nothing(*_: object) -> None:
+    return None
+
+
 def _always(*_: object) -> bool:
     return True
-
-
-def _never(*_: object) -> bool:
-    return False
 
 
 def _one_is_enough(members: int) -> int:
@@ -45,16 +43,6 @@ def _one_is_enough(members: int) -> int:
 
 def _term_only(member: Member, ballot: Ballot) -> None:
     ballot_file.write(member._disk, member._ballot_path, Ballot(ballot.term, None))
-
-
-def _write_in_place(disk: Disk, path: str, ballot: Ballot) -> None:
-    """Delete, then write, without a sync, as the released ones do."""
-    if disk.exists(path):
-        disk.remove(path)
-    text = f"currTerm={ballot.term}\nvoteLeader={ballot.voted_for or ''}\n".encode()
-    file = disk.create(path, len(text))
-    file.write(0, text)
-    file.close()
 
 
 def _vote_after_the_term(member: Member, ballot: Ballot) -> None:
@@ -108,16 +96,12 @@ def _cut_on_every_push(following: Following, request: PushRequest) -> None:
     _take(following, request)
 
 
-def _append_at_the_end(following: Following, request: PushRequest) -> None:
-    """Whatever the entry before is: the follower's own end will do."""
-    state = following._state
-    for entry in request.batch_entry:
-        if entry.index == state.terms.end + 1 and entry.term >= state.terms.end_term:
-            state.write(entry)
-    following._matched = state.terms.end
-    following._learn_commit(request)
-    following._held.append((request.pre_log_index + len(request.batch_entry), request))
-    following.answer_kept()
+def _write_another_body(state: State, entry: Entry) -> None:
+    _write(state, msgspec.structs.replace(entry, body=bytes(len(entry.body))))
+
+
+def _wait_for_ever(election: Election, _now: float) -> None:
+    election._stand_at = float("inf")
 
 
 def _follow_any_leader(election: Election, request: HeartBeatRequest, now: float) -> None:
@@ -129,17 +113,9 @@ def _follow_any_leader(election: Election, request: HeartBeatRequest, now: float
     _handle_heart_beat(election, request, now)
 
 
-def _stay_in_the_term(term: int, _voted_for: str | None, _self_id: str) -> int:
-    return term
-
-
 def _majority_of_those_heard(results: Collection[Vote], _members: int) -> RoundResult:
     accepted = sum(result is Vote.ACCEPT for result in results)
     return RoundResult.PASSED if 2 * accepted > len(results) else RoundResult.WAIT_TO_REVOTE
-
-
-def _all_was_flushed(ledger: Ledger, _flush: Flush) -> int:
-    return ledger.end_index
 
 
 def _best_of_all(kept: Iterable[int]) -> int:
@@ -171,13 +147,6 @@ MUTANTS: Final = (
         _term_only,
     ),
     _mutant(
-        "BallotNotSynced",
-        "term and vote are in a file that is deleted and written again, and not synced",
-        "VoteOncePerTerm",
-        "ballot_file:write",
-        _write_in_place,
-    ),
-    _mutant(
         "TermAndVoteApart",
         "the term is made durable, the vote is written after it",
         "VoteOncePerTerm",
@@ -204,13 +173,6 @@ MUTANTS: Final = (
         "LeaderCompleteness",
         "state:State.write",
         _durable_when_written,
-    ),
-    _mutant(
-        "OldTermsCounted",
-        "entries of older terms are committed by counting, and no no-op begins a term",
-        "LeaderCompleteness",
-        "rules:may_commit",
-        _always,
     ),
     _mutant(
         "EndTermIsCurrentTerm",
@@ -248,18 +210,11 @@ MUTANTS: Final = (
         _cut_on_every_push,
     ),
     _mutant(
-        "AppendsAtItsEnd",
-        "a follower appends an entry whatever stands before it",
+        "AnotherBodyWritten",
+        "a follower writes an entry with another body than its leader's",
         "LogMatching",
-        "replication:Following._take",
-        _append_at_the_end,
-    ),
-    _mutant(
-        "StandsAgain",
-        "a leader that comes back stands in the term that it led, without the tail that it lost",
-        "LogMatching",
-        "state:stands_from",
-        _stay_in_the_term,
+        "state:State.write",
+        _write_another_body,
     ),
     _mutant(
         "LeaderCutsItsTail",
@@ -276,13 +231,6 @@ MUTANTS: Final = (
         _all_committed,
     ),
     _mutant(
-        "FlushSaysTooMuch",
-        "a sync counts for entries that came after it began",
-        "LeaderCompleteness",
-        "ledger:Ledger.end_flush",
-        _all_was_flushed,
-    ),
-    _mutant(
         "LeaderCountsItself",
         "what the leader keeps is committed, whoever else keeps it",
         "LeaderCompleteness",
@@ -297,13 +245,6 @@ MUTANTS: Final = (
         _durable_when_appended,
     ),
     _mutant(
-        "FailedSyncForgotten",
-        "what a start reads counts as durable once it is synced, though an earlier sync of it failed",
-        "LeaderCompleteness",
-        "ledger:Ledger._write_again",
-        _nothing,
-    ),
-    _mutant(
         "TornEntryAccepted",
         "an entry's checksum is not looked at in recovery",
         "RecoveredPrefix",
@@ -315,13 +256,13 @@ MUTANTS: Final = (
         "a candidate whose round failed does not ask again",
         "LeaderEventually",
         "election:Election._stand",
-        _nothing,
+        _wait_for_ever,
     ),
     _mutant(
-        "LostPushForgotten",
-        "a push that was lost is not sent again",
+        "CommitNotLearned",
+        "a follower never hears what is committed",
         "LogsConverge",
-        "replication:_Progress.is_awaited",
-        property(_never),
+        "replication:Following._learn_commit",
+        _nothing,
     ),
 )

@@ -11,7 +11,8 @@ from typing import ClassVar, Final
 
 from fuzz.raft_program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, random_program
 
-_SEEDS: Final = 64
+_SEEDS: Final = (17, *range(64))
+"""Seed 17 tears an entry, which few do."""
 
 
 class DLedgerGroup:
@@ -35,7 +36,7 @@ class DLedgerGroup:
         self.checked: Counter[str] = Counter()
 
     def seeds(self) -> Iterable[bytes]:
-        return map(random_program, range(_SEEDS))
+        return map(random_program, _SEEDS)
 
     def run(self, data: bytes) -> None:
         tested: Counter[str] = Counter()

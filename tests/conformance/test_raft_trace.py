@@ -19,7 +19,17 @@ from spec.events import Event, EventError, Kind, encode
 
 RUNS_CI = 5
 RUNS_DEEP = 200
-_FAULTS = ("kill", "lose_power", "crash", "crash_all", "restart", "isolate", "deafen", "mute", "cut_link")
+_FAULTS: tuple[str, ...] = (
+    "kill",
+    "lose_power",
+    "crash",
+    "crash_all",
+    "restart",
+    "isolate",
+    "deafen",
+    "mute",
+    "cut_link",
+)
 _FAULTS += ("pause", "step_clock", "slow_disk", "transfer")
 
 

@@ -235,7 +235,7 @@ def test_three_nodes_on_sockets_and_files_commit_an_entry(tmp_path: Path) -> Non
             addresses[node.config.self_id] = await node.start()
         for node in nodes:
             node.know(addresses)
-        codes = []
+        codes: list[ResponseCode] = []
         async with asyncio.timeout(60):
             while len(codes) < 5:
                 for node in nodes:
