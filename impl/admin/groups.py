@@ -210,17 +210,17 @@ async def reset_queue(
         offset = await calls.search_offset(queue, timestamp_ms)
     elif offset > (end := await calls.max_offset(queue)):
         raise ClientError(f"{queue} ends at {end}, offset {offset} is beyond")
-    if await _connection_at(admin, group, broker):
-        told = await status(admin, broker)
-        version = told.get("brokerVersionDesc", "")
-        if version.startswith(_RESETS_ALL_QUEUES) and IMPLEMENTATION_KEY not in told:
-            raise ClientError(
-                f"group {group} has members, and a broker of {version} sets all their queues: end them first"
-            )
+    told = await status(admin, broker)
+    version = told.get("brokerVersionDesc", "")
+    sets_all = version.startswith(_RESETS_ALL_QUEUES) and IMPLEMENTATION_KEY not in told
+    if sets_all and await _connection_at(admin, group, broker):
+        raise ClientError(
+            f"group {group} has members, and a broker of {version} sets all their queues: end them first"
+        )
+    await calls.commit(queue, offset)
+    if not sets_all:  # a broker of 5.x that reset the group before keeps to that, whatever is committed
         header = ResetOffsetRequest(topic, group, timestamp_ms, True, queue_id, offset)
         await admin.ask(broker, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
-    else:
-        await calls.commit(queue, offset)
     return {queue: offset}
 
 
