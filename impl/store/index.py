@@ -115,11 +115,15 @@ class Index:
         """How far it is now."""
         return IndexState(self.position, self._files[-1].name if self._files else 0, replace(self.newest))
 
-    def take_unsynced(self) -> Unsynced:
-        """Hand over what is not synced yet, headers included; from now on only new changes count."""
+    def write_out(self) -> None:
+        """Put all into the files. Raises OSError."""
         for file in self._files:
             if file.name in self._unsynced:
                 file.write_out()
+
+    def take_unsynced(self) -> Unsynced:
+        """Hand over what is not synced yet, headers included; from now on only new changes count."""
+        self.write_out()
         unsynced = Unsynced(
             tuple(self._unsynced.values()), self._disk, self.directory if self._names_changed else None
         )

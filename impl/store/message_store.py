@@ -534,7 +534,10 @@ class MessageStore:
             self._events,
             self.config,
         )
-        return recover(parts, abnormal)
+        recovery = recover(parts, abnormal)
+        if self._index is not None:
+            self._index.write_out()  # until the abort file is there, the next start trusts the files
+        return recovery
 
     def next_queue_offset(self, topic: str, queue_id: int) -> int:
         """The offset that the queue's next message gets."""
