@@ -8,6 +8,7 @@ Where Apache's artifacts are not to be had, our side stands alone.
 """
 
 import asyncio
+import math
 import os
 import platform
 import re
@@ -262,6 +263,7 @@ def _latencies(side: Side, folder: Path, amount: Amount, found: Rounds) -> Measu
     for what, seconds in (("answered", measured.answered), ("delivered", measured.delivered)):
         yield f"half load, {what}, median: ms", load.percentile(seconds, 0.5) * 1000
         yield f"half load, {what}, p99: ms", load.percentile(seconds, 0.99) * 1000
+    yield "half load, refused: messages", len(measured.refused)
 
 
 def _topics(side: Side, folder: Path, amount: Amount, _found: Rounds) -> Measured:
@@ -358,4 +360,7 @@ def behind(result: dict[str, Any]) -> list[tuple[dict[str, Any], list[str]]]:
 def _ratio(row: dict[str, Any], first: str, side: str) -> float:
     """How many times better the first side is."""
     mine, theirs = (float(row["sides"][name]["median"]) for name in (first, side))
-    return mine / theirs if row["row"].endswith("/s") else theirs / mine
+    if mine == theirs:
+        return 1.0
+    better, worse = (mine, theirs) if row["row"].endswith("/s") else (theirs, mine)
+    return better / worse if worse else math.inf

@@ -21,6 +21,7 @@ _SEND: Final = 310
 _PULL: Final = 11
 _CREATE_TOPIC: Final = 17
 _SUCCESS: Final = 0
+_BUSY: Final = 2  # a broker that controls the flow: the same may be sent again
 _FOUND: Final = 0
 _RETRYABLE: Final = (19, 20, 21)  # nothing found, at once or yet; the offset is corrected
 _FIRST_OPAQUE: Final = 1_000_000_000  # ten digits, as all that follow
@@ -208,15 +209,25 @@ def _expect(answer: _Answer) -> None:
 
 
 async def send_rate(address: Address, messages: Messages, total: int, outstanding: int) -> float:
-    """Messages a second, with so many sends unanswered at any time. Raises LoadError."""
+    """Messages stored a second, with so many sends unanswered at any time.
+
+    Where a busy broker refuses one another is sent; no more than `total` of them.
+
+    Raises:
+        LoadError: the broker refused in other words, or too often, or hung up.
+    """
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     frames = _sends(messages)
-    answered, sent = 0, min(outstanding, total)
+    answered, refused, sent = 0, 0, min(outstanding, total)
 
     def on_answer(answer: _Answer, _body: memoryview) -> None:
-        nonlocal answered, sent
-        _expect(answer)
-        answered += 1
+        nonlocal answered, refused, sent
+        if answer.code == _BUSY and refused < total:
+            refused += 1
+            sent -= 1
+        else:
+            _expect(answer)
+            answered += 1
         if sent < total:
             sent += 1
             _, head, body = next(frames)
@@ -304,16 +315,26 @@ class Latencies:
 
     answered: list[float]
     delivered: list[float]
+    refused: list[int]
+    """Numbers of the messages that the broker was too busy for."""
 
 
 async def latencies(address: Address, messages: Messages, rate: float, seconds: float) -> Latencies:
-    """Sends at a steady rate, while a consumer reads every queue by held pulls. Raises LoadError."""
+    """Sends at a steady rate, while a consumer reads every queue by held pulls.
+
+    Raises:
+        LoadError: the broker refused in other words than that it is busy, or refused all, or hung up.
+    """
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     total = int(rate * seconds)
     due: dict[int, float] = {}
-    found = Latencies([], [])
+    found = Latencies([], [], [])
 
     def on_send_answer(answer: _Answer, _body: memoryview) -> None:
+        if answer.code == _BUSY and len(found.refused) < total - 1:
+            found.refused.append(answer.opaque - _FIRST_OPAQUE)
+            end_when_all_came()
+            return
         _expect(answer)
         found.answered.append(time.perf_counter() - due.pop(answer.opaque))
 
@@ -322,7 +343,10 @@ async def latencies(address: Address, messages: Messages, rate: float, seconds: 
         for record in _records(body):
             stamp = _STAMP.unpack_from(record, _BODY_AT)[0]
             found.delivered.append((now - stamp) / 1e9)
-        if len(found.delivered) >= total and not done.done():
+        end_when_all_came()
+
+    def end_when_all_came() -> None:
+        if len(found.delivered) + len(found.refused) >= total and not done.done():
             done.set_result(None)
 
     async with _connected(address, on_send_answer) as producer, _pulling(address, messages, on_body) as pulls:

@@ -1,6 +1,9 @@
 """Goal: every row is measured on a real broker; a broker that refuses or hangs up is told, not measured."""
 
 import asyncio
+import json
+import struct
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,8 +20,8 @@ def test_every_row_is_measured_on_our_broker(tmp_path: Path) -> None:
     stages: list[str] = []
     result = measure({"mqproof": ours}, SMALL, 1, tmp_path, stages.append)
     rows = {row["row"]: row["sides"]["mqproof"]["median"] for row in result["rows"]}
-    assert len(rows) == 20
-    assert all(value > 0 for value in rows.values())
+    assert len(rows) == 21
+    assert all(value > 0 for row, value in rows.items() if "refused" not in row)
     assert len(stages) == 6
     assert not list(tmp_path.iterdir())
     shown = table(result)
@@ -77,6 +80,42 @@ def test_a_broker_that_hangs_up_is_told() -> None:
 
     with pytest.raises(LoadError, match="hung up"):
         asyncio.run(rate())
+
+
+@pytest.mark.parametrize("busy_of_three", [1, 3])
+def test_who_is_too_busy_for_a_message_gets_another_but_not_for_ever(busy_of_three: int) -> None:
+    """A broker that answers one in three with SYSTEM_BUSY stores the rest; one that always does, nothing."""
+    answered: list[int] = []
+    gone = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+                opaque = json.loads(frame[4 : 4 + int.from_bytes(frame[1:4], "big")])["opaque"]
+                answered.append(2 if len(answered) % 3 < busy_of_three else 0)
+                header = json.dumps({"code": answered[-1], "opaque": opaque, "flag": 1}).encode()
+                writer.write(struct.pack(">ii", 4 + len(header), len(header)) + header)
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        gone.set()
+
+    async def rate() -> float:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        async with server:
+            host, port = server.sockets[0].getsockname()
+            try:
+                return await load.send_rate(Address(host, port), Messages(size=8), 30, 2)
+            finally:
+                await gone.wait()
+
+    if busy_of_three == 3:
+        with pytest.raises(LoadError, match="code 2"):
+            asyncio.run(rate())
+    else:
+        assert asyncio.run(rate()) > 0
+        assert answered.count(0) == 30
 
 
 def test_a_server_that_does_not_start_is_told(tmp_path: Path) -> None:
