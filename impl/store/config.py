@@ -41,7 +41,7 @@ class StoreConfig:
     """flushCommitLogLeastPages: less than this waits for the thorough flush"""
     flush_log_thorough_interval_ms: int = 10_000
     flush_queues_interval_ms: int = 1000
-    checkpoint_interval_ms: int = 60_000
+    checkpoint_interval_ms: int = 5_000
     """flushConsumeQueueThoroughInterval: how often the checkpoint is written"""
     delete_when_hours: tuple[int, ...] = (4,)
     """deleteWhen: hours of the day at which old segments are deleted"""

@@ -98,8 +98,11 @@ class ConsumeQueue:
     def find(self, commit_offset: int) -> int:
         """The queue offset of the first entry for a record at the commit offset or behind it."""
         offsets = range(self.begin, self.end)
+        # So it is mostly, with checkpoints of many queues: beyond the last, or the log's first.
         if offsets and self._commit_offset(offsets[-1]) < commit_offset:
-            return self.end  # so it is mostly
+            return self.end
+        if self.first in offsets and self._is_first_of(self.first, commit_offset):
+            return self.first
         return self.begin + bisect.bisect_left(offsets, commit_offset, key=self._commit_offset)
 
     def count_between(self, begin: int, end: int) -> int:
@@ -128,6 +131,11 @@ class ConsumeQueue:
         """Forget the entries from `queue_offset` on; returns how many there were."""
         self.end = queue_offset
         return -(-self.segments.cut(queue_offset * QUEUE_UNIT_BYTES) // QUEUE_UNIT_BYTES)
+
+    def _is_first_of(self, queue_offset: int, commit_offset: int) -> bool:
+        if self._commit_offset(queue_offset) < commit_offset:
+            return False
+        return queue_offset == self.begin or self._commit_offset(queue_offset - 1) < commit_offset
 
     def _commit_offset(self, queue_offset: int) -> int:
         (unit,) = self.units(queue_offset, 1)
