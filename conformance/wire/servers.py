@@ -1,11 +1,14 @@
 """Where the servers under test are: somewhere already, or started here and ended afterwards."""
 
+import asyncio
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from conformance import load
 from conformance.cluster import ClusterError, cluster
 from conformance.wire.talk import Address
 
@@ -14,6 +17,8 @@ IMPL: Final = "impl"
 APACHE: Final = "apache:"
 _ROOM: Final = ("-Xmx512m", "-XX:MaxDirectMemorySize=1g")
 """5.5.0 takes 4 MiB for each thread outside the heap, and without them leaves pops unanswered."""
+_RUNTIME_INFO: Final = 28
+_SAMPLE_TRIES: Final = 600
 EXPECTED: Final = "remoting://HOST:PORT[,HOST:PORT], impl, apache:4.9 or apache:5"
 
 
@@ -84,6 +89,21 @@ def _apache(line: str, folder: Path) -> Iterator[list[Address]]:
         names = apache.name_server(release, folder)
         broker = apache.broker(release, folder, names.address, jvm=(*apache.SMALL_JVM, *_ROOM))
         with apache.running(names, broker):
+            _wait_for_first_sample(broker.address.host, broker.address.port)
             yield [Address.parse(str(names.address))]
     except (ApacheMissingError, apache.ApacheServerError) as error:
         raise ServersError(str(error)) from None
+
+
+def _wait_for_first_sample(host: str, port: int) -> None:
+    """4.9.5 fails when it is asked for its runtime info before it has counted for the first time."""
+    address = load.Address(host, port)
+    for _ in range(_SAMPLE_TRIES):
+        try:
+            asyncio.run(load.ask(address, _RUNTIME_INFO, {}))
+        except load.LoadError as error:
+            refusal = error
+            time.sleep(0.1)
+        else:
+            return
+    raise ServersError(f"{host}:{port}: no runtime info after {_SAMPLE_TRIES} tries: {refusal}")
