@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from conformance import replication
+from conformance.planting import planted
 from conformance.suite import examine
 from conformance.targets import pair_mutants
-from conformance.targets.mutants import MUTANTS, Mutant, MutantTarget, planted
+from conformance.targets.mutants import MUTANTS, Mutant, MutantTarget
 from conformance.targets.pair_life import live
 from report.model import Result, Verdict, Witness
 

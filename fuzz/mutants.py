@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from conformance.planting import planted
 from fuzz import targets
 from fuzz.defects import dledger, remoting, store
-from fuzz.defects.defect import Mutant, planted
+from fuzz.defects.defect import Mutant
 from fuzz.engine import Engine
 from fuzz.verdict import catalogue_id
 from report.model import Result, Verdict, Witness

@@ -5,12 +5,12 @@ suite: `mqproof mutants --layer impl` runs all, and every one must be caught. A 
 of a module or class while its target is open, so at most one mutant is open at a time.
 """
 
-import importlib
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from conformance.planting import planted
 from conformance.target import Setup
 from conformance.targets.impl import ImplTarget
 from impl.broker.broker import Broker
@@ -36,22 +36,6 @@ class Mutant:
     where: str
     """module:attribute that is replaced."""
     wrong: Callable[..., Any]
-
-
-@contextmanager
-def planted(mutant: Mutant) -> Iterator[None]:
-    """The defect is in place within the block."""
-    module, _, path = mutant.where.partition(":")
-    *owners, attribute = path.split(".")
-    owner = importlib.import_module(module)
-    for name in owners:
-        owner = getattr(owner, name)
-    right = getattr(owner, attribute)
-    setattr(owner, attribute, mutant.wrong)
-    try:
-        yield
-    finally:
-        setattr(owner, attribute, right)
 
 
 class MutantTarget(ImplTarget):

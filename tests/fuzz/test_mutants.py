@@ -4,8 +4,9 @@ import importlib
 
 import pytest
 
+from conformance.planting import planted
 from fuzz import mutants, targets
-from fuzz.defects.defect import Mutant, planted
+from fuzz.defects.defect import Mutant
 from fuzz.mutants import MUTANTS
 from fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
 from impl.store import record

@@ -1,0 +1,32 @@
+"""Defects: one attribute of a module or class is replaced by a wrong one for a while."""
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+
+class Defect(Protocol):
+    @property
+    def where(self) -> str:
+        """module:attribute that is replaced."""
+
+    @property
+    def wrong(self) -> Callable[..., Any]:
+        """What stands there instead."""
+
+
+@contextmanager
+def planted(defect: Defect) -> Iterator[None]:
+    """The defect is in place within the block."""
+    module, _, path = defect.where.partition(":")
+    *owners, attribute = path.split(".")
+    owner = importlib.import_module(module)
+    for name in owners:
+        owner = getattr(owner, name)
+    right = getattr(owner, attribute)
+    setattr(owner, attribute, defect.wrong)
+    try:
+        yield
+    finally:
+        setattr(owner, attribute, right)
