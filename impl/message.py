@@ -5,11 +5,13 @@ Sources: docs/protocol.md, "Properties", "Message identifiers", "Tag codes".
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
 from operator import mul
 from typing import Final
+
+import msgspec
 
 from impl.runtime.clock import Clock, month_of, now_ms
 
@@ -44,9 +46,10 @@ SYS_BORN_HOST_V6: Final = 0x10
 SYS_STORE_HOST_V6: Final = 0x20
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """What a producer sends, with what the broker adds before it is stored.
+
+    A struct of msgspec's, made in a tenth of a dataclass' time: `msgspec.structs.replace` makes a changed one.
 
     `body` is as sent (compressed bytes stay compressed). The IPv6 bits of `sys_flag` need not be set: they
     follow from the hosts.
@@ -54,7 +57,7 @@ class Message:
 
     topic: str
     body: bytes
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = {}
     queue_id: int = 0
     flag: int = 0
     sys_flag: int = 0

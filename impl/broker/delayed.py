@@ -9,10 +9,10 @@ written after the log was flushed: what it says is delivered no crash can take b
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from impl.broker.durable_table import read_config
 from impl.broker.holds import PullHolds

@@ -5,8 +5,9 @@ See docs/protocol.md, "Sending", "Batches" and "Put statuses".
 
 import asyncio
 from collections.abc import Awaitable
-from dataclasses import replace
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from impl.batch import decode_batch
 from impl.broker.checks import require_group, require_master, scheduled_or_refused

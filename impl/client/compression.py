@@ -7,6 +7,7 @@ from typing import Final
 
 import lz4.frame
 import zstandard
+from msgspec import structs
 
 from impl.message import SYS_COMPRESSED, Message, StoredMessage
 
@@ -25,7 +26,7 @@ _ZSTD_STEP_BYTES: Final = 256
 def deflated(message: Message) -> Message:
     """The message with its body as a zlib stream; the system flag says so."""
     flags = message.sys_flag & ~_TYPES | SYS_COMPRESSED | _ZLIB
-    return replace(message, body=zlib.compress(message.body, _LEVEL), sys_flag=flags)
+    return structs.replace(message, body=zlib.compress(message.body, _LEVEL), sys_flag=flags)
 
 
 def inflated(stored: StoredMessage) -> StoredMessage:
@@ -42,7 +43,7 @@ def inflated(stored: StoredMessage) -> StoredMessage:
         body = inflate(message.body)
     except (zlib.error, zstandard.ZstdError, RuntimeError, EOFError):
         return stored
-    return stored if body is None else replace(stored, message=replace(message, body=body))
+    return stored if body is None else replace(stored, message=structs.replace(message, body=body))
 
 
 # Each gives None for what is not whole or too large.

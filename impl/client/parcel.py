@@ -1,8 +1,10 @@
 """What one send request carries: a message, or several of one topic, checked and ready to travel."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from impl.client.compose import check_batch, encode_batch
 from impl.client.compression import deflated

@@ -4,8 +4,9 @@ See docs/protocol.md, "Retries".
 """
 
 import logging
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from impl.client.calls import GroupCalls
 from impl.client.consumer_events import ConsumerEvents

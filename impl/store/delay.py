@@ -5,8 +5,9 @@ See docs/protocol.md, "Delayed messages".
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from impl.message import (
     DELAY,

@@ -6,9 +6,9 @@ Method: write a store of several segments, damage one thing by hand, look.
 import random
 import struct
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from impl.examine.contents import contents
 from impl.examine.directory import open_directory
@@ -36,8 +36,8 @@ def written() -> Site:
         store.dispatch()
         site.clock.advance_ms(HOUR_MS)
     store.append(scheduled(message("d", DELAY="3"), site.config.delay_levels_ms))
-    store.append(replace(message("p"), sys_flag=SYS_TRANSACTION_PREPARED))
-    store.append(replace(message("r"), sys_flag=SYS_TRANSACTION_ROLLBACK))
+    store.append(structs.replace(message("p"), sys_flag=SYS_TRANSACTION_PREPARED))
+    store.append(structs.replace(message("r"), sys_flag=SYS_TRANSACTION_ROLLBACK))
     store.dispatch()
     site.close()
     return site

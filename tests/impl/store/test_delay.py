@@ -3,9 +3,8 @@
 Source: docs/protocol.md, "Delayed messages".
 """
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from impl.message import SYS_TRANSACTION_COMMIT, SYS_TRANSACTION_PREPARED, Message
 from impl.store.delay import LEVELS, SCHEDULE_TOPIC, due, parse_levels, scheduled, unit_code
@@ -47,9 +46,9 @@ def test_without_a_level_a_message_goes_where_it_was_sent(level: str) -> None:
 
 
 def test_of_transactions_only_the_committed_one_waits() -> None:
-    prepared = replace(delayed("1"), sys_flag=SYS_TRANSACTION_PREPARED)
+    prepared = structs.replace(delayed("1"), sys_flag=SYS_TRANSACTION_PREPARED)
     assert scheduled(prepared, LEVELS_MS) == prepared
-    assert scheduled(replace(delayed("1"), sys_flag=SYS_TRANSACTION_COMMIT), LEVELS_MS).queue_id == 0
+    assert scheduled(structs.replace(delayed("1"), sys_flag=SYS_TRANSACTION_COMMIT), LEVELS_MS).queue_id == 0
 
 
 @pytest.mark.parametrize("level", ["soon", "", "1_0", " 1", "٣", "9999999999"])
@@ -71,7 +70,7 @@ def test_when_it_is_due_a_message_is_what_it_was_without_its_delay() -> None:
 def test_a_message_that_does_not_know_where_it_belongs_is_refused(change: dict[str, str]) -> None:
     placed = scheduled(delayed("3"), LEVELS_MS)
     with pytest.raises(ValueError, match="a queue expected"):
-        due(replace(placed, properties={**placed.properties, **change}))
+        due(structs.replace(placed, properties={**placed.properties, **change}))
 
 
 def test_the_entry_of_a_waiting_message_has_the_time_when_it_is_due() -> None:

@@ -8,6 +8,7 @@ import struct
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from impl.message import SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK, Message
 from impl.runtime.clock import local_stamp
@@ -111,8 +112,8 @@ def test_a_key_that_stands_twice_is_indexed_twice() -> None:
 def test_of_transactions_all_but_the_rolled_back_are_indexed() -> None:
     site = Site()
     store = site.open()
-    store.append(replace(message("p"), sys_flag=SYS_TRANSACTION_PREPARED))
-    store.append(replace(message("r"), sys_flag=SYS_TRANSACTION_ROLLBACK))
+    store.append(structs.replace(message("p"), sys_flag=SYS_TRANSACTION_PREPARED))
+    store.append(structs.replace(message("r"), sys_flag=SYS_TRANSACTION_ROLLBACK))
     store.dispatch()
     assert (found(store, "p"), found(store, "r")) == (["p"], [])
 

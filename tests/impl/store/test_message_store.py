@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from msgspec import structs
 
 from impl.event_log import EventLog
 from impl.message import Message
@@ -78,7 +79,7 @@ def test_a_record_fits_a_segment_exactly_with_its_filler_and_one_byte_more_is_re
     fits = Message("T", b"x" * (room + len("UNIQ_KEY\x01")), {"UNIQ_KEY": ""})
     assert store.append(fits).size == 512 - record.FILLER_BYTES
     assert store.append(fits).commit_offset == 512
-    result = now(store.put(replace(fits, body=fits.body + b"x")))
+    result = now(store.put(structs.replace(fits, body=fits.body + b"x")))
     assert (result.status, result.reason) == (
         PutStatus.MESSAGE_ILLEGAL,
         "record has 505 bytes, 504 fit a segment",
@@ -212,7 +213,7 @@ def test_prepared_and_rolled_back_transactions_take_no_queue_offset() -> None:
     site = Site()
     store = site.open()
     for name, sys_flag in (("half", 0x4), ("rollback", 0xC), ("commit", 0x8), ("plain", 0)):
-        store.append(replace(message(name), sys_flag=sys_flag))
+        store.append(structs.replace(message(name), sys_flag=sys_flag))
     store.dispatch()
     assert bodies(store) == ["commit", "plain"]
     site.flush()

@@ -89,7 +89,7 @@ def test_every_message_round_trips(message: Message, queue_offset: int, position
     stored = record.decode(bytes(draft), position)
     v6 = (":" in message.born_host[0]) * 0x10 | (":" in message.store_host[0]) * 0x20
     assert stored.message.sys_flag == message.sys_flag | v6
-    for field in set(Message.__slots__) - {"sys_flag"}:
+    for field in set(Message.__struct_fields__) - {"sys_flag"}:
         assert getattr(stored.message, field) == getattr(message, field)
     assert (stored.queue_offset, stored.commit_offset, stored.store_timestamp_ms) == (
         queue_offset,
