@@ -7,7 +7,7 @@ used before. See docs/protocol.md, "Remoting command".
 import itertools
 import struct
 from enum import IntEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -129,20 +129,21 @@ def decode(frame: bytes) -> Command:
 
 # The JSON header.
 
+_Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 _Scalar = str | int | float | bool | None
 
 
 class _JsonHeader(msgspec.Struct, omit_defaults=True):
     """Members in the order in which RocketMQ itself writes them."""
 
-    code: int
+    code: _Int32
     ext_fields: dict[str, str] | None = msgspec.field(name="extFields", default=None)
-    flag: int = msgspec.field(default_factory=int)
+    flag: _Int32 = msgspec.field(default_factory=int)
     language: str | None = None
-    opaque: int = msgspec.field(default_factory=int)
+    opaque: _Int32 = msgspec.field(default_factory=int)
     remark: str | None = None
     serialization: str = msgspec.field(name="serializeTypeCurrentRPC", default="")
-    version: int = msgspec.field(default_factory=int)
+    version: _Int32 = msgspec.field(default_factory=int)
 
 
 class _LooseJsonHeader(_JsonHeader):
@@ -181,7 +182,6 @@ def _decode_json(header: bytes, body: bytes) -> Command:
         read, fields = _decode_loose_json(header)
     except ValueError as error:  # msgspec's own errors, and broken UTF-8
         raise FrameError(f"the header is not JSON: {error}") from None
-    _check_int32(read.code, read.opaque, read.flag, read.version)
     return Command(
         read.code,
         read.opaque,
@@ -206,12 +206,6 @@ def _decode_loose_json(header: bytes) -> tuple[_JsonHeader, dict[str, str]]:
 
 def _as_text(value: _Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _check_int32(*values: int) -> None:
-    for value in values:
-        if not -(1 << 31) <= value < 1 << 31:
-            raise FrameError(f"{value} in the header, a signed 32-bit number expected")
 
 
 # The binary header.

@@ -17,7 +17,7 @@ from impl.store.index_file import Header, IndexFile, IndexShape, read_header
 from impl.store.segments import Removal, Unsynced
 
 _NAME_DIGITS: Final = 17
-_HEAD_CHARACTERS: Final = 20
+_HEAD_CHARACTERS: Final = 28
 _CHAIN_MAX: Final = 100_000
 """Entries of one chain that a search looks at: a key of millions of messages must not hold up a broker."""
 
@@ -36,13 +36,9 @@ class IndexState:
 
 def key_hash(topic: str, key: str) -> int:
     """What the index keeps of a key: never negative."""
-    # The hash of a text is that of its beginning, shifted by the length of the rest, plus that of the rest.
-    if key.isascii():  # a producer's unique keys all begin alike
-        head, tail = key[:_HEAD_CHARACTERS], key[_HEAD_CHARACTERS:]
-        hashed, units = _text_hash(head) * _power(len(tail)) + java_hash(tail), len(key)
-    else:
-        hashed, units = java_hash(key), len(key.encode("utf-16-le", "surrogatepass")) // 2
-    value = (_text_hash(topic + "#") * _power(units) + hashed) & 0xFFFFFFFF
+    # A producer's unique keys of the same millisecond begin alike.
+    head, tail = key[:_HEAD_CHARACTERS], key[_HEAD_CHARACTERS:]
+    value = (_beginning_hash(topic, head, _utf16_units(tail)) + java_hash(tail)) & 0xFFFFFFFF
     value = value - (1 << 32) if value >> 31 else value
     return abs(value) if value != -(1 << 31) else 0
 
@@ -256,10 +252,10 @@ class Index:
 
 
 @lru_cache(maxsize=4096)
-def _text_hash(text: str) -> int:
-    return java_hash(text)
+def _beginning_hash(topic: str, head: str, rest_units: int) -> int:
+    """What the beginning adds to the hash of a text that goes on for so many UTF-16 units."""
+    return java_hash(f"{topic}#{head}") * pow(31, rest_units, 1 << 32)
 
 
-@lru_cache(maxsize=1024)
-def _power(length: int) -> int:
-    return pow(31, length, 1 << 32)
+def _utf16_units(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -108,7 +108,7 @@ def test_an_empty_remark_is_no_remark() -> None:
         (b"\x00\x00\x00\x02{}", "code"),
         (b"\x00\x00\x00\x02[]", "not a command"),
         (b"\x00\x00\x00\x01{", "not JSON"),
-        (b'\x00\x00\x00\x20{"code":99999999999,"opaque":1 }', "32-bit"),
+        (b'\x00\x00\x00\x20{"code":99999999999,"opaque":1 }', "<= 2147483647 - at `\\$.code`"),
         (b"\x01\x00\x00\x04\x00\x69\x03\x01", "does not hold together"),
         (BINARY_VECTOR[4:25] + b"\x7f\xff\xff\xff" + BINARY_VECTOR[29:], "a length of"),
     ],
