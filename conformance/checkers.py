@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from conformance.chronicle import SYNC_FLUSH, Chronicle, Moment, Within, chronicle, promised, timeline
-from conformance.history import Commit, History, Pull, Query, Restart, Send, checksum
+from conformance.history.steps import Commit, History, Pull, Query, Restart, Send, checksum
 from conformance.target import Outcome, PulledMessage, PullStatus
 from report.model import Verdict, Witness
 

@@ -4,7 +4,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from conformance.history import CRASHES, SYSTEM_CRASHES, Bounds, Down, History, Operation, Pull, Restart, Send
+from conformance.history.steps import (
+    CRASHES,
+    SYSTEM_CRASHES,
+    Bounds,
+    Down,
+    History,
+    Operation,
+    Pull,
+    Restart,
+    Send,
+)
 from conformance.target import Outcome
 
 SYNC_FLUSH: Final = "SYNC_FLUSH"

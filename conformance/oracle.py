@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.history import (
+from conformance.history.steps import (
     Bounds,
     Commit,
     Down,

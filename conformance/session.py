@@ -7,7 +7,7 @@ directly for a script of your own, or let a machine drive it.
 from typing import Final
 
 from conformance.checkers import Finding, judge
-from conformance.history import (
+from conformance.history.steps import (
     Bounds,
     Commit,
     Down,

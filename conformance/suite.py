@@ -15,7 +15,7 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.checkers import CHECKERS, Finding
-from conformance.history import History, numbered
+from conformance.history.steps import History, numbered
 from conformance.machines.flush import FlushMachine
 from conformance.session import SPEC_1, Session
 from conformance.target import Capability, Target

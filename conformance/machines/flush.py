@@ -12,7 +12,7 @@ from hypothesis import reject
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from conformance.history import SYSTEM_CRASHES, End
+from conformance.history.steps import SYSTEM_CRASHES, End
 from conformance.session import Session
 from conformance.target import Capability, Setup, Target
 from reference import flush

@@ -1,7 +1,7 @@
 """Short ways to write down what a client saw."""
 
-from conformance.history import Down as Ended
-from conformance.history import End, History, Operation, Pull, Send
+from conformance.history.steps import Down as Ended
+from conformance.history.steps import End, History, Operation, Pull, Send
 from conformance.target import Outcome, Pulled, PulledMessage, PullStatus, Sent, Setup
 from reference.flush import ASYNC_FLUSH, SYNC_FLUSH
 

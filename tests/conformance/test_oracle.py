@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.history import Bounds, Commit, Down, End, Operation, Query, Restart, SyncsFail
+from conformance.history.steps import Bounds, Commit, Down, End, Operation, Query, Restart, SyncsFail
 from conformance.oracle import Oracle, OracleLimitError
 from conformance.target import Setup
 from reference.flush import ASYNC_FLUSH, SYNC_FLUSH

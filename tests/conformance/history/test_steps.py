@@ -1,6 +1,6 @@
 """A history reads as a script and travels as an event log."""
 
-from conformance.history import Commit, Restart, events, numbered
+from conformance.history.steps import Commit, Restart, events, numbered
 from spec.events import Kind, decode, encode
 from tests.conformance.histories import KILLED, SYNC, abandoned, found, refused, seen, stored
 
