@@ -137,7 +137,7 @@ class Broker:
         await self.store.start()
         await self.replicas.start()
         self.store.on_arrival = self._holds.arrived
-        self._server = RemotingServer(runtime.remoting, self._handle, on_closed=self._channel_closed)
+        self._server = self._door()
         bound = await self._server.start(config.host, config.port)
         if self.replicas.server is not None:
             await self._open_second_door(bound)
@@ -190,9 +190,18 @@ class Broker:
         self._every(_HOLD_CHECK_S if config.long_polling else _SHORT_HOLD_CHECK_S, self._check_holds)
         return address
 
+    def _door(self) -> RemotingServer:
+        runtime = self._runtime
+        return RemotingServer(
+            runtime.remoting,
+            self._handle,
+            connections_max=runtime.connections_max,
+            on_closed=self._channel_closed,
+        )
+
     async def _open_second_door(self, bound: Address) -> None:
         """Released slaves ask for topics at the port two below; all else they ask at the port itself."""
-        server = RemotingServer(self._runtime.remoting, self._handle, on_closed=self._channel_closed)
+        server = self._door()
         try:
             await server.start(bound.host, bound.port - 2)
         except OSError as error:

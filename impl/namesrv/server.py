@@ -39,7 +39,12 @@ class NameServer:
             events,
         )
         processors = {code: _bound(work, self._services) for code, work in PROCESSORS.items()}
-        self._server = RemotingServer(runtime.remoting, handler(processors), on_closed=self._channel_closed)
+        self._server = RemotingServer(
+            runtime.remoting,
+            handler(processors),
+            connections_max=runtime.connections_max,
+            on_closed=self._channel_closed,
+        )
         self._scan: asyncio.Task[None] | None = None
 
     async def start(self) -> Address:

@@ -3,9 +3,10 @@
 import asyncio
 import os
 import random
+import resource
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from impl.runtime.clock import Clock, SystemClock
 from impl.runtime.disk import Disk, RealDisk
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from impl.runtime.network import Network
 
 T = TypeVar("T")
+
+_CONNECTIONS_MAX: Final = 10_000
+_FILES_MAX: Final = 1 << 20
+"""No more are asked for, where the system names no bound."""
 
 
 class Offload(Protocol):
@@ -35,6 +40,14 @@ class Runtime:
     memory_bytes: int = 16 << 30
     """What the machine has."""
     tls: Tls | None = None
+    files_max: int = _FILES_MAX
+    """What the process may have open, connections among them."""
+
+    @property
+    def connections_max(self) -> int:
+        """What one listener takes: a process has three at most, and its files must never want for room. A
+        store that may not open a file is read-only for good."""
+        return min(_CONNECTIONS_MAX, self.files_max // 4)
 
     @property
     def remoting(self) -> "Network":
@@ -43,9 +56,25 @@ class Runtime:
 
 
 def production(network: "Network", tls: Tls | None = None) -> Runtime:
-    """The real world; blocking calls go to the running loop's thread pool."""
+    """The real world; blocking calls go to the running loop's thread pool. The process may open as many files
+    from then on as the system allows it to."""
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return Runtime(SystemClock(), RealDisk(), network, random.Random(), in_thread, memory_bytes, tls)
+    files_max = _raise_files_max()
+    return Runtime(
+        SystemClock(), RealDisk(), network, random.Random(), in_thread, memory_bytes, tls, files_max
+    )
+
+
+def _raise_files_max() -> int:
+    """Shells commonly hand on a bound of 1024, which is not meant for servers, and a hard one far above."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, _FILES_MAX)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):  # some systems allow less than they say
+            return soft
+    return wanted
 
 
 def simulated(

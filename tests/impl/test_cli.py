@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ from impl.client.model import Sent
 from impl.message import Message
 from spec.events import Kind, read_log
 
-MQPROOF = [sys.executable, "-c", "import mqproof; mqproof.main()"]
+MAIN = "import mqproof; mqproof.main()"
+MQPROOF = [sys.executable, "-c", MAIN]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -24,9 +26,11 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextlib.contextmanager
-def server(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
-    """A running server and the addresses in its ready line; killed at the end if it still runs."""
-    process = subprocess.Popen([*MQPROOF, *arguments], stdout=subprocess.PIPE, text=True)
+def server(*arguments: str, before: str = "") -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+    """A running server and the addresses in its ready line; killed at the end if it still runs. `before` is
+    what its process does first."""
+    command = [sys.executable, "-c", before + MAIN, *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         first, *rest = process.stdout.readline().split()
@@ -142,6 +146,25 @@ def test_the_blocking_client_sends_and_pulls_without_an_event_loop(tmp_path: Pat
         client.commit(outcome.queue, 1)
         assert client.committed(outcome.queue) == 1
         assert process.poll() is None
+
+
+def test_more_connections_than_files_leave_the_store_its_own(tmp_path: Path) -> None:
+    """A store that may not open a file is read-only for good: no crowd of strangers may bring that about."""
+    few = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200)); "
+    with (
+        server(*SERVE, "--store", str(tmp_path / "store"), before=few) as (_, at),
+        BlockingClient(at["namesrv"]) as client,
+        contextlib.ExitStack() as strangers,
+    ):
+        assert isinstance(client.send(Message("T", b"x")), Sent)
+        for name in ("broker", "namesrv"):
+            host, _, port = at[name].rpartition(":")
+            for _ in range(200):
+                strangers.enter_context(socket.create_connection((host, int(port)), timeout=120))
+        for topic in "TUV":
+            outcome = client.send(Message(topic, b"x"))
+            assert isinstance(outcome, Sent), outcome
+            assert outcome.status == "SEND_OK"
 
 
 def test_a_second_broker_on_the_same_store_is_refused_in_one_line(tmp_path: Path) -> None:

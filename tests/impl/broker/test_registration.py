@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from impl.broker.broker import Broker
+from impl.event_log import EventLog
 from impl.namesrv.config import NameServerConfig
 from impl.namesrv.server import NameServer
 from impl.remoting import java_json
@@ -12,6 +13,7 @@ from impl.remoting.bodies import ClusterInfo
 from impl.remoting.codes import RequestCode
 from impl.remoting.command import new_request
 from impl.runtime.network import Address
+from spec.events import Event, Kind
 from tests.impl.remoting.test_address_server import WHERE, ok, web_server
 from tests.impl.world import World, play
 
@@ -39,6 +41,39 @@ def test_a_broker_registers_at_every_name_server_and_one_that_is_away_keeps_it_f
     play(scene)
 
 
+def test_a_silent_name_server_does_not_keep_the_others_waiting() -> None:
+    async def scene(world: World) -> None:
+        silent = NameServer(NameServerConfig(port=0), world.runtime)
+        servers = (await silent.start(), world.namesrv_address)
+        world.network.silence(servers[0])
+        config = replace(world.config, name="b-x", store_directory="/x", name_servers=servers)
+        broker = Broker(config, world.runtime)
+        starting = asyncio.create_task(broker.start())
+        await asyncio.sleep(2)  # by this world's clock; the silent one is given up after 6
+        assert await knows(world, servers[1]) == ["b-x", "broker-a"]
+        await starting
+        await broker.stop()
+        await silent.stop()
+
+    play(scene)
+
+
+def test_a_broker_that_ends_says_good_bye_to_every_name_server() -> None:
+    async def scene(world: World) -> list[Kind]:
+        events: list[Event] = []
+        log = EventLog(events.append, "namesrv", world.runtime.clock)
+        other = NameServer(NameServerConfig(port=0), world.runtime, log)
+        servers = (world.namesrv_address, await other.start())
+        config = replace(world.config, name="b-x", store_directory="/x", name_servers=servers)
+        broker = Broker(config, world.runtime)
+        await broker.start()
+        await broker.stop()
+        await other.stop()
+        return [event.kind for event in events]
+
+    assert play(scene) == [Kind.REGISTER, Kind.UNREGISTER]
+
+
 def test_a_name_server_is_added_without_a_restart_by_the_address_server() -> None:
     async def scene(world: World) -> None:
         told = [str(world.namesrv_address)]
@@ -56,7 +91,7 @@ def test_a_name_server_is_added_without_a_restart_by_the_address_server() -> Non
         await asyncio.sleep(a_while_s)
         assert await knows(world, address) == ["b-x"]
         told.clear()  # an address server that tells nothing changes nothing
-        await asyncio.sleep(a_while_s)
+        await asyncio.sleep(3 * a_while_s)
         assert await knows(world, address) == ["b-x"]
         await broker.stop()
         await added.stop()

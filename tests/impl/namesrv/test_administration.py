@@ -4,7 +4,7 @@ from impl.namesrv import config
 from impl.namesrv.config import NameServerConfig
 from impl.properties import apply, parse
 from impl.remoting import headers, java_json
-from impl.remoting.bodies import QueueData, Table, TopicRoute
+from impl.remoting.bodies import QueueData, Table, TopicConfig, TopicRoute
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.headers import (
@@ -23,6 +23,8 @@ from impl.runtime.disk import read_whole, write_durably
 from impl.runtime.simulated_disk import SimulatedDisk, Step
 from tests.impl.namesrv.world import World, play
 
+PROTECTED = ("configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome")
+
 
 async def perm(world: World) -> int:
     answer = await world.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest("T"))
@@ -37,6 +39,10 @@ def test_write_permission_is_wiped_and_given_back() -> None:
         assert await perm(world) == 4
         added = await world.ask(RequestCode.ADD_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-a"))
         assert headers.read(AddWriteResponse, added.fields).add_topic_count == 2
+        assert await perm(world) == 6
+        # Whatever it was before: readable and writable is all that it is then.
+        await world.register(TopicConfig("T", perm=1), "U", version=2)
+        await world.ask(RequestCode.ADD_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-a"))
         assert await perm(world) == 6
         nobody = await world.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-x"))
         assert headers.read(WipeWriteResponse, nobody.fields).wipe_topic_count == 0
@@ -135,7 +141,7 @@ def test_a_change_is_kept_in_the_properties_file_and_there_after_a_restart() -> 
 def test_a_change_of_the_configuration_is_taken_as_a_whole_or_not_at_all() -> None:
     async def scene(world: World) -> list[Command]:
         bodies = [
-            b"orderMessageEnable=true\nkvConfigPath=/tmp/x",
+            *(b"orderMessageEnable=true\n%s=/tmp/x" % key.encode() for key in PROTECTED),
             b"orderMessageEnable=true\nlistenPort=1",
             b"orderMessageEnable=true\nwaitSecondsForService=soon",
             b"orderMessageEnable=true\nnonsense",
@@ -148,6 +154,8 @@ def test_a_change_of_the_configuration_is_taken_as_a_whole_or_not_at_all() -> No
         return answers
 
     answers = play(scene)
-    assert [answer.code for answer in answers] == [ResponseCode.NO_PERMISSION, 1, 1, 1, 1, 0]
-    assert "kvConfigPath" in (answers[0].remark or "")
-    assert "waitSecondsForService is 'soon', a whole number" in (answers[2].remark or "")
+    protected, others = answers[: len(PROTECTED)], answers[len(PROTECTED) :]
+    assert {answer.code for answer in protected} == {ResponseCode.NO_PERMISSION}
+    assert all(key in (answer.remark or "") for key, answer in zip(PROTECTED, protected, strict=True))
+    assert [answer.code for answer in others] == [1, 1, 1, 1, 0]
+    assert "waitSecondsForService is 'soon', a whole number" in (others[1].remark or "")

@@ -1,5 +1,6 @@
 """Key-value configuration by itself: its file, its bounds. Source: docs/protocol.md, "Name server"."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -43,6 +44,17 @@ def test_nothing_is_written_before_there_is_something_to_keep() -> None:
         await kv.delete("N", "k")
 
     assert not play(nothing).exists(PATH)
+
+
+def test_changes_at_the_same_time_are_all_kept() -> None:
+    async def change(kv: KvConfig) -> None:
+        await kv.put("N", "0", "old")
+        await asyncio.gather(
+            *(kv.put("N", str(number), "new") for number in range(1, 5)), kv.delete("N", "0")
+        )
+        assert kv.namespace("N") == dict.fromkeys("1234", "new")
+
+    assert read_whole(play(change), PATH).count(b'"new"') == 4
 
 
 def test_the_last_key_takes_its_namespace_along() -> None:

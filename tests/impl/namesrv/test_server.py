@@ -49,20 +49,25 @@ def test_a_registered_topic_is_routed_until_its_broker_leaves() -> None:
 
 
 def test_a_route_comes_in_the_dialect_that_the_asking_version_reads() -> None:
-    async def main(loop: SimulatedLoop) -> tuple[bytes, bytes]:
+    topic, standard = {"topic": "T"}, {"topic": "T", "acceptStandardJsonOnly": "true"}
+    # Versions that nobody has released are read as the nearest that somebody has.
+    old = [(399, topic), (400, topic), (0, topic), (-1, topic), (-(2**31), topic)]
+    new = [(401, topic), (513, topic), (32_767, topic), (2**31 - 1, topic), (399, standard), (-1, standard)]
+
+    async def main(loop: SimulatedLoop) -> list[bytes]:
         async with World(loop) as world:
             await world.register()
-            bodies = []
-            for version in (399, 401):
-                ask = Command(105, version, fields={"topic": "T"}, version=version)
-                bodies.append((await world.client.invoke(world.address, ask, 3.0)).body)
-            return bodies[0], bodies[1]
+            asks = [
+                Command(105, opaque, fields=fields, version=version)
+                for opaque, (version, fields) in enumerate(old + new)
+            ]
+            return [(await world.client.invoke(world.address, ask, 3.0)).body for ask in asks]
 
     loop = SimulatedLoop()
-    old, new = run_simulated(main(loop), loop)
-    assert b'{0:"10.0.0.1:10911"}' in old
-    assert b'{"0":"10.0.0.1:10911"}' in new
-    assert java_json.read(TopicRoute, old) == java_json.read(TopicRoute, new)
+    bodies = run_simulated(main(loop), loop)
+    assert [b'{0:"10.0.0.1:10911"}' in body for body in bodies] == [True] * len(old) + [False] * len(new)
+    assert [b'{"0":"10.0.0.1:10911"}' in body for body in bodies] == [False] * len(old) + [True] * len(new)
+    assert len({repr(java_json.read(TopicRoute, body)) for body in bodies}) == 1
 
 
 def test_a_broker_that_falls_silent_is_forgotten_and_heartbeats_prevent_that() -> None:

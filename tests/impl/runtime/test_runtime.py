@@ -1,0 +1,38 @@
+"""What the real world gives a server: as many open files as there may be, and how many are connections."""
+
+import subprocess
+import sys
+
+import pytest
+
+from impl.runtime.network import SimulatedNetwork
+from impl.runtime.runtime import simulated
+from impl.runtime.simulated_loop import SimulatedLoop
+
+LOOK = """
+import resource, sys
+from impl.runtime.network import AsyncioNetwork
+from impl.runtime.runtime import production
+soft, hard = int(sys.argv[1]), int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+runtime = production(AsyncioNetwork())
+print(resource.getrlimit(resource.RLIMIT_NOFILE), runtime.files_max, runtime.connections_max)
+"""
+
+
+@pytest.mark.parametrize("soft", [64, 400])
+def test_a_process_may_open_as_many_files_as_it_is_allowed_and_a_quarter_are_connections(soft: int) -> None:
+    looked = subprocess.run(
+        [sys.executable, "-c", LOOK, str(soft), "400"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert looked.stdout == "(400, 400) 400 100\n"
+
+
+def test_where_there_is_room_for_more_a_listener_takes_10_000() -> None:
+    loop = SimulatedLoop()
+    assert simulated(loop, SimulatedNetwork()).connections_max == 10_000
+    loop.close()
