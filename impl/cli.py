@@ -15,9 +15,8 @@ Events = Annotated[Path | None, typer.Option(help="Write the event log here (NDJ
 Config = Annotated[Path | None, typer.Option("--config", "-c", help="A RocketMQ properties file.")]
 Store = Annotated[Path | None, typer.Option(help="Directory of the store; made if missing.")]
 Flush = Annotated[str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH.")]
-NameServers = Annotated[
-    str, typer.Option(help="HOST:PORT, several separated by ';', or the URL of an address server.")
-]
+_NAME_SERVERS = "HOST:PORT, several separated by ';', or the URL of an address server."
+NameServers = Annotated[str, typer.Option(envvar="NAMESRV_ADDR", help=_NAME_SERVERS)]
 TlsFile = Annotated[
     Path | None, typer.Option("--tls", help="A tls.properties: keys, certificates, what is trusted.")
 ]
@@ -47,6 +46,7 @@ def namesrv(
 ) -> None:
     """Run a name server until SIGTERM. Options win over the properties file.
 
+    \b
     Example: mqproof namesrv --port 9876
     """
     from impl.namesrv.config import OPTIONS, NameServerConfig
@@ -58,14 +58,14 @@ def namesrv(
         "config_path": str(config) if config else None,
     }
     chosen = {name: value for name, value in given.items() if value is not None}
-    runtime = _runtime("namesrv", tls)
+    runtime = new_runtime("namesrv", tls)
     setup = NameServerConfig(host=host, **{**_read_properties(config, OPTIONS), **chosen})
     _serve("namesrv", {"namesrv": lambda _: NameServer(setup, runtime, _event_log(events, "namesrv"))})
 
 
 @app.command()
 def broker(
-    namesrv: NameServers | None = None,
+    namesrv: Annotated[str | None, typer.Option(help=f"{_NAME_SERVERS} It registers there.")] = None,
     host: Host = "127.0.0.1",
     port: Port = None,
     store: Store = None,
@@ -89,10 +89,12 @@ def broker(
 ) -> None:
     """Run a broker until SIGTERM. Options win over the properties file.
 
+    \b
     Example: mqproof broker --namesrv 127.0.0.1:9876 --store /var/lib/mq --flush SYNC_FLUSH
 
+    \b
     A slave of a broker of that name:
-    mqproof broker --namesrv 127.0.0.1:9876 --store /var/lib/mq-1 --port 10921 --role SLAVE --broker-id 1
+      mqproof broker --namesrv 127.0.0.1:9876 --store /var/lib/mq-1 --port 10921 --role SLAVE --broker-id 1
     """
     from impl.broker.broker import Broker
 
@@ -111,7 +113,7 @@ def broker(
         ha_port=ha_port,
         ha_master=_address("broker", "--ha-master", ha_master),
     )
-    runtime = _runtime("broker", tls)
+    runtime = new_runtime("broker", tls)
     _serve("broker", {"broker": lambda _: Broker(setup, runtime, _event_log(events, setup.node))})
 
 
@@ -129,6 +131,7 @@ def serve(
 ) -> None:
     """Run a name server and a broker in one process until SIGTERM.
 
+    \b
     Example: mqproof serve --namesrv-port 0 --broker-port 0 --store build/store --flush SYNC_FLUSH
     """
     from dataclasses import replace
@@ -143,7 +146,7 @@ def serve(
         port=9876 if namesrv_port is None else namesrv_port,
         kv_path=f"{setup.store_directory}/namesrv/kvConfig.json",
     )
-    runtime = _runtime("serve", tls)
+    runtime = new_runtime("serve", tls)
     _serve(
         "serve",
         {
@@ -178,9 +181,12 @@ def send(
     group: Annotated[str, typer.Option(help="The producer group.")] = "mqproof_producer",
     timeout_ms: Annotated[int, typer.Option(min=1, help="For each send, retries included.")] = 3000,
     until_stored: Annotated[
-        bool, typer.Option(help="Send each message again, with the same id, until it is answered SEND_OK.")
+        bool,
+        typer.Option(
+            "--until-stored", help="Send each message again, with the same id, until it is answered SEND_OK."
+        ),
     ] = False,
-    quiet: Annotated[bool, typer.Option(help="Only the summary.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Only the summary.")] = False,
     events: Events = None,
     tls: TlsFile = None,
     account: AccountFile = None,
@@ -190,13 +196,16 @@ def send(
 
     Exit code 0: all SEND_OK. 1: one was refused. 3: of one it is not known whether it is stored and durable.
 
+    \b
     Example: mqproof send --namesrv 127.0.0.1:9876 --topic T --body hello --count 10
 
+    \b
     Ten requests of a hundred messages each:
-    mqproof send --namesrv 127.0.0.1:9876 --topic T --size 100 --count 1000 --batch 100 --quiet
+      mqproof send --namesrv 127.0.0.1:9876 --topic T --size 100 --count 1000 --batch 100 --quiet
 
+    \b
     In an hour, to be found by its key:
-    mqproof send --namesrv 127.0.0.1:9876 --topic T --body later --delay-level 17 --keys order-7
+      mqproof send --namesrv 127.0.0.1:9876 --topic T --body later --delay-level 17 --keys order-7
     """
     from impl import tools
     from impl.client.compose import new_message
@@ -226,9 +235,9 @@ def send(
         group=group,
         batch=batch,
         sharding_key=sharding_key,
-        credentials=_credentials("send", account),
+        credentials=read_account("send", account),
     )
-    summary = _run("send", tools.send(job, _runtime("send", tls), _client_log("send", events)))
+    summary = _run("send", tools.send(job, new_runtime("send", tls), _client_log("send", events)))
     if count > 1 and str(json) != "-":
         print(summary)
     if json is not None:
@@ -242,24 +251,32 @@ def consume(
     topic: Topic,
     group: Annotated[str, typer.Option(help="The consumer group whose offsets are used.")],
     max: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")] = None,  # noqa: A002  # the option's name
-    from_min: Annotated[bool, typer.Option(help="Begin at each queue's first message.")] = False,
-    from_max: Annotated[bool, typer.Option(help="Begin behind each queue's last message.")] = False,
+    from_min: Annotated[
+        bool, typer.Option("--from-min", help="Begin at each queue's first message.")
+    ] = False,
+    from_max: Annotated[
+        bool, typer.Option("--from-max", help="Begin behind each queue's last message.")
+    ] = False,
     from_time: Annotated[
         datetime | None, typer.Option(help="Begin at what was stored then; local time, to the second.")
     ] = None,
     share: Annotated[
         bool,
         typer.Option(
+            "--share",
             help="Consume only this member's share of the queues; where to begin counts for a group without"
-            " an offset."
+            " an offset.",
         ),
     ] = False,
     orderly: Annotated[
-        bool, typer.Option(help="With --share: lock each queue, so that no two members consume it at once.")
+        bool,
+        typer.Option(
+            "--orderly", help="With --share: lock each queue, so that no two members consume it at once."
+        ),
     ] = False,
     follow: Annotated[
         bool,
-        typer.Option(help="At the end wait for more; wait for a broker that is away."),
+        typer.Option("--follow", help="At the end wait for more; wait for a broker that is away."),
     ] = False,
     idle_ms: Annotated[
         int | None, typer.Option(min=1, help="With --follow: stop after so long without a message.")
@@ -274,13 +291,16 @@ def consume(
 
     Each line: queue, queue offset, message id, body. Each queue comes in its order.
 
+    \b
     Example: mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --from-min
 
+    \b
     What comes from now on, with everything known of it:
-    mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --from-max --follow --json
+      mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --from-max --follow --json
 
+    \b
     As one of several that share the work; start it more than once:
-    mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --share --follow
+      mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --share --follow
     """
     from impl import tools
     from impl.tools import Begin
@@ -303,12 +323,12 @@ def consume(
         tags=tags,
         as_json=as_json,
         show=print,
-        credentials=_credentials("consume", account),
+        credentials=read_account("consume", account),
     )
     if orderly and not share:
         fail("consume", "--orderly is for members that --share")
     work = (tools.share_in_order if orderly else tools.share) if share else tools.consume
-    _run("consume", work(job, _runtime("consume", tls), _client_log("consume", events)))
+    _run("consume", work(job, new_runtime("consume", tls), _client_log("consume", events)))
 
 
 # What the commands share.
@@ -324,12 +344,15 @@ def _run(command: str, main: Any) -> Any:
     """Run to the end; what the user can mend becomes one line, and nothing else does."""
     from impl.client.model import ClientError, MessageError
     from impl.properties import ConfigError
-    from impl.serve import run
+    from impl.serve import run, unread
     from impl.store.errors import StoreError
     from spec.events import EventError
 
     try:
         return run(main)
+    except BrokenPipeError:
+        unread()
+        raise typer.Exit(1) from None
     except (ConfigError, StoreError, ClientError, MessageError, EventError, OSError) as error:
         fail(command, one_line(error))
 
@@ -347,7 +370,8 @@ def one_line(error: Exception) -> str:
     return str(error)
 
 
-def _runtime(command: str, tls: Path | None) -> Any:
+def new_runtime(command: str, tls: Path | None) -> Any:
+    """The real world, over TLS as the file says."""
     from impl.properties import ConfigError
     from impl.runtime.network import AsyncioNetwork
     from impl.runtime.runtime import production
@@ -359,7 +383,8 @@ def _runtime(command: str, tls: Path | None) -> Any:
         fail(command, one_line(error))
 
 
-def _credentials(command: str, path: Path | None) -> Any:
+def read_account(command: str, path: Path | None) -> Any:
+    """In whose name requests are signed, None for nobody's."""
     from impl.properties import ConfigError
     from impl.tools_file import parse
 

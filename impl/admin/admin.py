@@ -19,6 +19,7 @@ from impl.remoting.channel import RemotingError
 from impl.remoting.codes import RequestCode, ResponseCode, response_name
 from impl.remoting.command import LANGUAGE, Command, new_request
 from impl.remoting.headers import RouteRequest
+from impl.remoting.signing import Credentials
 from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
 
@@ -37,8 +38,10 @@ class UnreachableError(ClientError):
 class Admin:
     """Connections to name servers and brokers; `async with` closes them at the end."""
 
-    def __init__(self, name_servers: NameServers, runtime: Runtime) -> None:
-        self.session = Session(name_servers, runtime)
+    def __init__(
+        self, name_servers: NameServers, runtime: Runtime, credentials: Credentials | None = None
+    ) -> None:
+        self.session = Session(name_servers, runtime, credentials=credentials)
         self.runtime = runtime
 
     async def __aenter__(self) -> Self:

@@ -1,11 +1,17 @@
 """`mqproof admin ...`: the commands of RocketMQ's mqadmin, with its names and letters."""
 
 from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
+from pathlib import Path
 from typing import Any, Final
 
 import typer
 
 from impl.admin.commands import brokers, groups, messages, name_servers, topics
+from impl.admin.options import NameServers
+from impl.admin.run import Site
+from impl.cli import AccountFile, TlsFile, new_runtime, read_account
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "updateTopic": topics.update_topic,
@@ -38,8 +44,28 @@ _SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 admin = typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=_SETTINGS)
+
+
+def at_site(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options that say where its site is, over what it is reached, and in whose name."""
+
+    @wraps(command)
+    def main(*, namesrv: Any, tls: Path | None, account: Path | None, **options: Any) -> None:
+        command(Site(namesrv, new_runtime("admin", tls), read_account("admin", account)), **options)
+
+    _, *own = signature(command, eval_str=True).parameters.values()
+    where = Parameter("namesrv", Parameter.KEYWORD_ONLY, annotation=NameServers)
+    how = [
+        Parameter("tls", Parameter.KEYWORD_ONLY, default=None, annotation=TlsFile),
+        Parameter("account", Parameter.KEYWORD_ONLY, default=None, annotation=AccountFile),
+    ]
+    parameters = [where, *(each.replace(kind=Parameter.KEYWORD_ONLY) for each in own), *how]
+    main.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]  # what typer reads
+    return main
+
+
 for _name, _command in COMMANDS.items():
-    admin.command(_name)(_command)
+    admin.command(_name)(at_site(_command))
 app.add_typer(admin, name="admin")
 
 
@@ -62,4 +88,5 @@ def group() -> None:
       mqproof admin topicStatus -t T
       mqproof admin consumerProgress -g G
       mqproof admin resetOffsetByTime -g G -t T -s now
+      mqproof admin topicList --tls tls.properties --account tools.yml
     """

@@ -1,7 +1,7 @@
 """How a command runs: its connections, its exit code, what it prints."""
 
-import os
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 import typer
@@ -12,9 +12,10 @@ from impl.admin.admin import Admin, UnreachableError
 from impl.admin.tables import visible
 from impl.client.model import ClientError
 from impl.remoting.address_server import NameServers
-from impl.runtime.network import Address, AsyncioNetwork
-from impl.runtime.runtime import production
-from impl.serve import run
+from impl.remoting.signing import Credentials
+from impl.runtime.network import Address
+from impl.runtime.runtime import Runtime
+from impl.serve import run, unread
 
 REFUSED: Final = 1
 WRONG_USE: Final = 2
@@ -24,11 +25,20 @@ NO_ANSWER: Final = 4
 _WIDTH_MAX: Final = 10_000
 
 
-def perform(name_servers: NameServers, work: Callable[[Admin], Coroutine[Any, Any, None]]) -> None:
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The cluster that a command is about, over what it is reached, and in whose name."""
+
+    name_servers: NameServers
+    runtime: Runtime
+    credentials: Credentials | None
+
+
+def perform(site: Site, work: Callable[[Admin], Coroutine[Any, Any, None]]) -> None:
     """Do the work of one command; what the user can mend becomes one line, and nothing else does."""
 
     async def main() -> None:
-        async with Admin(name_servers, production(AsyncioNetwork())) as admin:
+        async with Admin(site.name_servers, site.runtime, site.credentials) as admin:
             await work(admin)
 
     try:
@@ -38,8 +48,7 @@ def perform(name_servers: NameServers, work: Callable[[Admin], Coroutine[Any, An
     except ClientError as error:
         fail(str(error), REFUSED)
     except BrokenPipeError:
-        # Who read us has seen enough. What the interpreter flushes at its end must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        unread()
 
 
 def require_one(broker: Address | None, cluster: str | None) -> None:

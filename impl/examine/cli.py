@@ -23,7 +23,9 @@ def main() -> None:
 
 @store.command()
 def inspect(directory: Directory, index_slots: Slots = 5_000_000, json: Json = None) -> None:
-    """Show what is in a store directory. Nothing is changed and no lock is taken.
+    """Show what is in a store directory.
+
+    Nothing is changed and no lock is taken.
 
     Example: mqproof store inspect build/store
     """
@@ -39,10 +41,10 @@ def inspect(directory: Directory, index_slots: Slots = 5_000_000, json: Json = N
 
 @store.command()
 def verify(directory: Directory, index_slots: Slots = 5_000_000, json: Json = None) -> None:
-    """Check a store directory: one line for each damage, and exit code 1 if there is any.
+    """One line for each damage of a store directory.
 
-    Nothing is changed and no lock is taken. A store that is in use changes while it is read: what was written
-    meanwhile may look damaged, and a line says so.
+    Exit code 1 if there is any. Nothing is changed and no lock is taken. A store that is in use changes while
+    it is read: what was written meanwhile may look damaged, and a line says so.
 
     Example: mqproof store verify build/store
     """

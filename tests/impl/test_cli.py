@@ -260,6 +260,37 @@ def test_a_send_that_finds_nobody_is_refused_with_exit_code_1() -> None:
     assert done.stdout.startswith("NO_ROUTE ")
 
 
+def test_a_reader_that_has_seen_enough_is_no_error_and_what_it_did_not_see_is_not_consumed(
+    tmp_path: Path,
+) -> None:
+    with server(*SERVE, "--store", str(tmp_path / "store")) as (_, at):
+        where = ("--namesrv", at["namesrv"], "--topic", "T")
+        run("send", *where, "--size", "100000", "--count", "20", "--quiet")
+        consume = subprocess.Popen(
+            [*MQPROOF, "consume", *where, "--group", "G"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert consume.stdout is not None
+        consume.stdout.readline()
+        consume.stdout.close()
+        assert consume.stderr is not None
+        with consume.stderr:
+            assert consume.stderr.read() == b""
+        assert consume.wait(timeout=120) == 1
+        rest = run("consume", *where, "--group", "G")
+    assert rest.stdout.count("\n") == 20
+
+
+def test_the_name_servers_may_stand_in_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with server(*SERVE, "--store", str(tmp_path / "store")) as (_, at):
+        monkeypatch.setenv("NAMESRV_ADDR", at["namesrv"])
+        assert run("send", "--topic", "T", "--body", "hello").returncode == 0
+        assert run("consume", "--topic", "T", "--group", "G").stdout.endswith("hello\n")
+
+
 def test_every_command_shows_an_example() -> None:
     for command in ("namesrv", "broker", "serve", "send", "consume"):
         shown = run(command, "--help")

@@ -8,15 +8,14 @@ import typer
 
 from impl.admin import brokers, tables
 from impl.admin.admin import Admin, UnreachableError
-from impl.admin.options import Broker, Cluster, NameServers, count, flag, text
-from impl.admin.run import perform, require_one, say, show, targets
+from impl.admin.options import Broker, Cluster, count, flag, text
+from impl.admin.run import Site, perform, require_one, say, show, targets
 from impl.client.model import ClientError
-from impl.remoting import address_server
 from impl.runtime.network import Address
 
 
 def cluster_list(
-    namesrv: NameServers,
+    site: Site,
     more: Annotated[
         bool, typer.Option("-m", "--moreStats", help="Messages in and out, yesterday and today.")
     ] = False,
@@ -29,6 +28,7 @@ def cluster_list(
 
     Exit code 4 when one of them gives no status.
 
+    \b
     Example: mqproof admin clusterList -n 127.0.0.1:9876
     """
 
@@ -44,31 +44,33 @@ def cluster_list(
         if silent := [str(state.address) for state in states if state.status is None]:
             raise UnreachableError(f"no status from {', '.join(silent)}")
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
-def broker_status(namesrv: NameServers, broker: Broker = None, cluster: Cluster = None) -> None:
+def broker_status(site: Site, broker: Broker = None, cluster: Cluster = None) -> None:
     """The runtime information of brokers.
 
     Of one (-b) or of all masters of a cluster (-c).
 
+    \b
     Example: mqproof admin brokerStatus -n 127.0.0.1:9876 -b 127.0.0.1:10911
     """
-    _show_of_each(brokers.status, namesrv, broker, cluster)
+    _show_of_each(brokers.status, site, broker, cluster)
 
 
-def get_broker_config(namesrv: NameServers, broker: Broker = None, cluster: Cluster = None) -> None:
+def get_broker_config(site: Site, broker: Broker = None, cluster: Cluster = None) -> None:
     """The configuration of brokers.
 
     Of one (-b) or of all masters of a cluster (-c).
 
+    \b
     Example: mqproof admin getBrokerConfig -n 127.0.0.1:9876 -b 127.0.0.1:10911
     """
-    _show_of_each(brokers.config, namesrv, broker, cluster)
+    _show_of_each(brokers.config, site, broker, cluster)
 
 
 def update_broker_config(
-    namesrv: NameServers,
+    site: Site,
     key: Annotated[str, text("k", "key", "KEY", "What is changed.")],
     value: Annotated[str, text("v", "value", "VALUE", "What it becomes.")],
     broker: Broker = None,
@@ -79,6 +81,7 @@ def update_broker_config(
 
     Of one (-b) or of all masters of a cluster (-c), with -a true also of their slaves.
 
+    \b
     Example: mqproof admin updateBrokerConfig -n 127.0.0.1:9876 -c DefaultCluster -k brokerPermission -v 4
     """
     require_one(broker, cluster)
@@ -89,12 +92,12 @@ def update_broker_config(
         for each in found:
             say(f"{each}: {key}={value}")
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
 def _show_of_each(
     ask: Callable[[Admin, Address], Awaitable[dict[str, str]]],
-    namesrv: address_server.NameServers,
+    site: Site,
     broker: Address | None,
     cluster: str | None,
 ) -> None:
@@ -104,4 +107,4 @@ def _show_of_each(
         found = {each: await ask(admin, each) for each in await targets(admin, broker, cluster)}
         show(tables.settings("broker", found))
 
-    perform(namesrv, work)
+    perform(site, work)

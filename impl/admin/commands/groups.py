@@ -12,19 +12,18 @@ from impl.admin.options import (
     BrokerOnly,
     Cluster,
     Group,
-    NameServers,
     Topic,
     count,
     flag,
     text,
     when,
 )
-from impl.admin.run import WRONG_USE, fail, perform, require_one, say, show, targets
+from impl.admin.run import WRONG_USE, Site, fail, perform, require_one, say, show, targets
 from impl.remoting.bodies import SubscriptionGroup
 
 
 def update_sub_group(
-    namesrv: NameServers,
+    site: Site,
     group: Group,
     broker: Broker = None,
     cluster: Cluster = None,
@@ -41,6 +40,7 @@ def update_sub_group(
 
     At one broker (-b) or at all masters of a cluster (-c). What is not given becomes mqadmin's default.
 
+    \b
     Example: mqproof admin updateSubGroup -n 127.0.0.1:9876 -c DefaultCluster -g G -r 3
     """
     require_one(broker, cluster)
@@ -62,11 +62,11 @@ def update_sub_group(
         for each in brokers:
             say(f"group {group} is at {each}: at most {retry_max} retries, {retry_queues} retry queues")
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
 def delete_sub_group(
-    namesrv: NameServers,
+    site: Site,
     group: Group,
     broker: Broker = None,
     cluster: Cluster = None,
@@ -76,6 +76,7 @@ def delete_sub_group(
 
     At one broker (-b), or at all masters of a cluster (-c) with its retry and dead-letter topics.
 
+    \b
     Example: mqproof admin deleteSubGroup -n 127.0.0.1:9876 -c DefaultCluster -g G -r true
     """
     require_one(broker, cluster)
@@ -87,11 +88,11 @@ def delete_sub_group(
             await groups.delete_group_topics(admin, brokers, group, cluster)
         say(f"group {group} is deleted at {', '.join(map(str, brokers))}")
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
 def consumer_progress(
-    namesrv: NameServers,
+    site: Site,
     group: Annotated[str | None, text("g", "groupName", "NAME", "Only this group, by queue.")] = None,
     topic: Annotated[str | None, text("t", "topicName", "NAME", "Only in this topic.")] = None,
     clients: Annotated[Any, flag("s", "showClientIP", "Which member has each queue.")] = "false",
@@ -99,6 +100,7 @@ def consumer_progress(
 ) -> None:
     """How far consumer groups are.
 
+    \b
     Example: mqproof admin consumerProgress -n 127.0.0.1:9876 -g G
     """
     if group is None and (topic is not None or clients or cluster is not None):
@@ -112,11 +114,11 @@ def consumer_progress(
         show(tables.progress(found, await groups.owners(admin, group) if clients else None))
         say(f"\n{found.tps:.1f} messages a second, {found.behind} behind")
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
 def reset_offset_by_time(
-    namesrv: NameServers,
+    site: Site,
     group: Annotated[str, text("g", "group", "NAME", "The consumer group.")],
     topic: Topic,
     timestamp: Annotated[Any, when("s", "timestamp", "now, milliseconds, yyyy-MM-dd#HH:mm:ss:SSS.")],
@@ -133,6 +135,7 @@ def reset_offset_by_time(
 
     To what was stored from that time on; -1 is the end of each queue. -c is what it is in 4.9.
 
+    \b
     Example: mqproof admin resetOffsetByTime -n 127.0.0.1:9876 -g G -t T -s 2026-05-01#08:00:00:000
     """
     if queue is not None and broker is None:
@@ -153,4 +156,4 @@ def reset_offset_by_time(
             )
         show(tables.offsets(found))
 
-    perform(namesrv, work)
+    perform(site, work)

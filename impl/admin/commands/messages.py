@@ -7,8 +7,8 @@ import typer
 
 from impl.admin import messages, tables, times
 from impl.admin.admin import Admin
-from impl.admin.options import AtCluster, Begin, End, NameServers, Topic, count, flag, parsed, text
-from impl.admin.run import WRONG_USE, fail, perform, say, show
+from impl.admin.options import AtCluster, Begin, End, Topic, count, flag, parsed, text
+from impl.admin.run import WRONG_USE, Site, fail, perform, say, show
 from impl.client.model import ClientError, MessageQueue
 from impl.message import KEYS, TAGS, StoredMessage
 from impl.runtime.network import Address
@@ -31,7 +31,7 @@ def require_charset(letter: str, name: str) -> None:
 
 
 def query_msg_by_id(
-    namesrv: NameServers,
+    site: Site,
     message_id: Annotated[str, text("i", "msgId", "ID", "The broker's id; with -t the producer's.")],
     topic: Annotated[str | None, text("t", "topic", "NAME", "The topic of a producer's id.")] = None,
     cluster: AtCluster = None,
@@ -44,6 +44,7 @@ def query_msg_by_id(
     By the broker's offset message id, or with -t by the producer's unique key. With -g and -d a connected
     consumer consumes it, whatever its queue and offset, and says how that went; exit code 1 when badly.
 
+    \b
     Example: mqproof admin queryMsgById -n 127.0.0.1:9876 -i 7F00000100002A9F0000000000000000
     """
     if (group is None) != (client_id is None):
@@ -67,7 +68,7 @@ def query_msg_by_id(
         for line in found[-1].message.body.decode(charset, errors="replace").splitlines():
             say(tables.visible(line))
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
 async def _consume(admin: Admin, stored: StoredMessage, group: str, client_id: str) -> None:
@@ -82,7 +83,7 @@ async def _consume(admin: Admin, stored: StoredMessage, group: str, client_id: s
 
 
 def query_msg_by_key(
-    namesrv: NameServers,
+    site: Site,
     topic: Topic,
     key: Annotated[str, text("k", "msgKey", "KEY", "One of the message's keys.")],
     begin: Begin = None,
@@ -95,6 +96,7 @@ def query_msg_by_key(
 
     Or a tag (-p T): brokers of 5.x have tags in their index, ours and those of 4.9 do not.
 
+    \b
     Example: mqproof admin queryMsgByKey -n 127.0.0.1:9876 -t T -k order-17
     """
 
@@ -113,11 +115,11 @@ def query_msg_by_key(
             raise ClientError(f"no message with {kind.name.lower()} {key} in topic {topic}")
         show(tables.messages(found))
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
 def print_msg(
-    namesrv: NameServers,
+    site: Site,
     topic: Topic,
     tags: Annotated[str, text("s", "subExpression", "TAGS", "TagA || TagB, * is all.")] = "*",
     begin: Begin = None,
@@ -129,6 +131,7 @@ def print_msg(
 
     Queue by queue: queue, offset, id, time stored, tags, keys, body.
 
+    \b
     Example: mqproof admin printMsg -n 127.0.0.1:9876 -t T -s TagA -b 2026-05-01#08:00:00:000
     """
     require_charset("c", charset)
@@ -138,7 +141,7 @@ def print_msg(
             text = stored.message.body.decode(charset, errors="replace")
             say(tables.visible(f"{_line(queue, stored)}  {text}" if body else _line(queue, stored)))
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
 def _line(queue: MessageQueue, stored: StoredMessage) -> str:

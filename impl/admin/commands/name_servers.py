@@ -4,8 +4,8 @@ from typing import Annotated
 
 from impl.admin import name_servers, tables
 from impl.admin.admin import Admin
-from impl.admin.options import NameServers, text
-from impl.admin.run import perform, say, show
+from impl.admin.options import text
+from impl.admin.run import Site, perform, say, show
 
 BrokerName = Annotated[str, text("b", "brokerName", "NAME", "The broker's name.")]
 Namespace = Annotated[str, text("s", "namespace", "NAME", "The namespace.")]
@@ -13,11 +13,12 @@ Key = Annotated[str, text("k", "key", "KEY", "The key.")]
 Value = Annotated[str, text("v", "value", "VALUE", "What it becomes.")]
 
 
-def wipe_write_perm(namesrv: NameServers, broker_name: BrokerName) -> None:
+def wipe_write_perm(site: Site, broker_name: BrokerName) -> None:
     """Let nobody write to a broker.
 
     Until it registers something new: clients learn it with their next route.
 
+    \b
     Example: mqproof admin wipeWritePerm -n 127.0.0.1:9876 -b broker-a
     """
 
@@ -25,12 +26,13 @@ def wipe_write_perm(namesrv: NameServers, broker_name: BrokerName) -> None:
         for address, count in (await name_servers.wipe_write(admin, broker_name)).items():
             say(f"{address}: {count} topics of {broker_name} are not written to")
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
-def add_write_perm(namesrv: NameServers, broker_name: BrokerName) -> None:
+def add_write_perm(site: Site, broker_name: BrokerName) -> None:
     """Let everybody write to a broker again.
 
+    \b
     Example: mqproof admin addWritePerm -n 127.0.0.1:9876 -b broker-a
     """
 
@@ -38,12 +40,13 @@ def add_write_perm(namesrv: NameServers, broker_name: BrokerName) -> None:
         for address, count in (await name_servers.add_write(admin, broker_name)).items():
             say(f"{address}: {count} topics of {broker_name} are read and written")
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
-def update_kv_config(namesrv: NameServers, namespace: Namespace, key: Key, value: Value) -> None:
+def update_kv_config(site: Site, namespace: Namespace, key: Key, value: Value) -> None:
     """Keep a text under a key.
 
+    \b
     Example: mqproof admin updateKvConfig -n 127.0.0.1:9876 -s ORDER_TOPIC_CONFIG -k T -v broker-a:4
     """
 
@@ -51,12 +54,13 @@ def update_kv_config(namesrv: NameServers, namespace: Namespace, key: Key, value
         await name_servers.put_kv(admin, namespace, key, value)
         say(f"{namespace}: {key}={value}")
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
-def delete_kv_config(namesrv: NameServers, namespace: Namespace, key: Key) -> None:
+def delete_kv_config(site: Site, namespace: Namespace, key: Key) -> None:
     """Forget a key and its text.
 
+    \b
     Example: mqproof admin deleteKvConfig -n 127.0.0.1:9876 -s ORDER_TOPIC_CONFIG -k T
     """
 
@@ -64,24 +68,26 @@ def delete_kv_config(namesrv: NameServers, namespace: Namespace, key: Key) -> No
         await name_servers.delete_kv(admin, namespace, key)
         say(f"{namespace}: no {key}")
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
-def get_namesrv_config(namesrv: NameServers) -> None:
+def get_namesrv_config(site: Site) -> None:
     """The configuration of name servers.
 
+    \b
     Example: mqproof admin getNamesrvConfig -n 127.0.0.1:9876
     """
 
     async def work(admin: Admin) -> None:
         show(tables.settings("name server", await name_servers.config(admin)))
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
-def update_namesrv_config(namesrv: NameServers, key: Key, value: Value) -> None:
+def update_namesrv_config(site: Site, key: Key, value: Value) -> None:
     """Change a setting of running name servers.
 
+    \b
     Example: mqproof admin updateNamesrvConfig -n 127.0.0.1:9876 -k orderMessageEnable -v true
     """
 
@@ -89,4 +95,4 @@ def update_namesrv_config(namesrv: NameServers, key: Key, value: Value) -> None:
         for address in await name_servers.update_config(admin, key, value):
             say(f"{address}: {key}={value}")
 
-    perform(namesrv, work)
+    perform(site, work)

@@ -6,8 +6,8 @@ import typer
 
 from impl.admin import tables, topics
 from impl.admin.admin import Admin
-from impl.admin.options import AtCluster, Broker, Cluster, NameServers, Permission, Topic, count, flag, text
-from impl.admin.run import perform, require_one, say, show, targets
+from impl.admin.options import AtCluster, Broker, Cluster, Permission, Topic, count, flag, text
+from impl.admin.run import Site, perform, require_one, say, show, targets
 from impl.remoting.bodies import TopicConfig
 
 _UNIT = 1
@@ -15,7 +15,7 @@ _UNIT_SUBSCRIBED = 2
 
 
 def update_topic(
-    namesrv: NameServers,
+    site: Site,
     topic: Topic,
     broker: Broker = None,
     cluster: Cluster = None,
@@ -33,6 +33,7 @@ def update_topic(
 
     At one broker (-b) or at all masters of a cluster (-c).
 
+    \b
     Example: mqproof admin updateTopic -n 127.0.0.1:9876 -c DefaultCluster -t T -r 4 -w 4
     """
     require_one(broker, cluster)
@@ -55,11 +56,11 @@ def update_topic(
             names = await admin.names_at(brokers)
             say(f"order: {await topics.set_order(admin, topic, dict.fromkeys(names, write_queues))}")
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
 def delete_topic(
-    namesrv: NameServers,
+    site: Site,
     topic: Topic,
     cluster: Annotated[str, text("c", "clusterName", "NAME", "The cluster it is deleted from.")],
 ) -> None:
@@ -67,6 +68,7 @@ def delete_topic(
 
     At all its masters, and then at the name servers.
 
+    \b
     Example: mqproof admin deleteTopic -n 127.0.0.1:9876 -c DefaultCluster -t T
     """
 
@@ -75,16 +77,17 @@ def delete_topic(
         await topics.delete_topic(admin, brokers, topic, cluster)
         say(f"topic {topic} is deleted from cluster {cluster}: {', '.join(map(str, brokers))}")
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
 def update_topic_perm(
-    namesrv: NameServers, topic: Topic, perm: Permission, broker: Broker = None, cluster: Cluster = None
+    site: Site, topic: Topic, perm: Permission, broker: Broker = None, cluster: Cluster = None
 ) -> None:
     """Change what may be done with a topic.
 
     And nothing else about it; at one broker (-b) or at all masters of a cluster (-c).
 
+    \b
     Example: mqproof admin updateTopicPerm -n 127.0.0.1:9876 -c DefaultCluster -t T -p 4
     """
     require_one(broker, cluster)
@@ -95,16 +98,17 @@ def update_topic_perm(
         for each, old in before.items():
             say(f"topic {topic} at {each}: {tables.permission(old)} is now {tables.permission(perm)}")
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
 def topic_route(
-    namesrv: NameServers,
+    site: Site,
     topic: Topic,
     as_list: Annotated[bool, typer.Option("-l", "--list", help="All in one table.")] = False,
 ) -> None:
     """Where a topic lives.
 
+    \b
     Example: mqproof admin topicRoute -n 127.0.0.1:9876 -t T
     """
 
@@ -117,17 +121,18 @@ def topic_route(
         if route.order_topic_conf:
             say(f"order: {tables.visible(route.order_topic_conf)}")
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
 def topic_list(
-    namesrv: NameServers,
+    site: Site,
     clusters: Annotated[
         bool, typer.Option("-c", "--clusterModel", help="Each with its cluster and its consumer groups.")
     ] = False,
 ) -> None:
     """Every topic, one a line.
 
+    \b
     Example: mqproof admin topicList -n 127.0.0.1:9876
     """
 
@@ -143,16 +148,17 @@ def topic_list(
         ]
         show(tables.rows(("cluster", "topic", "consumer groups"), lines))
 
-    perform(namesrv, work)
+    perform(site, work)
 
 
-def topic_status(namesrv: NameServers, topic: Topic, cluster: AtCluster = None) -> None:
+def topic_status(site: Site, topic: Topic, cluster: AtCluster = None) -> None:
     """What each queue of a topic holds.
 
+    \b
     Example: mqproof admin topicStatus -n 127.0.0.1:9876 -t T
     """
 
     async def work(admin: Admin) -> None:
         show(tables.topic_status(await topics.topic_stats(admin, topic, cluster)))
 
-    perform(namesrv, work)
+    perform(site, work)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 from typer.testing import CliRunner
 
 from impl.admin.cli import COMMANDS, app
@@ -47,6 +48,32 @@ def test_a_topic_is_found_with_what_was_sent_to_it(cluster: dict[str, str]) -> N
     assert (silent.returncode, silent.stdout) == (0, "")
 
 
+def test_an_account_over_tls_administers_and_nobody_else_does(tmp_path: Path) -> None:
+    own = trustme.CA().issue_cert("127.0.0.1")
+    own.private_key_pem.write_to_path(tmp_path / "key.pem")
+    own.cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
+    tls, account = tmp_path / "tls.properties", tmp_path / "tools.yml"
+    tls.write_text(
+        f"tls.enable=true\ntls.server.mode=enforcing\n"
+        f"tls.server.certPath={tmp_path}/cert.pem\ntls.server.keyPath={tmp_path}/key.pem\n"
+    )
+    account.write_text("accessKey: the-admin\nsecretKey: '87654321'\n")
+    rules, config = tmp_path / "plain_acl.yml", tmp_path / "broker.conf"
+    rules.write_text("accounts: [{accessKey: the-admin, secretKey: '87654321', admin: true}]")
+    config.write_text(f"aclEnable=true\naclFile={rules}\n")
+    make = ("updateTopic", "-c", "DefaultCluster", "-t", "T")
+    with server(*SERVE, "--store", str(tmp_path / "store"), "-c", str(config), "--tls", str(tls)) as (_, at):
+        done, unsigned, plain = (
+            admin(*make, *how, name_server=at["namesrv"])
+            for how in (("--tls", str(tls), "--account", str(account)), ("--tls", str(tls)), ())
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"topic T is at {at['broker']}" in done.stdout
+    assert unsigned.returncode == 1
+    assert "the request has no access key" in unsigned.stderr
+    assert plain.returncode == 4
+
+
 MISTAKES = [
     (
         ("topicRoute", "-t", "T"),
@@ -68,6 +95,8 @@ MISTAKES = [
     (("queryMsgById", "-i", "zz", "-f", "runes"), 2, "-f: 'runes' is no character set"),
     (("queryMsgById", "-i", "zz", "-g", "G"), 2, "-g and -d need each other"),
     (("printMsg", "-t", "T", "-c", "runes"), 2, "-c: 'runes' is no character set"),
+    (("topicList", "--tls", "/nowhere/t"), 2, "/nowhere/t: No such file or directory"),
+    (("topicList", "--account", "/nowhere/a"), 2, "/nowhere/a: No such file or directory"),
     (("queryMsgById", "-i", "zz"), 1, "'zz' is not an offset message id"),
 ]
 
