@@ -46,6 +46,17 @@ def by_machine_room(rooms: Collection[str]) -> Strategy:
     return partial(_by_machine_room, frozenset(rooms))
 
 
+def by_nearest_room(
+    strategy: Strategy,
+    room_of: Callable[[str], str | None],
+    room_of_queue: Callable[[MessageQueue], str | None] | None = None,
+) -> Strategy:
+    """MACHINE_ROOM_NEARBY: in each room its members share its queues by another strategy; the queues of a
+    room where nobody is are shared by all. `room_of` tells a member's room by its client id; a queue's is
+    that of a broker named `<room>@<name>` unless `room_of_queue` tells."""
+    return partial(_by_nearest_room, strategy, room_of, room_of_queue or _room)
+
+
 def consistent_hash(queues: Sequence[MessageQueue], ids: Sequence[str], own: str) -> list[MessageQueue]:
     """CONSISTENT_HASH: when members come and go, few queues move; the shares are not equal."""
     if own not in ids:
@@ -68,6 +79,25 @@ def _by_machine_room(
     place, (each, _) = ids.index(own), divmod(len(near), len(ids))
     left_over = near[each * len(ids) :]
     return near[place * each : (place + 1) * each] + left_over[place : place + 1]
+
+
+def _by_nearest_room(
+    strategy: Strategy,
+    room_of: Callable[[str], str | None],
+    room_of_queue: Callable[[MessageQueue], str | None],
+    queues: Sequence[MessageQueue],
+    ids: Sequence[str],
+    own: str,
+) -> list[MessageQueue]:
+    if own not in ids:
+        return []
+    members = {each: room_of(each) for each in ids}
+    share: list[MessageQueue] = []
+    for room in dict.fromkeys(map(room_of_queue, queues)):
+        near = [each for each in ids if members[each] == room] or ids
+        if own in near:
+            share += strategy([queue for queue in queues if room_of_queue(queue) == room], near, own)
+    return share
 
 
 def _room(queue: MessageQueue) -> str | None:

@@ -12,6 +12,7 @@ from impl.client.allocation import (
     by_circle,
     by_config,
     by_machine_room,
+    by_nearest_room,
     consistent_hash,
     ring_position,
 )
@@ -44,6 +45,25 @@ def test_by_machine_room_takes_rooms_that_are_configured_and_gives_the_rest_from
     assert shares(by_machine_room({"z"}), some, ("a", "b")) == [[], []]
 
 
+def of_three_rooms() -> list[MessageQueue]:
+    """Room 2 has no member among IDS."""
+    return queues(4, "r1@x") + queues(3, "r2@y") + queues(2, "r3@z")
+
+
+NEARBY = by_nearest_room(averagely, {"a": "r1", "b": "r1", "c": "r3"}.get)
+
+
+def test_by_nearest_room_shares_each_room_among_its_members_and_one_without_members_among_all() -> None:
+    near = [NEARBY(of_three_rooms(), IDS, own) for own in IDS]
+    rooms = [[f"{queue.broker_name[:2]}:{queue.queue_id}" for queue in share] for share in near]
+    assert rooms == [["r1:0", "r1:1", "r2:0"], ["r1:2", "r1:3", "r2:1"], ["r2:2", "r3:0", "r3:1"]]
+
+
+def test_by_nearest_room_uses_the_strategy_and_the_rooms_it_is_given() -> None:
+    strategy = by_nearest_room(by_circle, lambda _: None, lambda _: "everywhere")
+    assert shares(strategy, queues(7, "r1@x")) == shares(by_circle, queues(7))
+
+
 def test_by_config_is_what_was_configured_as_far_as_it_exists() -> None:
     strategy = by_config([MessageQueue("T", "b", 3), MessageQueue("T", "b", 1), MessageQueue("U", "b", 0)])
     assert shares(strategy, queues(3)) == [[1], [1], [1]]
@@ -61,12 +81,22 @@ def test_consistent_hash_moves_only_queues_of_who_comes() -> None:
     assert {owner for queue, owner in after.items() if before[queue] != owner} == {"d"}
 
 
-@pytest.mark.parametrize("strategy", [averagely, by_circle, by_machine_room({"r"}), consistent_hash])
+STRATEGIES = [
+    averagely,
+    by_circle,
+    by_machine_room({"r"}),
+    consistent_hash,
+    by_nearest_room(averagely, lambda client_id: client_id[-3:]),  # nobody where the queues are
+    by_nearest_room(by_circle, lambda _: "r"),
+]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_who_is_not_among_the_ids_gets_nothing(strategy: Strategy) -> None:
     assert strategy(queues(5, "r@b"), IDS, "z") == []
 
 
-@pytest.mark.parametrize("strategy", [averagely, by_circle, by_machine_room({"r"}), consistent_hash])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @given(count=st.integers(0, 40), members=st.integers(1, 9))
 def test_deliv_6_one_owner(strategy: Strategy, count: int, members: int) -> None:
     """DELIV-6 OneOwner: the shares of members that see the same are a partition."""
