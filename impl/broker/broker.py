@@ -160,6 +160,7 @@ class Broker:
             config_file=ConfigFile(config.config_path, runtime),
             acl=self._acl,
             started_s=loop_ms() // 1000,
+            booted_ms=wall_ms(runtime.clock),
             delays=delays,
             events=self._events,
             ha_address=self.replicas.ha_address,

@@ -78,7 +78,7 @@ def _identity(services: Services) -> dict[str, str]:
         "brokerVersion": str(VERSION),
         "brokerVersionDesc": VERSION_NAME,
         IMPLEMENTATION_KEY: "mqproof",
-        "bootTimestamp": str(now_ms(services.runtime.clock) - running_s * 1000),
+        "bootTimestamp": str(services.booted_ms),
         "runtime": f"[ {hours // 24} days, {hours % 24} hours, {rest // 60} minutes, {rest % 60} seconds ]",
         "startAcceptSendRequestTimeStamp": "0",
     }

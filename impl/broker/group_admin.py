@@ -2,6 +2,9 @@
 
 from typing import Final
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from impl.broker.services import Processor, Services
 from impl.broker.topics import name_problem
 from impl.message import RETRY_PREFIX
@@ -54,7 +57,14 @@ async def _put_all(services: Services, groups: list[SubscriptionGroup]) -> None:
     for group in groups:
         if problem := _problem(services, group):
             raise RefusedError(ResponseCode.SYSTEM_ERROR, problem)
-    await services.groups.put_all(group for group in groups if services.groups.get(group.group_name) != group)
+    asked = [_with_its_attributes(services, group) for group in groups]
+    await services.groups.put_all(group for group in asked if services.groups.get(group.group_name) != group)
+
+
+def _with_its_attributes(services: Services, group: SubscriptionGroup) -> SubscriptionGroup:
+    """They are kept, and not changed: a request has changes of them, by rules of 5.x."""
+    known = services.groups.get(group.group_name)
+    return replace(group, attributes=UNSET if known is None else known.attributes)
 
 
 def _problem(services: Services, group: SubscriptionGroup) -> str | None:

@@ -51,6 +51,8 @@ class Services:
     """None where everybody may ask everything."""
     started_s: int
     """By the event loop's clock."""
+    booted_ms: int
+    """The same, by the wall clock."""
     delays: DelayedDelivery
     events: EventLog | None
     ha_address: Address | None = None

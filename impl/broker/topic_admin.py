@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from msgspec import UNSET
+
 from impl.broker.checks import require_topic
 from impl.broker.services import Processor, Services
 from impl.broker.topics import is_system_topic, name_problem, system_topics
@@ -20,6 +22,7 @@ _FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
 async def update_topic(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """Make a topic, or change it; answered when it is on disk, told to the name servers afterwards."""
     header = headers.read(UpdateTopicRequest, request.fields)
+    known = services.topics.get(header.topic)
     topic = TopicConfig(
         topic_name=header.topic,
         order=header.order,
@@ -28,6 +31,7 @@ async def update_topic(services: Services, request: Command, channel: Channel) -
         topic_filter_type=header.topic_filter_type,
         topic_sys_flag=header.topic_sys_flag or 0,
         write_queue_nums=header.write_queue_nums,
+        attributes=UNSET if known is None else known.attributes,
     )
     await _put_all(services, [topic])
     return request.answer(ResponseCode.SUCCESS)

@@ -4,9 +4,10 @@ Read with `java_json.read`, written with `java_json.write`. Members appear in th
 writes them, and have its defaults. See docs/protocol.md, "JSON bodies".
 """
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from impl.remoting.java_json import ObjectKey
 
@@ -25,7 +26,7 @@ class DataVersion(_Body, frozen=True):
 
     counter: int = 0
     timestamp: int = 0
-    state_version: int | msgspec.UnsetType = msgspec.UNSET
+    state_version: int | UnsetType = UNSET
     """Of 5.x: which of two brokers that claim one id is the later one."""
 
 
@@ -37,6 +38,8 @@ class TopicConfig(_Body, frozen=True):
     topic_filter_type: str = "SINGLE_TAG"
     topic_sys_flag: int = 0
     write_queue_nums: int = 16
+    attributes: dict[str, str] | UnsetType = UNSET
+    """Of 5.x; kept for it."""
 
 
 class TopicConfigs(_Body, frozen=True):
@@ -69,6 +72,13 @@ class SubscriptionGroup(_Body, frozen=True):
     """How often a message comes again before it goes to the dead letters."""
     retry_queue_nums: int = 1
     which_broker_when_consume_slowly: int = 1
+    # Of 5.x; kept for it.
+    attributes: dict[str, str] | UnsetType = UNSET
+    consume_message_orderly: bool | UnsetType = UNSET
+    consume_timeout_minute: int | UnsetType = UNSET
+    group_retry_policy: dict[str, Any] | UnsetType | None = UNSET
+    group_sys_flag: int | UnsetType = UNSET
+    subscription_data_set: list[dict[str, Any]] | UnsetType | None = UNSET
 
 
 class SubscriptionGroupList(_Body, frozen=True):

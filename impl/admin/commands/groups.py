@@ -1,8 +1,10 @@
 """Commands about consumer groups."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
+import msgspec
 import typer
+from msgspec import UNSET, UnsetType
 
 from impl.admin import groups, tables
 from impl.admin.admin import Admin
@@ -15,11 +17,53 @@ from impl.admin.options import (
     Topic,
     count,
     flag,
+    parsed,
     text,
     when,
 )
 from impl.admin.run import WRONG_USE, Site, fail, perform, require_one, say, show, targets
 from impl.remoting.bodies import SubscriptionGroup
+
+T = TypeVar("T")
+
+
+def _given(value: T | None) -> T | UnsetType:
+    """4.9 is not told of what only 5.x knows."""
+    return UNSET if value is None else value
+
+
+def _policy(value: str) -> dict[str, Any]:
+    try:
+        policy = msgspec.json.decode(value, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{value!r}, a JSON object expected: {error}") from None
+    return policy
+
+
+def changes_of_attributes(value: str) -> dict[str, str]:
+    """`+A=B,-C` as 5.x has it in a body, the signs being part of the names."""
+    changes = {}
+    for part in value.split(","):
+        name, _, text = part.partition("=")
+        if name[:1] not in ("+", "-") or not name[1:]:
+            raise ValueError(f"{part!r}, +NAME=VALUE or -NAME expected")
+        changes[name] = text
+    return changes
+
+
+_RETRY_POLICY = typer.Option(
+    "-p",
+    "--groupRetryPolicy",
+    parser=parsed("p", _policy),
+    metavar="JSON",
+    help='5.x: \'{"type":"CUSTOMIZED","customizedRetryPolicy":{"next":[1000,5000]}}\'.',
+)
+_ATTRIBUTES = typer.Option(
+    "--attributes",
+    parser=parsed("-attributes", changes_of_attributes),
+    metavar="+A=B,-C",
+    help="What only brokers of 5.x know of it.",
+)
 
 
 def update_sub_group(
@@ -35,6 +79,9 @@ def update_sub_group(
     broker_id: Annotated[int, count("i", "brokerId", "Where it reads from.", 0)] = 0,
     slow_id: Annotated[int, count("w", "whichBrokerWhenConsumeSlowly", "When far behind.", 0)] = 1,
     notify: Annotated[Any, flag("a", "notifyConsumerIdsChanged", "Of who comes and goes.")] = "true",
+    orderly: Annotated[Any, flag("o", "consumeMessageOrderly", "5.x: in order.")] = None,
+    retry_policy: Annotated[Any, _RETRY_POLICY] = None,
+    attributes: Annotated[Any, _ATTRIBUTES] = None,
 ) -> None:
     """Make a consumer group, or change it.
 
@@ -54,6 +101,9 @@ def update_sub_group(
         retry_max_times=retry_max,
         retry_queue_nums=retry_queues,
         which_broker_when_consume_slowly=slow_id,
+        attributes=_given(attributes),
+        consume_message_orderly=_given(orderly),
+        group_retry_policy=_given(retry_policy),
     )
 
     async def work(admin: Admin) -> None:

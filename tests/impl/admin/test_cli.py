@@ -1,5 +1,6 @@
 """The commands as processes, against a name server and a broker over real sockets; and their mistakes."""
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import trustme
 from typer.testing import CliRunner
 
 from impl.admin.cli import COMMANDS, app
+from impl.admin.commands.groups import changes_of_attributes
 from tests.impl.test_cli import MQPROOF, SERVE, run, server
 
 
@@ -26,10 +28,10 @@ def admin(*arguments: str, name_server: str = "") -> subprocess.CompletedProcess
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The addresses of a name server and a broker."""
+    """The addresses of a name server and a broker, and the broker's store."""
     store: Path = tmp_path_factory.mktemp("admin") / "store"
     with server(*SERVE, "--store", str(store)) as (_, at):
-        yield at
+        yield {**at, "store": str(store)}
 
 
 def test_a_topic_is_found_with_what_was_sent_to_it(cluster: dict[str, str]) -> None:
@@ -46,6 +48,22 @@ def test_a_topic_is_found_with_what_was_sent_to_it(cluster: dict[str, str]) -> N
     assert [line.split()[-1] for line in printed.stdout.splitlines()] == ["hello", "hello"]
     silent = admin("printMsg", "-t", "T", "-s", "b", "-n", cluster["namesrv"])
     assert (silent.returncode, silent.stdout) == (0, "")
+
+
+def test_a_group_has_what_only_5x_knows_where_it_was_given(cluster: dict[str, str]) -> None:
+    make = ("updateSubGroup", "-c", "DefaultCluster", "-g")
+    policy = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1000]}}
+    more = ("-o", "true", "-p", json.dumps(policy), "--attributes", "+a=b,-c")
+    for group, how in (("Plain", ()), ("New", more)):
+        assert admin(*make, group, *how, name_server=cluster["namesrv"]).returncode == 0
+    written = json.loads((Path(cluster["store"]) / "config" / "subscriptionGroup.json").read_text())
+    plain, new = (written["subscriptionGroupTable"][group] for group in ("Plain", "New"))
+    assert set(new) - set(plain) == {"consumeMessageOrderly", "groupRetryPolicy"}
+    assert (new["consumeMessageOrderly"], new["groupRetryPolicy"]) == (True, policy)
+
+
+def test_changes_of_attributes_travel_as_5x_writes_them() -> None:
+    assert changes_of_attributes("+a=b,-c,+d=") == {"+a": "b", "-c": "", "+d": ""}
 
 
 def test_an_account_over_tls_administers_and_nobody_else_does(tmp_path: Path) -> None:
@@ -95,6 +113,9 @@ MISTAKES = [
     (("queryMsgById", "-i", "zz", "-f", "runes"), 2, "-f: 'runes' is no character set"),
     (("queryMsgById", "-i", "zz", "-g", "G"), 2, "-g and -d need each other"),
     (("printMsg", "-t", "T", "-c", "runes"), 2, "-c: 'runes' is no character set"),
+    (("updateSubGroup", "-c", "C", "-g", "G", "-p", "{"), 2, "-p: '{', a JSON object expected"),
+    (("updateSubGroup", "-c", "C", "-g", "G", "-p", "3"), 2, "-p: '3', a JSON object expected"),
+    (("updateSubGroup", "-c", "C", "-g", "G", "--attributes", "a=b"), 2, "--attributes: 'a=b', +NAME=VALUE"),
     (("topicList", "--tls", "/nowhere/t"), 2, "/nowhere/t: No such file or directory"),
     (("topicList", "--account", "/nowhere/a"), 2, "/nowhere/a: No such file or directory"),
     (("queryMsgById", "-i", "zz"), 1, "'zz' is not an offset message id"),

@@ -4,6 +4,7 @@ import asyncio
 import json
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from impl.broker import config as broker_config
@@ -56,7 +57,7 @@ from impl.remoting.java_json import ObjectKey
 from impl.runtime.disk import read_whole, write_durably
 from impl.runtime.network import Address
 from impl.runtime.simulated_disk import Step
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop, run_simulated
 from impl.store import record
 from tests.impl.broker.test_broker import PULL, QUEUE, altered, message, sent
 from tests.impl.broker.test_send import CONFIG, send, stored
@@ -97,6 +98,44 @@ def test_a_topic_is_made_and_changed_and_the_name_server_hears_of_it() -> None:
         assert java_json.read(TopicConfig, answer.body) == expected
         answer = await world.ask(RequestCode.GET_ALL_TOPIC_CONFIG)
         assert java_json.read(TopicConfigs, answer.body).topic_config_table["New"] == expected
+
+    play(scene)
+
+
+def test_what_5x_keeps_of_topics_and_groups_is_kept_for_it() -> None:
+    """A directory may come from 5.x and go back. docs/protocol.md, "Subscription groups"."""
+    topic = TopicConfig("New", attributes={"message.type": "FIFO"})
+    group = SubscriptionGroup(
+        group_name="G",
+        attributes={"a": "b"},
+        consume_message_orderly=True,
+        consume_timeout_minute=15,
+        group_retry_policy={"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1000, 5000]}},
+        group_sys_flag=0,
+        subscription_data_set=[{"topic": "New", "expressionType": "TAG", "expression": "*", "version": 1}],
+    )
+
+    async def scene(world: World) -> None:
+        await world.stop_broker()
+        config = f"{world.config.store_directory}/config"
+        for name, table in (
+            ("topics", TopicConfigs(DataVersion(), {"New": topic})),
+            ("subscriptionGroup", SubscriptionGroups(DataVersion(), {"G": group})),
+        ):
+            write_durably(world.disk, f"{config}/{name}.json", java_json.write(table, standard=True))
+        await world.start_broker()
+        # Both files are written anew, by requests of which one says what is to become of attributes.
+        assert (await world.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC)).code == 0
+        changed = msgspec.structs.replace(group, attributes={"-a": ""}, retry_max_times=3)
+        body = java_json.write(changed, standard=True)
+        assert (await world.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)).code == 0
+        topics = java_json.read(TopicConfigs, read_whole(world.disk, f"{config}/topics.json"))
+        assert topics.topic_config_table["New"].attributes == topic.attributes
+        groups = java_json.read(
+            SubscriptionGroups, read_whole(world.disk, f"{config}/subscriptionGroup.json")
+        )
+        assert groups.subscription_group_table["G"] == msgspec.structs.replace(group, retry_max_times=3)
+        assert b"attributes" not in java_json.write(SubscriptionGroup(group_name="H"), standard=True)
 
     play(scene)
 
@@ -676,6 +715,20 @@ def test_the_state_of_a_broker_has_what_administrators_tables_show() -> None:
     }
     assert read_by_tools <= table.keys()
     assert json.loads(json.dumps(table)) == table
+
+
+def test_a_broker_began_when_it_began_whatever_the_clock_says_now() -> None:
+    async def scene(world: World) -> tuple[str, str]:
+        clock = world.runtime.clock
+        assert isinstance(clock, SimulatedClock)
+        answer = await world.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+        before = java_json.read(Table, answer.body).table["bootTimestamp"]
+        clock.skew_us -= 3_600_000_000
+        answer = await world.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+        return before, java_json.read(Table, answer.body).table["bootTimestamp"]
+
+    before, after = play(scene)
+    assert before == after
 
 
 def test_an_offset_that_memory_may_not_have_is_not_where_a_new_group_begins() -> None:
