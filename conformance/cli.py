@@ -123,7 +123,7 @@ def trace_check(
 
     Example: mqproof serve --events broker.ndjson ..., then mqproof trace-check broker.ndjson
     """
-    from conformance.trace_check import check_logs, results
+    from conformance.traces.check import check_logs, results
     from report import terminal
     from report.model import Report
     from spec.events import EventError

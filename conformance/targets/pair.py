@@ -111,7 +111,8 @@ class Pair:
     async def start(self, node: str) -> None:
         config = self.configs[node]
         runtime = self._runtime(self.disks[node])
-        broker = Broker(config, runtime, EventLog(self.events.append, node, runtime.clock))
+        told = sum(event.node == node for event in self.events)
+        broker = Broker(config, runtime, EventLog(self.events.append, node, runtime.clock, told))
         await broker.start()
         self.brokers[node] = broker
 

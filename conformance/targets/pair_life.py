@@ -12,6 +12,7 @@ from conformance.targets.pair import MASTER, QUEUE, SLAVE, TOPIC, Pair, play
 from impl.client.model import ClientError
 from impl.replication.config import LogCheck, Role
 from impl.store.config import FlushMode
+from spec.events import Event
 
 STEPS: Final = 24
 CALM_S: Final = 120.0
@@ -25,11 +26,23 @@ def log_check() -> LogCheck:
 
 def live(seed: int) -> Life:
     """Everything follows from the seed."""
+    return _play(seed)[0]
+
+
+def record(seed: int) -> list[Event]:
+    """The event log of the same life, of both brokers, in the order in which things happened."""
+    return _play(seed)[1]
+
+
+def _play(seed: int) -> tuple[Life, list[Event]]:
     flush = FlushMode.SYNC_FLUSH if seed % 4 == 1 else FlushMode.ASYNC_FLUSH
     role = Role.ASYNC_MASTER if seed % 5 == 4 else Role.SYNC_MASTER
-    check = log_check()
+
+    async def scene(pair: Pair) -> tuple[Life, list[Event]]:
+        return await _Witness(pair, role).watch(), pair.events
+
     with _silence():  # every fault is meant, and each would be a warning
-        return play(lambda pair: _Witness(pair, role).watch(), seed, flush=flush, role=role, log_check=check)
+        return play(scene, seed, flush=flush, role=role, log_check=log_check())
 
 
 @contextmanager

@@ -44,7 +44,7 @@ def register(services: Services, request: Command, channel: Channel) -> Reply:
         )
     except BoundsError as error:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    services.emit(Kind.REGISTER, key.broker_name, key.address)
+    services.emit(Kind.REGISTER, key.broker_name, key.address, id=str(key.broker_id))
     response = RegisterBrokerResponse()
     if master is not None:
         response = RegisterBrokerResponse(master.ha_address, master.key.address)
@@ -76,6 +76,8 @@ def query_data_version(services: Services, request: Command, channel: Channel) -
     header = headers.read(DataVersionRequest, request.fields)
     version = java_json.read(DataVersion, request.body)
     known = services.table.heartbeat(header.cluster_name, header.broker_addr, now_ms())
+    if known is not None:
+        services.emit(Kind.HEARTBEAT, known.key.broker_name, known.key.address)
     changed = known is None or known.data_version != version
     body = java_json.write(known.data_version) if known else b""
     return request.answer(ResponseCode.SUCCESS, headers.write(DataVersionResponse(changed)), body)

@@ -8,12 +8,13 @@ import msgspec
 from impl.namesrv.kv_config import ORDER_TOPICS
 from impl.namesrv.services import Processor, Services, now_ms
 from impl.remoting import headers, java_json
-from impl.remoting.bodies import TopicList
+from impl.remoting.bodies import PERM_WRITE, TopicList, TopicRoute
 from impl.remoting.channel import Channel, Reply
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.dispatch import RefusedError
 from impl.remoting.headers import ClusterRequest, RouteRequest
+from spec.events import Kind
 
 _STANDARD_JSON_SINCE: Final = 401
 """Requests of this protocol version and later get route data in standard JSON."""
@@ -29,12 +30,27 @@ def route(services: Services, request: Command, channel: Channel) -> Reply:  # n
     if config.wait_for_service and now_ms() < services.started_ms + config.wait_s * 1000:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, "the name server has just started, brokers register")
     found = services.table.route(header.topic, acting_masters=config.acting_masters)
+    _tell(services, header.topic, found)
     if found is None:
         raise RefusedError(ResponseCode.TOPIC_NOT_EXIST, f"no route info of this topic: {header.topic}")
     if config.order_messages:
         found = msgspec.structs.replace(found, order_topic_conf=services.kv.get(ORDER_TOPICS, header.topic))
     standard = header.accept_standard_json_only or request.version >= _STANDARD_JSON_SINCE
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(found, standard=standard))
+
+
+def _tell(services: Services, topic: str, found: TopicRoute | None) -> None:
+    """Which brokers a route names, and at which of their names it can be written to."""
+    if services.events is None:
+        return
+    brokers, writable = "", ""
+    if found is not None:
+        members = (
+            f"{broker.broker_name}:{id_}" for broker in found.broker_datas for id_ in broker.broker_addrs
+        )
+        brokers = ",".join(sorted(members))
+        writable = ",".join(sorted(q.broker_name for q in found.queue_datas if q.perm & PERM_WRITE))
+    services.events.emit(Kind.ROUTE, topic=topic, attrs={"brokers": brokers, "writable": writable})
 
 
 def cluster_info(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001

@@ -57,6 +57,7 @@ class NameServer:
         self._services.kv.load()
         self._services.started_ms = now_ms()
         address = await self._server.start(config.host, config.port)
+        self._tell_start()
         self._scan = asyncio.create_task(self._expire_silent())
         return address
 
@@ -68,6 +69,19 @@ class NameServer:
                 await self._scan
         await self._server.stop()
 
+    def kill(self) -> None:
+        """The end of a simulated process: everything stops where it is, nobody is told good-bye."""
+        if self._scan is not None:
+            self._scan.cancel()
+        self._server.kill()
+
+    def _tell_start(self) -> None:
+        """All tables are empty."""
+        config, events = self._services.config, self._services.events
+        if events is not None:
+            times = {"expiry_ms": config.broker_expiry_ms, "scan_interval_ms": config.scan_interval_ms}
+            events.emit(Kind.RECOVER, attrs={name: str(value) for name, value in times.items()})
+
     def _channel_closed(self, channel: Channel) -> None:
         self._report_lost(self._services.table.connection_closed(id(channel)), "connection closed")
 
@@ -78,7 +92,7 @@ class NameServer:
 
     def _report_lost(self, lost: list[LiveBroker], reason: str) -> None:
         for live in lost:
-            self._services.emit(Kind.EXPIRE, live.key.broker_name, live.key.address, reason)
+            self._services.emit(Kind.EXPIRE, live.key.broker_name, live.key.address, reason=reason)
 
 
 def _bound(work: Processor, services: Services) -> Handler:

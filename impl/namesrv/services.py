@@ -24,10 +24,10 @@ class Services:
     events: EventLog | None
     started_ms: int = 0
 
-    def emit(self, kind: Kind, broker_name: str, address: str, reason: str | None = None) -> None:
+    def emit(self, kind: Kind, broker_name: str, address: str, **more: str) -> None:
+        """Tell of a broker."""
         if self.events is not None:
-            attrs = {"broker": broker_name, "address": address}
-            self.events.emit(kind, attrs={**attrs, "reason": reason} if reason else attrs)
+            self.events.emit(kind, attrs={"broker": broker_name, "address": address, **more})
 
 
 Processor = Callable[[Services, Command, Channel], Reply | Awaitable[Reply]]

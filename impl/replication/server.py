@@ -95,7 +95,8 @@ class MasterServer:
         if kind is Kind.HA_ACK:
             self.waits.acked()
         if self._events is not None:
-            self._events.emit(kind, commit_offset=position, attrs={"slave": str(slave)})
+            attrs = {"slave": str(slave), "role": str(self._config.role)}
+            self._events.emit(kind, commit_offset=position, attrs=attrs)
 
     def complain(self, complaint: str) -> None:
         """Once, until it is another one: a slave that is refused comes again and again."""

@@ -3,7 +3,7 @@
 (* Is what the members of a DLedger group wrote into their event log a     *)
 (* behaviour of Election?                                                  *)
 (*                                                                         *)
-(* conformance/raft_trace.py turns one log of a whole group into a trace:  *)
+(* conformance/traces/group.py turns one log of a whole group into a trace:  *)
 (* indexes count from 1, messages are named in the order in which leaders  *)
 (* took them. A log tells what a node did and not when each message left   *)
 (* or was lost, so some words of Election are taken as follows.            *)

@@ -2,7 +2,7 @@
 (***************************************************************************)
 (* Is what a broker wrote into its event log a behaviour of Flush?         *)
 (*                                                                         *)
-(* conformance/trace.py turns an event log into traces: messages are named *)
+(* conformance/traces/store.py turns an event log into traces: messages are named *)
 (* in the order of their appends, byte offsets become positions, and a     *)
 (* settled front of the log (durable, dispatched, answered) is left out.   *)
 (* The consumer is not part of these traces.                               *)

@@ -71,7 +71,7 @@ def test_a_broker_that_ends_says_good_bye_to_every_name_server() -> None:
         await other.stop()
         return [event.kind for event in events]
 
-    assert play(scene) == [Kind.REGISTER, Kind.UNREGISTER]
+    assert play(scene) == [Kind.RECOVER, Kind.REGISTER, Kind.UNREGISTER]
 
 
 def test_a_name_server_is_added_without_a_restart_by_the_address_server() -> None:

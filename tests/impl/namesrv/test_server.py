@@ -101,7 +101,7 @@ def test_a_closed_connection_removes_the_broker_at_once() -> None:
             await world.register()
             world.network.cut(world.address)
             await asyncio.sleep(0.1)
-            return await world.route_code(), world.events[-1]
+            return await world.route_code(), world.told()[-1]
 
     loop = SimulatedLoop()
     code, event = run_simulated(main(loop), loop)
@@ -203,3 +203,20 @@ def test_whatever_is_asked_is_answered_and_the_tables_serve_on(
 
     loop = SimulatedLoop()
     run_simulated(main(loop), loop)
+
+
+def test_the_event_log_tells_of_the_start_and_of_each_route() -> None:
+    async def main(loop: SimulatedLoop) -> list[tuple[Kind, str | None, dict[str, str]]]:
+        async with World(loop) as world:
+            await world.route_code()
+            await world.register()
+            await world.register(broker=("b-a", "10.0.0.2:10911", "C"), id=1)
+            await world.route_code()
+            return [(event.kind, event.topic, event.attrs) for event in world.events]
+
+    loop = SimulatedLoop()
+    started, nothing, *_, route = run_simulated(main(loop), loop)
+    times = {"expiry_ms": "120000", "scan_interval_ms": "10000"}
+    assert started == (Kind.RECOVER, None, {**times, "schema": "1"})
+    assert nothing == (Kind.ROUTE, "T", {"brokers": "", "writable": ""})
+    assert route == (Kind.ROUTE, "T", {"brokers": "b-a:0,b-a:1", "writable": "b-a"})

@@ -67,8 +67,12 @@ class World:
     async def route_code(self) -> int:
         return (await self.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest("T"))).code
 
+    def told(self) -> list[Event]:
+        """What it wrote about brokers."""
+        return [event for event in self.events if "broker" in event.attrs]
+
     def kinds(self) -> list[Kind]:
-        return [event.kind for event in self.events]
+        return [event.kind for event in self.told()]
 
 
 def play(

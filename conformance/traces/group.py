@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.trace import TraceEvent, Window
+from conformance.traces.store import TraceEvent, Window
 from spec.events import Event, EventError, Kind
 
 RAFT_KINDS: Final = frozenset({Kind.BECOME_LEADER, Kind.RAFT_APPEND, Kind.RAFT_COMMIT})

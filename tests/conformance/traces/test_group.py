@@ -3,19 +3,20 @@
 TLC runs once for many logs: runs under faults, and each way of going wrong that the model must refuse.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import msgspec
 import pytest
 
-from conformance.raft_trace import trace
-from conformance.trace_check import LogVerdict, check_logs, results
+from conformance.traces.check import LogVerdict, check_logs, results
+from conformance.traces.group import trace
 from fuzz.raft_log import record
 from fuzz.raft_program import fault
 from report.model import Verdict
-from spec.events import Event, EventError, Kind, encode
+from spec.events import Event, EventError, Kind
+from tests.conformance.traces.event_logs import changed, first, renumbered, write
 
 RUNS_CI = 5
 RUNS_DEEP = 200
@@ -50,39 +51,16 @@ def good() -> list[Event]:
     return record(bytes(6))
 
 
-def _write(path: Path, events: Sequence[Event]) -> Path:
-    path.write_bytes(b"".join(map(encode, events)))
-    return path
-
-
-def _renumbered(events: Sequence[Event]) -> list[Event]:
-    """With dense numbers again: the corruption is in what is said, not in how it is counted."""
-    numbers: dict[str, int] = {}
-    out = []
-    for event in events:
-        numbers[event.node] = numbers.get(event.node, -1) + 1
-        out.append(msgspec.structs.replace(event, seq=numbers[event.node]))
-    return out
-
-
-def _first(events: Sequence[Event], kind: Kind, **attrs: str) -> int:
-    return next(n for n, e in enumerate(events) if e.kind is kind and attrs.items() <= e.attrs.items())
-
-
-def _with(events: Sequence[Event], at: int, **changed: object) -> list[Event]:
-    return [*events[:at], msgspec.structs.replace(events[at], **changed), *events[at + 1 :]]
-
-
 def _acknowledged_too_early(events: list[Event]) -> list[Event]:
     """A client hears of success before the entry is committed."""
-    ack = _first(events, Kind.SEND_ACK)
-    taken = _first(events, Kind.RAFT_APPEND, index=events[ack].attrs["index"], role="leader")
+    ack = first(events, Kind.SEND_ACK)
+    taken = first(events, Kind.RAFT_APPEND, index=events[ack].attrs["index"], role="leader")
     return [*events[: taken + 1], events[ack], *events[taken + 1 : ack], *events[ack + 1 :]]
 
 
 def _kept_before_the_sync(events: list[Event]) -> list[Event]:
     """A follower answers for what is not durable."""
-    kept = _first(events, Kind.HA_ACK)
+    kept = first(events, Kind.HA_ACK)
     node = events[kept].node
     synced = max(n for n, e in enumerate(events[:kept]) if e.kind is Kind.FLUSH and e.node == node)
     return [*events[:synced], *events[synced + 1 :]]
@@ -90,12 +68,12 @@ def _kept_before_the_sync(events: list[Event]) -> list[Event]:
 
 def _committed_without_quorum(events: list[Event]) -> list[Event]:
     """A leader commits and nobody had told it that the entry is kept."""
-    commit = _first(events, Kind.RAFT_COMMIT)
+    commit = first(events, Kind.RAFT_COMMIT)
     return [e for n, e in enumerate(events) if n > commit or e.kind is not Kind.HA_ACK]
 
 
 def _leads_without_votes(events: list[Event]) -> list[Event]:
-    leads = _first(events, Kind.BECOME_LEADER)
+    leads = first(events, Kind.BECOME_LEADER)
     candidate = events[leads].node
     return [e for n, e in enumerate(events) if n > leads or e.kind is not Kind.VOTE or e.node == candidate]
 
@@ -109,8 +87,8 @@ def _votes_twice(events: list[Event]) -> list[Event]:
 
 def _other_entry_at_a_follower(events: list[Event]) -> list[Event]:
     """A follower writes an entry of a term that its leader does not have there."""
-    written = _first(events, Kind.RAFT_APPEND, role="follower")
-    return _with(events, written, term=(events[written].term or 0) + 1)
+    written = first(events, Kind.RAFT_APPEND, role="follower")
+    return changed(events, written, term=(events[written].term or 0) + 1)
 
 
 def _durable_entry_lost(events: list[Event]) -> list[Event]:
@@ -139,8 +117,8 @@ def checked(good: list[Event], tmp_path_factory: pytest.TempPathFactory) -> dict
     """Verdicts by name, from one run of TLC."""
     folder = tmp_path_factory.mktemp("groups")
     logs = {f"run {seed}": record(_program(seed)) for seed in range(RUNS_CI)}
-    logs |= {corrupt.__name__: _renumbered(corrupt(good)) for corrupt in CORRUPTIONS}
-    paths = [_write(folder / name, events) for name, events in logs.items()]
+    logs |= {corrupt.__name__: renumbered(corrupt(good)) for corrupt in CORRUPTIONS}
+    paths = [write(folder / name, events) for name, events in logs.items()]
     return {log.path.name: log for log in check_logs(paths)}
 
 
@@ -162,7 +140,7 @@ def test_a_corrupted_log_is_refused(
 @pytest.mark.deep
 @pytest.mark.timeout(3600)
 def test_two_hundred_runs_under_faults_are_behaviours_of_election(tmp_path: Path) -> None:
-    paths = [_write(tmp_path / f"{seed}", record(_program(seed))) for seed in range(RUNS_DEEP)]
+    paths = [write(tmp_path / f"{seed}", record(_program(seed))) for seed in range(RUNS_DEEP)]
     verdicts = results(check_logs(paths, seconds_max=3000))
     assert [r.name for r in verdicts if r.verdict is not Verdict.HELD] == []
     assert len(verdicts) == RUNS_DEEP
@@ -175,7 +153,7 @@ def test_missing_events_are_an_error(good: list[Event]) -> None:
 
 def test_a_log_that_begins_in_the_middle_is_an_error(good: list[Event]) -> None:
     start = next(e for e in good if e.kind is Kind.RECOVER)
-    later = _with([start], 0, attrs={**start.attrs, "index": "7", "end_term": "2"})
+    later = changed([start], 0, attrs={**start.attrs, "index": "7", "end_term": "2"})
     with pytest.raises(EventError, match="begins with 8 entries"):
         trace(later, "log")
 

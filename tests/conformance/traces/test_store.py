@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.trace import windows
-from conformance.trace_check import LogVerdict, check_logs, results
+from conformance.traces.check import LogVerdict, check_logs, results
+from conformance.traces.store import windows
 from report.model import Verdict
 from spec.events import Event, EventError, Kind, encode
-from tests.conformance.broker_log import RECORD_BYTES, BrokerLog
+from tests.conformance.traces.broker_log import RECORD_BYTES, BrokerLog
 
 
 def _cut(log: BrokerLog, records_max: int = 200) -> list[list[str]]:

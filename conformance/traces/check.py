@@ -1,0 +1,143 @@
+"""Asks TLC whether event logs are behaviours of the models, and reports what it says.
+
+Brokers' logs are held against Flush, those of a master and its slave against Replication as well, DLedger
+groups' against Election: all traces of a model in one run of TLC.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from conformance.traces.models import MODELS, Part, Size, TraceModel
+from conformance.traces.store import RECORDS_MAX, Window
+from report.model import Result, Verdict, Witness
+from spec.events import read_log
+from spec.tlc.trace_check import TraceVerdict, check_traces
+
+TLA: Final = Path(__file__).parents[2] / "spec" / "tla"
+
+_NEAR: Final = 3
+"""How many events before the one that is not explained a witness shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogVerdict:
+    """What TLC says of one broker's part of an event log, or of a log as a whole."""
+
+    path: Path
+    node: str
+    """Empty when it is about all nodes."""
+    windows: tuple[Window, ...]
+    verdicts: tuple[TraceVerdict, ...]
+    model: str = "Flush"
+
+    @property
+    def events(self) -> int:
+        return sum(verdict.events for verdict in self.verdicts)
+
+    @property
+    def accepted(self) -> int:
+        return sum(verdict.accepted for verdict in self.verdicts)
+
+
+def check_logs(
+    paths: Sequence[Path],
+    *,
+    records_max: int = RECORDS_MAX,
+    models: Collection[str] = (),
+    seconds_max: float = 600,
+    on_stage: Callable[[str], None] = lambda _: None,
+) -> tuple[LogVerdict, ...]:
+    """All traces of one model in one run of TLC; groups of other members are another model's. `models` names
+    those that are asked; all, if none is named.
+
+    Raises:
+        EventError: a log is not one of a broker or a group, or events are missing. OSError. TlcError.
+    """
+    logs = [(path, list(read_log(path))) for path in paths]
+    found: list[LogVerdict] = []
+    for model in (model for model in MODELS if not models or model.name in models):
+        parts = [(path, part) for path, log in logs for part in model.parts(log, str(path), records_max)]
+        for size in sorted({part.size for _, part in parts}):
+            same = [(path, part) for path, part in parts if part.size == size]
+            found += _check(model, size, same, seconds_max, on_stage)
+    looked_at = {verdict.path for verdict in found}
+    return (*found, *(LogVerdict(path, "", (), ()) for path in paths if path not in looked_at))
+
+
+def _check(
+    model: TraceModel,
+    size: Size,
+    parts: Sequence[tuple[Path, Part]],
+    seconds_max: float,
+    on_stage: Callable[[str], None],
+) -> Iterator[LogVerdict]:
+    flat = [window for _, part in parts for window in part.windows]
+    if flat:
+        events = sum(len(window.events) for window in flat)
+        on_stage(f"TLC holds {events} events in {len(flat)} traces against {model.name}")
+        outcome = check_traces(
+            f"Trace{model.name}",
+            model.config_text(size, flat),
+            [window.events for window in flat],
+            model.planted(size),
+            (TLA,),
+            seconds_max=seconds_max,
+        )
+    verdicts = iter(outcome.verdicts if flat else ())
+    for path, part in parts:
+        told = tuple(next(verdicts) for _ in part.windows)
+        yield LogVerdict(path, part.node, part.windows, told, model.name)
+
+
+def results(logs: Sequence[LogVerdict], seconds: float = 0.0) -> tuple[Result, ...]:
+    """One result a log, under SPEC-1: nothing to look at is unknown."""
+    return tuple(_result(log, seconds / max(len(logs), 1)) for log in logs)
+
+
+def check(paths: Sequence[Path], *, records_max: int = RECORDS_MAX) -> tuple[Result, ...]:
+    """`check_logs` and `results` in one."""
+    started = time.perf_counter()
+    return results(check_logs(paths, records_max=records_max), time.perf_counter() - started)
+
+
+def _result(log: LogVerdict, seconds: float) -> Result:
+    counts = {"traces": len(log.windows), "accepted": log.accepted, "events": log.events}
+    refused = [pair for pair in zip(log.windows, log.verdicts, strict=True) if not pair[1].accepted]
+    if refused:
+        verdict, detail = (
+            Verdict.VIOLATED,
+            f"{len(refused)} of {len(log.windows)} traces are no behaviour of {log.model}",
+        )
+    elif log.events:
+        verdict, detail = Verdict.HELD, ""
+    else:
+        verdict, detail = Verdict.UNKNOWN, f"the log holds nothing that {log.model} could be asked about"
+    about = " ".join(filter(None, (log.path.name, log.node, "" if log.model == "Flush" else log.model)))
+    return Result(
+        id="SPEC-1",
+        name=f"ObservationExplained {about}",
+        layer="trace",
+        verdict=verdict,
+        counts=counts,
+        witnesses=tuple(_witness(log.model, window, verdict) for window, verdict in refused[:8]),
+        detail=detail,
+        replay=f"mqproof trace-check {log.path}",
+        seconds=seconds,
+    )
+
+
+def _witness(model: str, window: Window, verdict: TraceVerdict) -> Witness:
+    at = verdict.explained
+    before = "; ".join(_show(event) for event in window.events[max(0, at - _NEAR) : at])
+    return Witness(
+        f"no action of {model} explains {_show(window.events[at])} (seq {window.seqs[at]}), after {before}",
+        {"seq": str(window.seqs[at]), "explained": str(at), "events": str(verdict.events)},
+    )
+
+
+def _show(event: dict[str, object]) -> str:
+    fields = ", ".join(f"{name}={value}" for name, value in event.items() if name != "event")
+    return f"{event['event']}({fields})"

@@ -1,0 +1,171 @@
+"""The models that event logs are held against: which logs each claims, how they become traces, and what TLC
+is told. `MODELS` is all that `conformance.traces.check` knows of them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from conformance.traces import group, name_server, pair
+from conformance.traces.store import SETTLED, TraceEvent, Window, windows
+from spec.events import Event, Kind
+
+Log = Sequence[Event]
+Size = tuple[str, ...]
+"""What must be alike in all traces of one run of TLC, because the model has it as a constant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one model is asked of one log: about one node, or about all (then `node` is empty)."""
+
+    node: str
+    windows: tuple[Window, ...]
+    size: Size = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TraceModel:
+    name: str
+    parts: Callable[[Log, str, int], Iterator[Part]]
+    """(events, where they come from, records in a trace) to what is to be asked; nothing of a foreign log."""
+    constants: Callable[[Size, Sequence[Window]], Mapping[str, str]]
+    planted: Callable[[Size], Sequence[TraceEvent]]
+    """A trace that the model must refuse."""
+
+    def config_text(self, size: Size, traces: Sequence[Window]) -> str:
+        lines = [f"  {name} = {value}" for name, value in self.constants(size, traces).items()]
+        return "\n".join(["CONSTANTS", *lines, ""])
+
+
+def _set(names: Sequence[str]) -> str:
+    return "{" + ", ".join(f'"{name}"' for name in names) + "}"
+
+
+def _messages(traces: Sequence[Window]) -> list[str]:
+    return [f"m{n}" for n in range(1, max(window.messages for window in traces) + 2)]
+
+
+# One broker's store.
+
+
+def _flush_parts(log: Log, where: str, records_max: int) -> Iterator[Part]:
+    if _is_group(log):
+        return
+    nodes: dict[str, list[Event]] = {}
+    for event in log:
+        nodes.setdefault(event.node, []).append(event)
+    for node, events in nodes.items():
+        if any(event.kind is Kind.RECOVER and event.commit_offset is not None for event in events):
+            yield Part(node, tuple(windows(events, f"{where} {node}", records_max)))
+
+
+def _flush_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:  # noqa: ARG001
+    return {
+        "Messages": _set([SETTLED, *_messages(traces)]),
+        "Queues": _set([f"q{n}" for n in range(max(1, max(w.queues for w in traces)))]),
+        "FlushModes": '{"SYNC_FLUSH", "ASYNC_FLUSH"}',
+    }
+
+
+def _flush_planted(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
+    """A message that is answered under SYNC_FLUSH before any fsync."""
+    return (
+        {"event": "open", "mode": "SYNC_FLUSH"},
+        {"event": "append", "message": "m1", "queue": "q0", "offset": 0},
+        {"event": "answer", "message": "m1", "status": "SEND_OK"},
+    )
+
+
+# A master and its slave.
+
+
+def _pair_parts(log: Log, where: str, records_max: int) -> Iterator[Part]:
+    if pair.is_pair(log):
+        yield Part("", tuple(pair.traces(log, where, records_max)))
+
+
+def _pair_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:  # noqa: ARG001
+    return {
+        "Messages": _set([pair.UNKNOWN, *_messages(traces)]),
+        "FlushModes": '{"SYNC_FLUSH", "ASYNC_FLUSH"}',
+        "Roles": '{"SYNC_MASTER", "ASYNC_MASTER"}',
+        "FallBehindMax": "1000000",  # counted in bytes by brokers, and far away
+    }
+
+
+def _pair_planted(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
+    """A synchronous master that tells of success before its slave has the record."""
+    return (
+        {"event": "open", "mode": "ASYNC_FLUSH", "role": "SYNC_MASTER", "slave": True},
+        {"event": "append", "node": "master", "message": "m1", "usable": "yes"},
+        {"event": "transfer", "index": 1},
+        {"event": "answer", "message": "m1", "status": "SEND_OK"},
+    )
+
+
+# A DLedger group.
+
+
+def _is_group(log: Log) -> bool:
+    return any(event.kind in group.RAFT_KINDS for event in log)
+
+
+def _group_parts(log: Log, where: str, records_max: int) -> Iterator[Part]:  # noqa: ARG001
+    if _is_group(log):
+        yield Part("", (group.trace(log, where),), group.members(log) or ("n0",))
+
+
+def _group_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:
+    return {"Nodes": _set(size), "Messages": _set(_messages(traces))}
+
+
+def _group_planted(size: Size) -> Sequence[TraceEvent]:
+    """A leader that tells a client of success before anybody else has the entry."""
+    leader, voter = size[0], size[-1]
+    return (
+        {"event": "stand", "node": leader, "term": 1},
+        {"event": "vote", "node": voter, "term": 1, "candidate": leader, "result": "ACCEPT"},
+        {"event": "become_leader", "node": leader, "term": 1, "index": 1},
+        {"event": "append", "node": leader, "term": 1, "index": 2, "message": "m1"},
+        {"event": "ack", "node": leader, "term": 1, "message": "m1"},
+    )
+
+
+# Name servers.
+
+
+def _route_parts(log: Log, where: str, records_max: int) -> Iterator[Part]:
+    told = [event for event in log if name_server.is_name_servers(event)]
+    if any(event.kind is not Kind.RECOVER for event in told):
+        size = tuple(map(str, name_server.periods_s(told)))
+        yield Part("", tuple(name_server.traces(log, where, records_max)), size)
+
+
+def _route_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:
+    names = _set([f"b{n}" for n in range(max(1, max(w.queues for w in traces)))])
+    return {
+        "NameServers": _set([f"n{n}" for n in range(max(1, max(w.messages for w in traces)))]),
+        "Clients": '{"c0"}',
+        "Masters": names,
+        "Slaves": names,
+        "Holders": "{}",
+        "HeartbeatEvery": "1",
+        "ScanEvery": size[1],
+        "Expiry": size[0],
+        "PollEvery": "1",
+    }
+
+
+def _route_planted(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
+    """A broker that is forgotten as silent in the second in which it was heard."""
+    broker = {"server": "n0", "broker": ("b0", 0)}
+    return ({"event": "register", **broker}, {"event": "expire", **broker})
+
+
+MODELS: Final = (
+    TraceModel("Flush", _flush_parts, _flush_constants, _flush_planted),
+    TraceModel("Replication", _pair_parts, _pair_constants, _pair_planted),
+    TraceModel("Routing", _route_parts, _route_constants, _route_planted),
+    TraceModel("Election", _group_parts, _group_constants, _group_planted),
+)

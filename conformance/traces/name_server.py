@@ -1,0 +1,187 @@
+"""Turns the event logs of name servers into traces of spec/tla/Routing.tla, for TLC.
+
+A log may be of several name servers, in the order in which things happened. Each trace is about one topic
+that was asked for. A second is a tick. A long log is cut anywhere: the next trace begins with the brokers
+that are known by then, each registered when it was last heard.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from conformance.traces.store import RECORDS_MAX, TraceEvent, Window
+from spec.events import Event, EventError, Kind
+
+DEFAULT_TOPIC: Final = "TBW102"
+TOPICS_MAX: Final = 8
+"""So many topics of a log are looked at: those that were asked for first."""
+EXPIRY_S: Final = 120
+SCAN_S: Final = 10
+_EVENTS_IN_RECORD: Final = 5
+_TOLD: Final = frozenset({Kind.REGISTER, Kind.UNREGISTER, Kind.HEARTBEAT, Kind.EXPIRE})
+
+Broker = tuple[str, int]
+"""A broker's name and its id, both as a trace calls them."""
+
+
+def is_name_servers(event: Event) -> bool:
+    """Whether a name server wrote this. Clients and members of groups have other words for what they do."""
+    if event.kind is Kind.ROUTE:
+        return "brokers" in event.attrs
+    if event.kind is Kind.RECOVER:
+        return "expiry_ms" in event.attrs
+    return event.kind in _TOLD and "address" in event.attrs
+
+
+def periods_s(events: Iterable[Event]) -> tuple[int, int]:
+    """Seconds of silence that the name servers bear, and between two scans, as they tell when they start."""
+    for event in events:
+        if event.kind is Kind.RECOVER and is_name_servers(event):
+            attrs = event.attrs
+            return -(-int(attrs["expiry_ms"]) // 1000), -(-int(attrs["scan_interval_ms"]) // 1000)
+    return EXPIRY_S, SCAN_S
+
+
+@dataclass(slots=True)
+class _Servers:
+    where: str
+    topic: str
+    servers: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    """Of brokers, by what they call themselves."""
+    addresses: dict[tuple[str, str], Broker] = field(default_factory=dict)
+    """By name server and address: who registered last."""
+    heard: dict[tuple[str, Broker], int] = field(default_factory=dict)
+    """By name server and broker that is known: the second in which it was last heard."""
+    started: set[str] = field(default_factory=set)
+    now_s: int = 0
+    out: list[TraceEvent] = field(default_factory=list)
+    seqs: list[int] = field(default_factory=list)
+
+    def emit(self, seq: int, event: str, server: str, **fields: object) -> None:
+        self.out.append({"event": event, "server": server, **fields})
+        self.seqs.append(seq)
+
+    def window(self) -> Window:
+        return Window(tuple(self.out), tuple(self.seqs), len(self.names), len(self.servers))
+
+
+def traces(events: Iterable[Event], where: str, records_max: int = RECORDS_MAX) -> Iterator[Window]:
+    """The traces of a log of name servers; in a window `messages` counts these, `queues` the broker names.
+
+    Raises:
+        EventError: events are missing (a name server's `seq` is not dense), or an event lacks what the trace
+            needs.
+    """
+    log = list(events)
+    nodes = {event.node for event in log if is_name_servers(event)}
+    mine = [event for event in log if event.node in nodes]
+    _check_dense(mine, where)
+    asked = dict.fromkeys(e.topic for e in mine if e.kind is Kind.ROUTE and e.topic)
+    topics = [topic for topic in asked if topic != DEFAULT_TOPIC][:TOPICS_MAX] or [DEFAULT_TOPIC]
+    for topic in topics:
+        yield from _about(topic, mine, where, records_max * _EVENTS_IN_RECORD)
+
+
+def _check_dense(log: list[Event], where: str) -> None:
+    last: dict[str, int] = {}
+    for event in log:
+        if event.node in last and event.seq != last[event.node] + 1:
+            raise EventError(
+                f"{where}: {event.node}: seq {event.seq} follows {last[event.node]}: events are missing"
+            )
+        last[event.node] = event.seq
+
+
+def _about(topic: str, log: list[Event], where: str, events_max: int) -> Iterator[Window]:
+    known = _Servers(where, topic)
+    began_us = log[0].ts if log else 0
+    for event in log:
+        if len(known.out) >= events_max:
+            yield known.window()
+            _begin_again(known, event.seq)
+        second = (event.ts - began_us) // 1_000_000
+        if second > known.now_s:  # a clock that was set back is no time that passes
+            known.emit(event.seq, "tick", "", by=second - known.now_s)
+            known.now_s = second
+        _take(known, event)
+    if known.out:
+        yield known.window()
+
+
+def _take(known: _Servers, event: Event) -> None:
+    server = known.servers.setdefault(event.node, f"n{len(known.servers)}")
+    match event.kind:
+        case Kind.RECOVER if is_name_servers(event):
+            _start(known, event, server)
+        case Kind.ROUTE if event.topic in (known.topic, DEFAULT_TOPIC) and "brokers" in event.attrs:
+            _route(known, event, server)
+        case Kind.REGISTER:
+            broker = (_name(known, _text(known, event, "broker")), _id(known, event))
+            known.addresses[server, _text(known, event, "address")] = broker
+            known.heard[server, broker] = known.now_s
+            known.emit(event.seq, "register", server, broker=broker)
+        case Kind.HEARTBEAT:
+            broker = _broker(known, event, server)
+            known.heard[server, broker] = known.now_s
+            known.emit(event.seq, "refresh", server, broker=broker)
+        case Kind.UNREGISTER | Kind.EXPIRE:
+            broker = _broker(known, event, server)
+            known.heard.pop((server, broker), None)
+            silent = event.kind is Kind.EXPIRE and event.attrs.get("reason") == "silent"
+            known.emit(event.seq, "expire" if silent else "leave", server, broker=broker)
+        case _:
+            pass
+
+
+def _start(known: _Servers, event: Event, server: str) -> None:
+    if server in known.started:
+        for _ in ("it dies", "it starts"):
+            known.emit(event.seq, "restart", server)
+        known.heard = {place: second for place, second in known.heard.items() if place[0] != server}
+    known.started.add(server)
+
+
+def _route(known: _Servers, event: Event, server: str) -> None:
+    members = [text.rpartition(":") for text in event.attrs["brokers"].split(",") if text]
+    brokers = frozenset((_name(known, name), min(int(number), 1)) for name, _, number in members)
+    writable = frozenset(_name(known, name) for name in event.attrs.get("writable", "").split(",") if name)
+    topic = "TBW102" if event.topic == DEFAULT_TOPIC else "topic"
+    known.emit(event.seq, "route", server, topic=topic, brokers=brokers, writable=writable)
+
+
+def _begin_again(known: _Servers, seq: int) -> None:
+    known.out, known.seqs = [], []
+    heard = sorted(known.heard.items(), key=lambda item: item[1])
+    seconds = [*(second for _, second in heard), known.now_s]
+    for ((server, broker), _), (before, after) in zip(heard, pairwise(seconds), strict=True):
+        known.emit(seq, "register", server, broker=broker)
+        if after > before:
+            known.emit(seq, "tick", "", by=after - before)
+
+
+def _name(known: _Servers, name: str) -> str:
+    return known.names.setdefault(name, f"b{len(known.names)}")
+
+
+def _id(known: _Servers, event: Event) -> int:
+    """The model has one slave of a name; 0 is the master."""
+    text = _text(known, event, "id")
+    if not text.isdecimal():
+        raise EventError(
+            f"{known.where}: register at seq {event.seq}: attrs.id is {text[:20]!r}, a number expected"
+        )
+    return min(int(text), 1)
+
+
+def _broker(known: _Servers, event: Event, server: str) -> Broker:
+    """Who it is that the name server calls by an address; of an unknown one it is the master."""
+    place = (server, _text(known, event, "address"))
+    return known.addresses.get(place, (_name(known, _text(known, event, "broker")), 0))
+
+
+def _text(known: _Servers, event: Event, name: str) -> str:
+    if name not in event.attrs:
+        raise EventError(f"{known.where}: {event.node}: {event.kind} at seq {event.seq} has no attrs.{name}")
+    return event.attrs[name]

@@ -1,0 +1,114 @@
+---------------------------- MODULE TraceRouting ----------------------------
+(***************************************************************************)
+(* Is what name servers wrote into their event logs a behaviour of         *)
+(* Routing?                                                                *)
+(*                                                                         *)
+(* conformance/traces/name_server.py turns the log of some name servers into      *)
+(* traces: of all topics one is "topic", a tick is a second, brokers and   *)
+(* name servers are named in the order in which they appear. Brokers and   *)
+(* clients are not part of these traces: a broker that registers runs, a   *)
+(* connection that closes did so for whatever reason.                      *)
+(*  - What a broker lists is not in the log: that it has the topic is      *)
+(*    found out when a route names it. A slave learns of it late.          *)
+(*  - Nor is what administrators change: a queue that is told to be        *)
+(*    read-only was made so, if it was not.                                *)
+(*  - Seconds are counted whole, so that an age may be one off.            *)
+(***************************************************************************)
+EXTENDS Routing, Sequences, TraceData
+
+VARIABLES t, l \* which trace, and which event of it is next
+
+TraceView == <<vars, t, l>>
+
+Event == Traces[t][l]
+
+Is(name) == l <= Len(Traces[t]) /\ Event.event = name /\ l' = l + 1 /\ UNCHANGED t
+
+Hidden(name) == l <= Len(Traces[t]) /\ Event.event = name /\ UNCHANGED <<t, l>>
+
+TraceInit ==
+    /\ t \in DOMAIN Traces /\ l = 1
+    /\ Init
+    /\ server = [c \in Clients |-> CHOOSE n \in NameServers : TRUE]
+
+unseen == <<processes, links, scanAge, heartbeatAge, clients, faults>>
+
+-----------------------------------------------------------------------------
+(* Brokers *)
+
+Made ==
+    /\ Hidden("register")
+    /\ Event.broker[1] \notin created
+    /\ created' = created \cup {Event.broker[1]}
+    /\ UNCHANGED <<unseen, tables, connected, silence>>
+
+Known ==
+    /\ Is("register")
+    /\ \E holders \in {created} \cup (IF Id(Event.broker) = 1 THEN {{}} ELSE {}) :
+        RegisterAt({Event.server}, Event.broker, TopicsOf(Event.broker, holders))
+    /\ UNCHANGED <<unseen, created>>
+
+\* It says that it lives, and lists nothing.
+Refreshed ==
+    /\ Is("refresh")
+    /\ LET n == Event.server
+           b == Event.broker
+       IN  /\ b \in Live(tables[n])
+           /\ tables' = [tables EXCEPT ![n].live[b].age = 0]
+           /\ silence' = [silence EXCEPT ![n][b] = 0]
+    /\ UNCHANGED <<unseen, connected, created>>
+
+\* By its own wish, or because its connection closed.
+Left ==
+    /\ Is("leave")
+    /\ Event.broker \in Live(tables[Event.server])
+    /\ Disconnect({<<Event.server, Event.broker>>})
+    /\ UNCHANGED <<unseen, created, silence>>
+
+Silent ==
+    /\ Is("expire")
+    /\ Event.broker \in Live(tables[Event.server])
+    /\ tables[Event.server].live[Event.broker].age >= Expiry
+    /\ Forget({<<Event.server, Event.broker>>})
+    /\ UNCHANGED <<unseen, connected, created, silence>>
+
+-----------------------------------------------------------------------------
+(* Clients *)
+
+Shown ==
+    /\ Is("route")
+    /\ LET told == RouteOf(tables[Event.server], Event.topic)
+       IN  told.brokers = Event.brokers /\ {name \in Names : told.queues[name] = "write"} = Event.writable
+    /\ UNCHANGED vars
+
+MadeReadOnly ==
+    /\ Hidden("route")
+    /\ \E b \in Event.brokers :
+        /\ Name(b) \notin Event.writable
+        /\ tables[Event.server].queues[Event.topic][Name(b)] = "write"
+        /\ WipeWrite(Event.server, Name(b))
+
+-----------------------------------------------------------------------------
+(* Time, and name servers *)
+
+\* As many ticks at once; whoever is silent for longer than that should have been forgotten.
+Elapsed ==
+    /\ Is("tick")
+    /\ \A n \in NameServers : \A b \in Live(tables[n]) :
+        tables[n].live[b].age + Event.by <= Expiry + ScanEvery + 1
+    /\ tables' = [n \in NameServers |->
+                    [tables[n] EXCEPT !.live =
+                        [b \in Brokers |-> IF @[b] = Unheard THEN Unheard ELSE [@[b] EXCEPT !.age = @ + Event.by]]]]
+    /\ silence' = [n \in NameServers |-> [b \in Brokers |->
+                    IF silence[n][b] + Event.by < Long THEN silence[n][b] + Event.by ELSE Long]]
+    /\ UNCHANGED <<unseen, connected, created>>
+
+Restarted ==
+    /\ Is("restart")
+    /\ \/ Event.server \in serving /\ NameServerDies(Event.server)
+       \/ Event.server \notin serving /\ NameServerStarts(Event.server)
+
+TraceNext ==
+    \/ Made \/ Known \/ Refreshed \/ Left \/ Silent \/ Shown \/ MadeReadOnly \/ Elapsed \/ Restarted
+
+=============================================================================

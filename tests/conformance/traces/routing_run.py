@@ -1,0 +1,156 @@
+"""Simulated lives under faults of two name servers, a master with its slave, another master, and a client."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+from impl.broker.broker import Broker
+from impl.broker.config import BrokerConfig
+from impl.event_log import EventLog
+from impl.namesrv.config import NameServerConfig
+from impl.namesrv.server import NameServer
+from impl.remoting import headers
+from impl.remoting.channel import RemotingError
+from impl.remoting.client import RemotingClient
+from impl.remoting.codes import RequestCode
+from impl.remoting.command import new_request
+from impl.remoting.headers import RouteRequest, UpdateTopicRequest
+from impl.replication.config import ReplicationConfig, Role
+from impl.runtime.network import Address, SimulatedNetwork
+from impl.runtime.runtime import Runtime, simulated
+from impl.runtime.simulated_disk import SimulatedDisk
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from impl.store.config import StoreConfig
+from spec.events import Event
+
+_SERVERS = {"ns-0": Address("127.0.0.1", 9876), "ns-1": Address("127.0.0.1", 9877)}
+_STORE = StoreConfig(
+    commit_log_segment_bytes=1 << 13, consume_queue_segment_bytes=20_000, index_slots=10, index_entries=100
+)
+_BROKERS = {"a": ("b-a", 0, 10911), "a-slave": ("b-a", 1, 10921), "b": ("b-b", 0, 10931)}
+"""Broker name, id and port."""
+
+
+class _Site:
+    def __init__(self, loop: SimulatedLoop, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.network = SimulatedNetwork(delay_s=0.001)
+        self.events: list[Event] = []
+        self.client = RemotingClient(self.network)
+        self.servers: dict[str, NameServer] = {}
+        self.brokers: dict[str, Broker] = {}
+        self.silent: Address | None = None
+        self._loop = loop
+        self._seed = seed
+        self._disks = {node: SimulatedDisk() for node in _BROKERS}
+        clock = self.runtime().clock
+        self._logs = {node: EventLog(self.events.append, node, clock) for node in _SERVERS}
+
+    def runtime(self, disk: SimulatedDisk | None = None) -> Runtime:
+        return simulated(self._loop, self.network, self._seed, disk or SimulatedDisk())
+
+    async def start_server(self, node: str) -> None:
+        config = NameServerConfig(port=_SERVERS[node].port)
+        self.servers[node] = NameServer(config, self.runtime(), self._logs[node])
+        await self.servers[node].start()
+
+    async def start_broker(self, node: str) -> None:
+        name, number, port = _BROKERS[node]
+        role = Role.SLAVE if number else Role.ASYNC_MASTER
+        config = BrokerConfig(
+            name=name,
+            broker_id=number,
+            port=port,
+            name_servers=tuple(_SERVERS.values()),
+            store_directory="/store",
+            store=_STORE,
+        )
+        config = replace(config, replication=ReplicationConfig(role=role))
+        self.brokers[node] = Broker(config, self.runtime(self._disks[node]))
+        await self.brokers[node].start()
+
+    def kill(self, node: str) -> None:
+        self.brokers.pop(node).kill()
+        self._disks[node].crash_process()
+
+    async def ask(self, address: Address, code: int, header: headers.Header) -> None:
+        """Whatever the answer is, if there is one."""
+        with suppress(RemotingError):
+            await self.client.invoke(address, new_request(code, headers.write(header)), 3.0)
+
+    async def stop(self) -> None:
+        await self.client.close()
+        for broker in self.brokers.values():
+            await broker.stop()
+        for server in self.servers.values():
+            await server.stop()
+
+
+async def _step(site: _Site) -> None:
+    chance = site.chance
+    down = [node for node in _BROKERS if node not in site.brokers]
+    masters = [node for node in site.brokers if _BROKERS[node][1] == 0]
+    faults = ("kill", "stop", "start", "start", "server", "silence", "lost")
+    match chance.choice(("topic", "sleep", *faults)):
+        case "topic" if masters:
+            address = Address("127.0.0.1", _BROKERS[chance.choice(masters)][2])
+            header = UpdateTopicRequest(chance.choice("TU"), "TBW102", 4, 4, 6)
+            await site.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+        case "sleep":
+            await asyncio.sleep(chance.choice((5, 40, 140)))
+        case "kill" if site.brokers:
+            site.kill(chance.choice(sorted(site.brokers)))
+        case "stop" if site.brokers:
+            await site.brokers.pop(chance.choice(sorted(site.brokers))).stop()
+        case "start" if down:
+            await site.start_broker(chance.choice(down))
+        case "server":
+            node = chance.choice(sorted(site.servers))
+            await site.servers.pop(node).stop()
+            await asyncio.sleep(0.1)
+            await site.start_server(node)
+        case "silence" if site.silent is None:
+            site.silent = chance.choice(sorted(_SERVERS.values()))
+            site.network.silence(site.silent)
+        case "lost" if site.silent and site.brokers:
+            # Its end is not seen by the name server that is cut off: that one has to notice by itself.
+            site.kill(chance.choice(sorted(site.brokers)))
+            site.network.heal(site.silent)
+            site.silent = None
+
+
+async def _live(site: _Site, steps: int) -> None:
+    for node in _SERVERS:
+        await site.start_server(node)
+    for node in _BROKERS:
+        await site.start_broker(node)
+    for _ in range(steps):
+        await _step(site)
+        for address in _SERVERS.values():
+            for topic in ("T", "U", "TBW102"):
+                await site.ask(address, RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest(topic))
+        await asyncio.sleep(site.chance.choice((0.1, 3, 31)))
+    await site.stop()
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    logger = logging.getLogger("impl")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def run(seed: int, steps: int = 16) -> list[Event]:
+    """The name servers' events of one life; all follows from the seed."""
+    loop = SimulatedLoop()
+    site = _Site(loop, seed)
+    with _silence():
+        run_simulated(_live(site, steps), loop)
+    return site.events
