@@ -216,6 +216,47 @@ def test_an_offset_is_committed_where_the_pull_says_so(changes: dict[str, object
 # Holding.
 
 
+def test_a_pull_that_may_not_be_held_is_answered_at_once() -> None:
+    async def scene(world: World) -> tuple[int, float]:
+        await send(world)
+        began = asyncio.get_running_loop().time()
+        answer = await pull(world, queueOffset=1, sysFlag=4, suspendTimeoutMillis=15_000)
+        return answer.code, asyncio.get_running_loop().time() - began
+
+    assert play(scene) == (ResponseCode.PULL_NOT_FOUND, 0)
+
+
+@pytest.mark.parametrize(("asked_ms", "seconds"), [(15_000, 15), (3_600_000, 60), (-1, 0)])
+def test_a_pull_is_held_as_long_as_it_asks_for_but_not_for_ever(asked_ms: int, seconds: float) -> None:
+    async def scene(world: World) -> float:
+        await send(world)
+        assert world.broker is not None
+        assert world.broker.services is not None
+        fields = altered(PULL, queueOffset=1, sysFlag=6, suspendTimeoutMillis=asked_ms)
+        began = asyncio.get_running_loop().time()
+        reply = pull_message(
+            world.broker.services,
+            new_request(RequestCode.PULL_MESSAGE, fields),
+            Peer(),  # type: ignore[arg-type]
+        )
+        assert inspect.isawaitable(reply)
+        await reply
+        return asyncio.get_running_loop().time() - began
+
+    assert play(scene) == pytest.approx(seconds, abs=0.01)
+
+
+def test_where_too_many_are_held_the_next_one_is_told_to_come_later() -> None:
+    async def scene(world: World) -> int:
+        await send(world)
+        assert world.broker is not None
+        assert world.broker.services is not None
+        world.broker.services.holds.holds_max = len(world.broker.services.holds)
+        return (await pull(world, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)).code
+
+    assert play(scene) == ResponseCode.SYSTEM_BUSY
+
+
 def test_without_long_polling_a_pull_is_held_for_a_short_time() -> None:
     async def scene(world: World) -> float:
         await send(world)

@@ -86,6 +86,7 @@ def test_a_batch_becomes_separate_messages_and_one_answer() -> None:
         (encode_batch([Part(b"x", {"DELAY": "3"})]), {}, "delayed"),
         (encode_batch([Part(b"x")]), {"properties": "DELAY\x013"}, "delayed"),
         (encode_batch([Part(b"x" * 600)] * 2), {}, "at most 1000"),
+        (encode_batch([Part(b"")] * 9), {}, "more than 8 messages"),
         (
             encode_batch([Part(b"x", {"k": "v" * 400})] * 2),
             {"properties": "p\x01" + "x" * 32_500},
@@ -94,8 +95,10 @@ def test_a_batch_becomes_separate_messages_and_one_answer() -> None:
     ],
 )
 def test_a_batch_that_cannot_be_is_refused_as_a_whole(
-    body: bytes, changes: dict[str, object], remark: str
+    monkeypatch: pytest.MonkeyPatch, body: bytes, changes: dict[str, object], remark: str
 ) -> None:
+    monkeypatch.setattr("impl.broker.send._BATCH_MESSAGES_MAX", 8)
+
     async def scene(world: World) -> None:
         answer = await send(world, body, batch="true", **changes)
         assert answer.code == ResponseCode.MESSAGE_ILLEGAL
@@ -198,10 +201,11 @@ def test_sends_beyond_the_bounds_are_refused_before_anything_is_stored() -> None
         with (
             gate.admitted(10),
             gate.admitted(10),
-            pytest.raises(RefusedError, match="OVERLOAD"),
+            pytest.raises(RefusedError, match="OVERLOAD") as crowded,
             gate.admitted(1),
         ):
             pass
+        assert crowded.value.code is ResponseCode.SYSTEM_BUSY
         with gate.admitted(10):
             await asyncio.sleep(1.0)
             with gate.admitted(10):
@@ -217,19 +221,38 @@ def test_sends_beyond_the_bounds_are_refused_before_anything_is_stored() -> None
     run_simulated(main(), SimulatedLoop())
 
 
+def hang(world: World) -> asyncio.Event:
+    """From now on no fsync of the log returns before that is set."""
+    released = asyncio.Event()
+    assert world.broker is not None
+    flusher = world.broker.store._flusher
+    offload = flusher._offload
+
+    async def hanging(function):  # type: ignore[no-untyped-def]
+        await released.wait()
+        return await offload(function)
+
+    flusher._offload = hanging
+    return released
+
+
+def test_a_message_that_need_not_wait_is_answered_while_the_disk_hangs() -> None:
+    async def scene(world: World) -> int:
+        await send(world)
+        released = hang(world)
+        async with asyncio.timeout(0.1):
+            answer = await send(world, properties="WAIT\x01false")
+        assert stored(world, "T")[1:] == [], "what a crash could take back is not seen"
+        released.set()
+        return answer.code
+
+    assert play(scene) == 0
+
+
 def test_while_the_disk_hangs_sends_are_refused_and_then_go_on() -> None:
     async def scene(world: World) -> list[int]:
         await send(world)
-        released = asyncio.Event()
-        assert world.broker is not None
-        flusher = world.broker.store._flusher
-        offload = flusher._offload
-
-        async def hanging(function):  # type: ignore[no-untyped-def]
-            await released.wait()
-            return await offload(function)
-
-        flusher._offload = hanging
+        released = hang(world)
         waiting = asyncio.create_task(send(world))
         await asyncio.sleep(1.5)
         refused = await send(world)

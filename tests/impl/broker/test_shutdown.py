@@ -5,12 +5,13 @@ Source: docs/protocol.md, "The end of a broker".
 
 import asyncio
 
+from impl.remoting.channel import ConnectionLostError
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import new_request
 from impl.runtime.disk import read_whole
 from tests.impl.broker.test_broker import PULL, QUEUE, altered
 from tests.impl.broker.test_groups import Client
-from tests.impl.broker.test_send import send, stored
+from tests.impl.broker.test_send import hang, send, stored
 from tests.impl.world import World, play
 
 
@@ -34,6 +35,26 @@ def test_a_send_that_waits_for_a_slow_disk_is_answered_and_a_held_pull_too() -> 
         return [(await sending).code, (await pulling).code]
 
     assert play(scene) == [ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND]
+
+
+def test_sends_that_wait_for_a_hanging_disk_do_not_hang_the_end_and_are_not_answered() -> None:
+    async def scene(world: World) -> None:
+        await send(world)
+        released = hang(world)
+        assert world.broker is not None
+        services = world.broker.services
+        assert services is not None
+        sending = [asyncio.create_task(send(world)) for _ in range(2)]
+        await asyncio.sleep(0.5)
+        stopping = asyncio.create_task(world.stop_broker())
+        outcomes = await asyncio.gather(*sending, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [ConnectionLostError] * 2
+        assert len(services.sends) == 2
+        released.set()
+        await stopping
+        assert len(services.sends) == 0, "each is told what became of it, whether or not anybody listens"
+
+    play(scene)
 
 
 def test_a_clean_end_leaves_no_abort_file_and_everything_that_was_answered() -> None:
