@@ -16,6 +16,7 @@ from impl.client.pull_consumer import PullConsumer
 from impl.client.push_consumer import PushConsumer, PushConsumerConfig
 from impl.client.queue_choice import Selector
 from impl.message import Message
+from impl.remoting.signing import Credentials
 
 T = TypeVar("T")
 
@@ -39,11 +40,14 @@ class BlockingClient:
         client_id: str | None = None,
         listener_threads: int = 20,
         tls: str | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
-        """`name_servers` and `tls` as in `connect`; `consumer_group` is that of queues, pull and commit."""
+        """`name_servers`, `tls` and `credentials` as in `connect`; `consumer_group` is that of queues, pull
+        and commit."""
         self._name_servers = name_servers
         self._client_id = client_id
         self._tls = tls
+        self._credentials = credentials
         self._consumer_group = consumer_group
         self._producer_config = producer
         self._consumer: PullConsumer | None = None
@@ -155,7 +159,9 @@ class BlockingClient:
     # Inside.
 
     async def _start(self) -> None:
-        self._session = connect(self._name_servers, self._client_id, tls=self._tls)
+        self._session = connect(
+            self._name_servers, self._client_id, tls=self._tls, credentials=self._credentials
+        )
         self._producer = Producer(self._session, self._producer_config)
         await self._session.start()
 

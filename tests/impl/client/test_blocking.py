@@ -9,8 +9,11 @@ import pytest
 
 from impl.client.blocking import BlockingClient
 from impl.client.compose import new_message
-from impl.client.model import MessageError, ReceivedMessage, Sent
+from impl.client.lite_pull_consumer import LitePullConfig
+from impl.client.model import MessageError, ReceivedMessage, Sent, Unknown
 from impl.client.push_consumer import PushConsumerConfig
+from impl.client.start_offset import ConsumeFrom
+from impl.remoting.signing import Credentials
 from tests.impl.client.test_client_page import cluster
 
 
@@ -36,6 +39,21 @@ def test_listeners_run_in_threads_of_their_own_and_may_send(tmp_path: Path) -> N
     assert all(name.startswith("mqproof-listener") for name in names)
 
 
+def test_a_send_goes_where_it_is_told_now_and_later(tmp_path: Path) -> None:
+    with cluster(tmp_path / "store") as namesrv, BlockingClient(namesrv) as client:
+        client.send(new_message("T", b"x"))  # makes the topic
+        message = new_message("T", b"x")
+        outcomes = [
+            *(client.send(message, select=lambda queues: queues[-1]) for _ in range(2)),
+            *(client.send_later(message, select=lambda queues: queues[-1]).result(60) for _ in range(2)),
+            client.send_later(message, client.queues("T")[-1]).result(60),
+            *client.send_batch([message], client.queues("T")[-1]),
+        ]
+        last = client.queues("T")[-1]
+    assert {outcome.queue for outcome in outcomes if isinstance(outcome, Sent)} == {last}
+    assert all(isinstance(outcome, Sent) for outcome in outcomes)
+
+
 def test_a_listener_that_does_not_end_does_not_keep_the_client_from_ending(tmp_path: Path) -> None:
     begun, release = threading.Event(), threading.Event()
 
@@ -51,6 +69,36 @@ def test_a_listener_that_does_not_end_does_not_keep_the_client_from_ending(tmp_p
             began_s = time.monotonic()
         assert time.monotonic() - began_s < 120
         release.set()
+
+
+def test_what_was_polled_in_a_block_that_failed_comes_again(tmp_path: Path) -> None:
+    begin = LitePullConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
+    with cluster(tmp_path / "store") as namesrv, BlockingClient(namesrv) as client:
+        client.send(new_message("T", b"x"))
+
+        def fail() -> None:
+            with client.polling("G", {"T": "*"}, begin) as poller:
+                assert len(poller.poll(60_000)) == 1
+                raise RuntimeError("planted")
+
+        with pytest.raises(RuntimeError, match="planted"):
+            fail()
+        with client.polling("G", {"T": "*"}, begin) as poller:
+            assert len(poller.poll(60_000)) == 1
+        with client.polling("G", {"T": "*"}, begin) as poller:
+            client.send(new_message("T", b"y"))
+            assert [message.body for message in poller.poll(60_000)] == [b"y"]
+
+
+def test_requests_are_signed_for_an_account(tmp_path: Path) -> None:
+    rules = tmp_path / "config" / "plain_acl.yml"
+    rules.parent.mkdir()
+    rules.write_text("accounts: [{accessKey: the-client, secretKey: '87654321', defaultTopicPerm: PUB}]")
+    account = Credentials("the-client", "87654321")
+    with cluster(tmp_path, acl=True) as namesrv:
+        for credentials, expected in ((account, Sent), (None, Unknown)):
+            with BlockingClient(namesrv, credentials=credentials) as client:
+                assert isinstance(client.send(new_message("T", b"x")), expected)
 
 
 def test_errors_come_out_of_the_call_that_made_them(tmp_path: Path) -> None:

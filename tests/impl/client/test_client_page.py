@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "client.md"
 
 
 @contextmanager
-def cluster(directory: Path) -> Iterator[str]:
+def cluster(directory: Path, *, acl: bool = False) -> Iterator[str]:
     """A name server and a broker in a thread of their own; yields the name server's address."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -29,9 +29,10 @@ def cluster(directory: Path) -> Iterator[str]:
 
     async def start() -> tuple[str, Broker]:
         address = await namesrv.start()
-        broker = Broker(
-            BrokerConfig(store_directory=str(directory), port=0, name_servers=(address,)), runtime
+        config = BrokerConfig(
+            store_directory=str(directory), port=0, name_servers=(address,), acl_enabled=acl
         )
+        broker = Broker(config, runtime)
         await broker.start()
         return str(address), broker
 

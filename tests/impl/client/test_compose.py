@@ -13,6 +13,7 @@ def test_a_message_has_its_parts_as_properties() -> None:
     )
     assert message.properties == {"mine": "1", "TAGS": "A", "KEYS": "k1 k2", "DELAY": "3", "WAIT": "false"}
     assert new_message("T", b"x").properties == {}
+    assert new_message("T", b"x", delay_level=1).properties == {"DELAY": "1"}
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,8 @@ class Script:
         self.answers = answers
         self.attempts: list[str] = []
         self.requests: list[Command] = []
+        self.left: list[Command] = []
+        """Good-byes."""
         self.delay_s = 0.0
         self.servers: list[RemotingServer] = []
         self.addresses: dict[str, Address] = {}
@@ -53,7 +55,12 @@ class Script:
         for name in ("a", "b"):
             sender = self._sender(name)
             await self._serve(
-                name, {RequestCode.SEND_MESSAGE_V2: sender, RequestCode.SEND_BATCH_MESSAGE: sender}
+                name,
+                {
+                    RequestCode.SEND_MESSAGE_V2: sender,
+                    RequestCode.SEND_BATCH_MESSAGE: sender,
+                    RequestCode.UNREGISTER_CLIENT: self._leaves,
+                },
             )
         brokers = [BrokerData({0: str(self.addresses[name])}, name, "C") for name in ("a", "b")]
         self.route = TopicRoute(brokers, [QueueData(name, 6, 2, 0, 2) for name in ("a", "b")])
@@ -73,6 +80,10 @@ class Script:
 
     def _routes(self, request: Command, channel: Channel) -> Reply:  # noqa: ARG002  # a Handler's signature
         return request.answer(0, body=java_json.write(self.route))
+
+    def _leaves(self, request: Command, channel: Channel) -> Reply:  # noqa: ARG002
+        self.left.append(request)
+        return request.answer(0)
 
     def _sender(self, name: str) -> object:
         async def answer(request: Command, channel: Channel) -> Reply:
@@ -251,20 +262,71 @@ def test_route_6_a_broker_that_failed_gets_no_more_sends_while_it_is_to_be_reste
     assert late == {"a", "b"}
 
 
+def test_route_6_a_broker_that_answered_slowly_gets_no_more_sends_while_it_is_to_be_rested() -> None:
+    """ROUTE-6 FaultyBrokerRested"""
+
+    async def scene(script: Script) -> list[str]:
+        producer = Producer(script.session, ProducerConfig(latency_fault_strategy=True))
+        script.delay_s = 0.6
+        await producer.send(MESSAGE)
+        script.delay_s = 0.0
+        for _ in range(6):
+            await producer.send(MESSAGE)
+        return script.attempts
+
+    slow, *others = scripted(scene, *[0] * 7)
+    assert slow not in others
+
+
 def test_a_selector_chooses_among_the_writable_queues_and_has_one_attempt() -> None:
     async def scene(script: Script) -> tuple[set[MessageQueue], Outcome]:
         producer = Producer(script.session)
         places = set()
         for _ in range(5):
-            outcome = await producer.send(MESSAGE, select=by_hash("order-7"))
+            outcome = await producer.send(MESSAGE, select=by_hash("order-5"))
             assert isinstance(outcome, Sent)
             places.add(MessageQueue("T", outcome.queue.broker_name, _sent_to(script)))
-        return places, await producer.send(MESSAGE, select=by_hash("order-7"))
+        return places, await producer.send(MESSAGE, select=by_hash("order-5"))
 
     places, refused = scripted(scene, *[0] * 5, 14, 0)
     four = [MessageQueue("T", broker, queue_id) for broker in "ab" for queue_id in range(2)]
-    assert places == {by_hash("order-7")(four)}
+    assert places == {by_hash("order-5")(four)}
+    assert places != {four[0]}
     assert isinstance(refused, Refused)
+
+
+def test_a_route_that_was_asked_for_again_counts() -> None:
+    async def scene(script: Script) -> list[str]:
+        producer = Producer(script.session)
+        await producer.send(MESSAGE)
+        script.route = TopicRoute(script.route.broker_datas, [QueueData("b", 6, 1, 0, 1)])
+        await script.session.routes.refresh("T")
+        script.attempts.clear()
+        for _ in range(4):
+            await producer.send(MESSAGE)
+        return script.attempts
+
+    assert scripted(scene, *[0] * 5) == ["b"] * 4
+
+
+def test_an_end_tells_the_brokers_that_the_producer_is_gone() -> None:
+    async def scene(script: Script) -> list[Command]:
+        await Producer(script.session, ProducerConfig(group="orders")).send(MESSAGE)
+        await script.session.stop()
+        return script.left
+
+    (left,) = scripted(scene, 0)
+    assert left.fields["producerGroup"] == "orders"
+
+
+def test_a_topic_that_a_send_makes_has_as_many_queues_as_the_producer_wants() -> None:
+    async def scene(world: World) -> list[Outcome]:
+        producer = Producer(world.session, ProducerConfig(default_topic_queues=1))
+        return [await producer.send(Message(f"New_{number}", b"x")) for number in range(8)]
+
+    for outcome in play(scene):
+        assert isinstance(outcome, Sent)
+        assert outcome.queue.queue_id == 0
 
 
 def _sent_to(script: Script) -> int:
@@ -296,6 +358,16 @@ def test_a_batch_is_one_request_with_an_outcome_for_each_message() -> None:
     assert first.message_id != second.message_id
     assert first.message_id.encode() in request.body
     assert b"a" * 5000 in request.body  # not compressed
+
+
+def test_a_batch_that_is_not_to_wait_says_so_for_all_its_messages() -> None:
+    async def scene(script: Script) -> Command:
+        await Producer(script.session).send_batch(
+            [Message("T", body, {"WAIT": "false"}) for body in (b"a", b"b")]
+        )
+        return script.requests[0]
+
+    assert headers.read_send_v2(scripted(scene, 0).fields).properties == "WAIT\x01false"
 
 
 def test_a_batch_that_is_too_long_is_the_callers_fault() -> None:

@@ -360,12 +360,23 @@ def test_a_broker_that_lost_the_connection_is_greeted_as_soon_as_there_is_anothe
             world.network.cut(world.broker_address)
             await asyncio.sleep(1)
             gone = clients.consumer_ids(GROUP)
-            await asyncio.sleep(20)
+            await asyncio.sleep(5)  # sooner than the next rebalance
             return gone, clients.consumer_ids(GROUP)
 
     gone, known = play(scene)
     assert gone == []
     assert sorted(known) == ["127.0.0.1@c1", "127.0.0.1@c2"]
+
+
+def test_a_member_that_has_nothing_to_do_stays_a_member() -> None:
+    async def scene(world: World) -> list[str]:
+        assert world.broker is not None
+        await make_topic(world)
+        async with member(world, "c1", Ear()):
+            await asyncio.sleep(600)
+            return world.broker._clients.consumer_ids(GROUP)
+
+    assert play(scene) == ["127.0.0.1@c1"]
 
 
 def test_a_broker_that_comes_back_is_read_on() -> None:
