@@ -256,7 +256,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "pull-skips",
             "a pull leaves out the first of several messages",
             "DELIV-4",
-            "impl.store.message_store:read_messages",
+            "impl.store.store:read_messages",
             _skip_one,
         ),
         Mutant(

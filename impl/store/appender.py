@@ -46,7 +46,8 @@ class Appender:
                 was staged will be written.
         """
         key = messages[0].topic, messages[0].queue_id
-        drafts = [self._encode(message, config.message_bytes_max) for message in messages]
+        bytes_max = self._log.record_bytes_max
+        drafts = [encode(message, config.message_bytes_max, bytes_max) for message in messages]
         queued = takes_queue_offset(messages[0].sys_flag)
         if len(messages) > 1:
             assert all((one.topic, one.queue_id) == key for one in messages), "one queue expected"
@@ -107,18 +108,20 @@ class Appender:
         for key in [key for key in self._queue_offsets if key[0] == topic]:
             del self._queue_offsets[key]
 
-    def _encode(self, message: Message, body_bytes_max: int) -> bytearray:
-        if len(message.body) > body_bytes_max:
-            raise ValueError(f"body has {len(message.body)} bytes, at most {body_bytes_max} expected")
-        if message.queue_id < 0:
-            raise ValueError(f"queue id is {message.queue_id}, 0 or more expected")
-        draft = record.encode(message)
-        if len(draft) > self._log.record_bytes_max:
-            raise ValueError(f"record has {len(draft)} bytes, {self._log.record_bytes_max} fit a segment")
-        return draft
-
     def _tell_appends(self) -> None:
         """Of what is in the log by now: an event before its time would be of a record that no crash keeps."""
         while self._untold and self._untold[0].end <= self._log.end:
             assert self._events is not None
             tell_append(self._events, self._untold.popleft())
+
+
+def encode(message: Message, body_bytes_max: int, record_bytes_max: int) -> bytearray:
+    """The message's record, its place still open. ValueError: it cannot be stored."""
+    if len(message.body) > body_bytes_max:
+        raise ValueError(f"body has {len(message.body)} bytes, at most {body_bytes_max} expected")
+    if message.queue_id < 0:
+        raise ValueError(f"queue id is {message.queue_id}, 0 or more expected")
+    draft = record.encode(message)
+    if len(draft) > record_bytes_max:
+        raise ValueError(f"record has {len(draft)} bytes, {record_bytes_max} fit a segment")
+    return draft

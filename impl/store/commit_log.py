@@ -14,6 +14,9 @@ _STAGED_BYTES_MAX: Final = 1 << 20
 class CommitLog:
     """`end` is where the next record goes, `flushed` up to where all is durable; both are commit offsets."""
 
+    header_bytes = 0
+    """What stands before each record, where the log is that of a group."""
+
     def __init__(self, segments: SegmentedFile) -> None:
         self.segments = segments
         self.end = 0

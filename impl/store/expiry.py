@@ -78,9 +78,14 @@ class Cleaner:
         async with self._one_round:
             return await self._clean(directory, config, now_ms, manually=manually)
 
-    async def _clean(self, directory: str, config: StoreConfig, now_ms: int, *, manually: bool) -> int:
+    def look(self, directory: str, config: StoreConfig) -> float:
+        """How much of the disk is used, in percent; `is_disk_full` follows from it. Raises OSError."""
         used_percent = self._disk.space(directory).used_percent
         self.is_disk_full = used_percent > config.disk_warning_percent
+        return used_percent
+
+    async def _clean(self, directory: str, config: StoreConfig, now_ms: int, *, manually: bool) -> int:
+        used_percent = self.look(directory, config)
         before = expired_before(self._log, config, now_ms, used_percent, manually=manually)
         removal = self._log.segments.detach_before(before)
         if self._log.begin > self._followed:

@@ -1,39 +1,27 @@
-"""The store as a broker sees it: put, get, start, stop.
+"""The store of a broker that writes its log itself: put, with a flush and perhaps slaves to wait for.
 
-States: made, loaded (`load`: recovered, readable), started (`start`: writable), stopped. A disk error while
-writing or syncing makes a started store read-only for good: what the disk then still holds is unknown, so
-nothing more is promised on top of it (docs/protocol.md, "Disk errors").
+`store.py` has what all stores have: their states, reading, and what keeps the files in order.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from impl.event_log import EventLog
 from impl.message import Message, StoredMessage
-from impl.runtime.clock import now_ms
-from impl.runtime.disk import Lock, LockedError
 from impl.runtime.runtime import Runtime
-from impl.store import layout, record
 from impl.store.appender import Appender
-from impl.store.checkpoint import read_checkpoint
 from impl.store.commit_log import CommitLog
 from impl.store.config import FlushMode, StoreConfig
-from impl.store.consume_queue import ConsumeQueues, QueueGapError, Unit
-from impl.store.deleted_topics import DeletedTopics
-from impl.store.dispatch import Appended, Dispatcher, appended_record, tell_append
-from impl.store.errors import StoreError
-from impl.store.expiry import Cleaner
+from impl.store.consume_queue import QueueGapError
+from impl.store.dispatch import Appended, appended_record, tell_append
 from impl.store.flush import LogFlusher
-from impl.store.index import Index
-from impl.store.index_file import Header, IndexShape
 from impl.store.layout import Layout
-from impl.store.queue_flush import CheckpointWriter, IndexFlusher, QueueFlusher
-from impl.store.reader import find_records, read_messages
 from impl.store.recovery import Parts, recover
-from impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery, put_status
+from impl.store.results import PutResult, PutStatus, Recovery, put_status
 from impl.store.segments import SegmentedFile
 from impl.store.services import Services
+from impl.store.store import Store
 from impl.store.turn import Done, Put, answer, results
 
 _REASONS: Final = {
@@ -42,105 +30,33 @@ _REASONS: Final = {
     PutStatus.SLAVE_NOT_AVAILABLE: "there is no slave to wait for",
 }
 
-Arrival = Callable[[str, int, int, int], None]
-"""Told (topic, queue id, next queue offset, tags code) when a message became readable."""
-
-
 Replicate = Callable[[int], Awaitable[PutStatus]]
 """Begins, at the call, to wait until slaves have the log up to a commit offset."""
 
 
-class MessageStore:
-    """One store directory, owned by one process. Not thread-safe: call it from the event loop's thread.
-
-    `append`, `dispatch`, `flush_log`, `flush_queues` and `write_checkpoint` are the steps that the services
-    take by themselves after `start`; after `begin` alone nothing happens but what the caller asks for.
+class MessageStore(Store):
+    """`append`, `dispatch`, `flush_log`, `flush_queues` and `write_checkpoint` are what the services do by
+    themselves after `start`; after `begin` alone nothing happens but what the caller asks for.
     """
 
     def __init__(
         self, directory: str, config: StoreConfig, runtime: Runtime, events: EventLog | None = None
     ) -> None:
-        self.directory = directory
-        self.config = config
-        self.on_arrival: Arrival | None = None
-        """Wakes long polls; called from within `put` or a flush, must not block or raise."""
-        self.refusal = ""
-        """Why nothing may be put for now, as into a slave's store: one line; empty while puts are taken."""
+        segments = SegmentedFile(runtime.disk, Layout(directory).commit_log, config.commit_log_segment_bytes)
+        super().__init__(directory, config, runtime, events, CommitLog(segments))
         self.replicate: Replicate | None = None
         """Of a synchronous master: what a put waits for, beside its flush."""
         self.on_append: Callable[[], None] = lambda: None
         """Told when the log has grown; called from within `put`, must not block or raise."""
-        self.failure = ""
-        """Why the store became read-only: one line; empty while all is well."""
-        self._runtime = runtime
-        self._events = events
-        self._layout = Layout(directory)
-        self._lock: Lock | None = None
-        self._writable = False
-        disk = runtime.disk
-        self._log = CommitLog(SegmentedFile(disk, self._layout.commit_log, config.commit_log_segment_bytes))
-        self._deleted = DeletedTopics(disk, self._layout.deleted_topics)
-        self._queues = ConsumeQueues(disk, self._layout.consume_queues, config.consume_queue_segment_bytes)
-        shape = IndexShape(config.index_slots, config.index_entries)
-        self._index = Index(disk, self._layout.index, shape) if config.index_enabled else None
-        self._dispatcher = Dispatcher(self._queues, self._index, events)
         self._appender = Appender(self._log, self._queues, self._dispatcher, runtime.clock, events)
         self._turn: list[Put] = []
         self._answering: set[asyncio.Task[None]] = set()
-        offload = runtime.offload
-        self._flusher = LogFlusher(self._log, offload, events, self._flushed, self._fail)
-        self._queue_flusher = QueueFlusher(self._queues, self._dispatcher, offload, events, self._fail)
-        self._index_flusher = IndexFlusher(self._index, self._log, self._flusher.flush, offload, self._fail)
-        self._checkpoint_writer = CheckpointWriter(
-            disk,
-            self._layout.checkpoint,
-            self._log,
-            self._queues,
-            self._queue_flusher,
-            self._index_flusher,
-            offload,
-            events,
-            self._fail,
-        )
-        self._cleaner = Cleaner(
-            self._log,
-            self._queues,
-            self._index,
-            disk,
-            offload,
-            self._flush_and_write_checkpoint,
-            self._checkpoint_writer.allows_to_forget,
-        )
+        self._flusher = LogFlusher(self._log, runtime.offload, events, self._flushed, self._fail)
         self._services = Services(
             config, self._flusher, self.flush_queues, self.write_checkpoint, self._clean
         )
 
     # -- life
-
-    @property
-    def writable(self) -> bool:
-        """Started, not stopped, no disk error so far, and room on the disk."""
-        return self._writable and not self.failure and not self._cleaner.is_disk_full
-
-    @property
-    def log_begin(self) -> int:
-        """Commit offset of the first record that the log still has."""
-        return self._log.begin
-
-    @property
-    def log_end(self) -> int:
-        """Commit offset where the next record goes."""
-        return self._log.end
-
-    @property
-    def dispatched_end(self) -> int:
-        """Commit offset up to which the log can be read by queue."""
-        return self._dispatcher.position
-
-    @property
-    def log_flushed(self) -> int:
-        """Commit offset up to which the log is durable."""
-        return self._log.flushed
 
     @property
     def log_last_record(self) -> int | None:
@@ -155,42 +71,10 @@ class MessageStore:
         """Bytes of the log as they are: fewer at the end of a segment, none where there is none."""
         return self._log.read(position, min(size, self._log.end - position))
 
-    def now_ms(self) -> int:
-        """The time by which records are stamped: the clock's, but never before the last record."""
-        return self._log.next_store_timestamp(now_ms(self._runtime.clock))
-
-    def load(self) -> Recovery:
-        """Lock the directory, recover what is in it, and make it readable.
-
-        Raises:
-            StoreError: another process has the directory (nothing was changed), a file that does not belong
-                there, a segment of another size than configured, a missing segment, or a disk error.
-        """
-        try:
-            self._lock = self._runtime.disk.lock(self._layout.lock)
-            return self._load()
-        except LockedError as error:
-            raise StoreError(f"{error}: is another broker running on {self.directory}?") from None
-        except OSError as error:
-            self._release()
-            raise StoreError(f"{self.directory}: {error}") from None
-        except StoreError:
-            self._release()
-            raise
-
     async def start(self) -> None:
         """Begin, and run the services that flush; `put` works from here on. StoreError on a disk error."""
         self.begin()
         self._services.start()
-
-    def begin(self) -> None:
-        """Write the abort file and accept appends, without any service: the caller takes each step itself."""
-        assert self._lock is not None, "load before start"
-        try:
-            layout.mark_running(self._runtime.disk, self._layout)
-        except OSError as error:
-            raise StoreError(f"{self._layout.abort}: {error}") from None
-        self._writable = True
 
     async def stop(self) -> None:
         """Stop cleanly: flush the log, dispatch all, flush the queues, write the checkpoint, remove the abort
@@ -210,15 +94,6 @@ class MessageStore:
         self._services.kill()
 
     # -- messages
-
-    async def put(self, message: Message, *, wait: bool = True) -> PutResult:
-        """Store one message in its queue (`queue_id` must be valid: the store does not know topics).
-
-        Returns when the status is known: under SYNC_FLUSH with `wait` after the fsync that covers the
-        message.
-        """
-        (result,) = await self.put_batch([message], wait=wait)
-        return result
 
     async def put_batch(self, messages: Sequence[Message], *, wait: bool = True) -> list[PutResult]:
         """Store messages of one queue, one behind the other; all have the same status. As `put`."""
@@ -244,10 +119,8 @@ class MessageStore:
         self, messages: Sequence[Message], append: Callable[[Sequence[Message]], list[Appended]]
     ) -> list[Appended] | PutResult:
         """The messages as they were appended, or why they were not."""
-        if self.refusal or not self.writable:
-            full = "the disk is nearly full" if self._cleaner.is_disk_full else "the store is not started"
-            reason = self.failure or self.refusal or full
-            return PutResult(PutStatus.SERVICE_NOT_AVAILABLE, reason=reason)
+        if refused := self._refused():
+            return refused
         try:
             return append(messages)
         except ValueError as error:
@@ -381,85 +254,6 @@ class MessageStore:
             return PutStatus.PUT_OK
         return PutStatus.FLUSH_DISK_TIMEOUT
 
-    def get(
-        self,
-        topic: str,
-        queue_id: int,
-        offset: int,
-        max_count: int = 32,
-        max_bytes: int = 256 * 1024,
-        tag_codes: Collection[int] | None = None,
-    ) -> GetResult:
-        """Dispatched records from `offset` on; `tag_codes` None or empty means all.
-
-        At least one record is returned whatever its size. Raises OSError when the disk fails.
-        """
-        queue = self._queues.find(topic, queue_id)
-        if queue is None:
-            return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
-        return read_messages(self._log, queue, offset, max_count, max_bytes, tag_codes)
-
-    def min_offset(self, topic: str, queue_id: int) -> int:
-        """The first readable queue offset; 0 for a queue that does not exist."""
-        queue = self._queues.find(topic, queue_id)
-        return queue.first if queue else 0
-
-    def max_offset(self, topic: str, queue_id: int) -> int:
-        """One more than the last readable queue offset; 0 for a queue that does not exist."""
-        queue = self._queues.find(topic, queue_id)
-        return queue.end if queue else 0
-
-    def commit_offset_at(self, topic: str, queue_id: int, offset: int) -> int | None:
-        """Where the message at a queue offset is in the log; None when the queue has none there."""
-        queue = self._queues.find(topic, queue_id)
-        units = queue.units(offset, 1) if queue is not None and queue.first <= offset < queue.end else []
-        return units[0].commit_offset if units else None
-
-    def store_time_ms(self, topic: str, queue_id: int, offset: int) -> int | None:
-        """When the message at a queue offset was stored; None when the queue has none there."""
-        at = self.commit_offset_at(topic, queue_id, offset)
-        return None if at is None else record.store_time_ms(self._log.read(at, record.FRONT_BYTES))
-
-    def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit]:
-        """At most `count` entries of a queue from `offset` on, fewer at the end of one of its segments."""
-        queue = self._queues.find(topic, queue_id)
-        return queue.units(offset, count) if queue else []
-
-    def record_at(self, commit_offset: int) -> bytes | None:
-        """The whole record at a commit offset, ready for the wire; None when there is none."""
-        if not self._log.begin <= commit_offset < self._log.end:
-            return None
-        # A peer names the place, and another one may have written what a size would be read from.
-        size, magic = record.peek(self._log.read(commit_offset, 8))
-        if magic not in record.MAGICS or size > self.config.message_bytes_max + record.AROUND_BODY_BYTES_MAX:
-            return None
-        stored = self._log.record_at(commit_offset, size)
-        return self._log.read(commit_offset, size) if stored else None
-
-    def find(
-        self, topic: str, key: str, count: int, begin_ms: int, end_ms: int, max_bytes: int = 8 << 20
-    ) -> list[bytes]:
-        """The newest `count` records of the topic with that key, stored from `begin_ms` to `end_ms`, oldest
-        first; the key is the unique key or one of KEYS. Together at most `max_bytes`, but for the first; none
-        without an index. Raises OSError."""
-        if self._index is None:
-            return []
-        offsets = self._index.find(topic, key, begin_ms, end_ms)
-        found: list[bytes] = []
-        for stored, data in find_records(self._log, offsets, topic, key):
-            if len(found) >= count or (found and len(data) > max_bytes):
-                break
-            if begin_ms <= stored.store_timestamp_ms <= end_ms:
-                found.append(data)
-                max_bytes -= len(data)
-        return found[::-1]
-
-    @property
-    def index_end(self) -> tuple[int, int]:
-        """Store time and commit offset of the last record that was indexed; zeros without one."""
-        newest = self._index.newest if self._index else Header()
-        return newest.end_timestamp_ms, newest.end_offset
-
     # -- steps
 
     def dispatch(self) -> int:
@@ -478,66 +272,13 @@ class MessageStore:
         """Make the log durable up to its present end; a disk error makes the store read-only."""
         await self._flusher.flush()
 
-    async def flush_queues(self) -> None:
-        """Make the entries dispatched so far durable; a disk error makes the store read-only."""
-        if not self.failure:
-            await self._queue_flusher.flush()
-
-    async def write_checkpoint(self) -> None:
-        """Make the index durable, and write down up to where all is, when that has moved; an error makes the
-        store read-only."""
-        if not self.failure:
-            # The index is flushed here only, seldom: under load nearly all of its pages change all the time.
-            await self._index_flusher.flush()
-        if not self.failure:
-            await self._checkpoint_writer.write()
-
-    async def clean(self, *, manually: bool = False) -> int:
-        """Delete what is too old, or too much for the disk; returns how many segments of the log were.
-        `manually` is like the hour at which old ones are deleted. A disk error makes the store read-only."""
-        if self.failure:
-            return 0
-        try:
-            now = now_ms(self._runtime.clock)
-            return await self._cleaner.clean(self.directory, self.config, now, manually=manually)
-        except OSError as error:
-            self._fail(error)
-            return 0
-
     # -- inside
 
-    async def _clean(self) -> None:
-        await self.clean()
-
-    async def _flush_and_write_checkpoint(self) -> None:
-        await self.flush_queues()
-        await self.write_checkpoint()
-
-    def _load(self) -> Recovery:
-        disk = self._runtime.disk
+    def _open_log(self) -> None:
         self._log.segments.load()
-        self._queues.load()
-        self._deleted.load()
-        checkpoint = read_checkpoint(disk, self._layout.checkpoint)
-        abnormal = disk.exists(self._layout.abort)
-        if self._index is not None:
-            self._index.load(checkpoint.index, checkpoint.index_timestamp_ms, abnormal=abnormal)
-        self._checkpoint_writer.recovered(checkpoint)
-        parts = Parts(
-            self._log,
-            self._queues,
-            self._index,
-            self._dispatcher,
-            checkpoint,
-            self._deleted,
-            self._checkpoint_writer.distrust_queues,
-            self._events,
-            self.config,
-        )
-        recovery = recover(parts, abnormal)
-        if self._index is not None:
-            self._index.write_out()  # until the abort file is there, the next start trusts the files
-        return recovery
+
+    def _recover(self, parts: Parts, abnormal: bool) -> Recovery:
+        return recover(parts, abnormal)
 
     def next_queue_offset(self, topic: str, queue_id: int) -> int:
         """The offset that the queue's next message gets."""
@@ -553,13 +294,6 @@ class MessageStore:
     def _flushed(self) -> None:
         self.dispatch()
 
-    def _arrived(self, appended: Appended) -> None:
-        if self.on_arrival is not None:
-            self.on_arrival(appended.topic, appended.queue_id, appended.queue_offset + 1, appended.tags_code)
-
-    def _fail(self, error: OSError) -> None:
-        self.failure = self.failure or f"{self.directory}: disk error, the store is read-only: {error}"
-
     async def _make_all_durable(self) -> None:
         """The clean exit. The abort file goes last, and only when everything before it succeeded."""
         self._end_turn()
@@ -567,17 +301,4 @@ class MessageStore:
         self.dispatch()
         await self.flush_queues()
         await self.write_checkpoint()
-        if not self.failure:
-            try:
-                layout.mark_clean(self._runtime.disk, self._layout)
-            except OSError as error:
-                self._fail(error)
-
-    def _release(self) -> None:
-        self._log.segments.close()
-        self._queues.close()
-        if self._index is not None:
-            self._index.close()
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        self._mark_clean()

@@ -58,7 +58,18 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
         parts.events.emit(Kind.TRUNCATE, commit_offset=end, attrs={"bytes": str(truncated_bytes)})
     sync_recovered_log(log, start if abnormal else end)
     count_as_flushed(log)
-    parts.deleted.clamp(end)
+    entries_cut, redispatched = recover_queues(parts, start)
+    if parts.events:
+        attrs = {"abnormal": str(abnormal).lower(), "flush_disk_type": parts.config.flush_mode.value}
+        parts.events.emit(Kind.RECOVER, commit_offset=end, attrs=attrs)
+    return Recovery(abnormal, start, end, truncated_bytes, redispatched, entries_cut)
+
+
+def recover_queues(parts: Parts, start: int) -> tuple[int, int]:
+    """Bring queues and index to the recovered log; all before `start` is in them, by the checkpoint's word.
+    How many entries were cut, and how many were missing or wrong. Raises as `recover`."""
+    log, queues = parts.log, parts.queues
+    parts.deleted.clamp(log.end)
     entries_cut = sum(cut_queue(queue, log) for queue in queues)
     for queue in queues:
         clear_deleted(queue, parts.deleted)
@@ -66,10 +77,7 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     redispatched = dispatch_again(parts, start)
     for queue in queues:
         queue.first = queue.find(log.begin)
-    if parts.events:
-        attrs = {"abnormal": str(abnormal).lower(), "flush_disk_type": parts.config.flush_mode.value}
-        parts.events.emit(Kind.RECOVER, commit_offset=end, attrs=attrs)
-    return Recovery(abnormal, start, end, truncated_bytes, redispatched, entries_cut)
+    return entries_cut, redispatched
 
 
 def choose_start(log: CommitLog, queues: ConsumeQueues, checkpoint: Checkpoint) -> int:
@@ -85,7 +93,7 @@ def last_counted(log: CommitLog, queues: ConsumeQueues, count: QueueCount | None
         last = queue.units(end - 1, 1)[0] if end > queue.begin else None
         # What an entry says is not trusted: the record itself must be there, or it is none to begin with.
         if last and last.commit_offset > found and points_at_its_record(queue, end - 1, log):
-            found = last.commit_offset
+            found = last.commit_offset - log.header_bytes
     return found
 
 
@@ -93,8 +101,9 @@ def newest_segment(log: CommitLog, checkpoint: Checkpoint) -> int:
     """The newest segment whose first record is not later than the checkpoint's safe time; else the log's
     begin. A released broker writes down no more than times."""
     for start in reversed(log.segments.starts):
-        size, _ = record.peek(log.read(start, 8))
-        stored = log.record_at(start, size)
+        at = start + log.header_bytes
+        size, _ = record.peek(log.read(at, 8))
+        stored = log.record_at(at, size)
         if stored is not None and 0 < stored.store_timestamp_ms <= checkpoint.safe_timestamp_ms:
             return start
     return log.begin

@@ -10,12 +10,12 @@ Step = Callable[[], Awaitable[None]]
 
 
 class Services:
-    """The tasks of one started store."""
+    """The tasks of one started store. Without a `flusher` somebody else makes the log durable."""
 
     def __init__(
         self,
         config: StoreConfig,
-        flusher: LogFlusher,
+        flusher: LogFlusher | None,
         flush_queues: Step,
         write_checkpoint: Step,
         clean: Step,
@@ -31,19 +31,22 @@ class Services:
     def start(self) -> None:
         """Needs a running event loop."""
         config = self._config
-        sync = config.flush_mode is FlushMode.SYNC_FLUSH
-        coroutines = (
-            self._group_commit() if sync else self._timed_flush(),
+        coroutines = [
             self._every(config.flush_queues_interval_ms, self._flush_queues),
             self._checkpoints(),
             self._every(config.clean_interval_ms, self._clean),
-        )
+        ]
+        if self._flusher is not None:
+            sync = config.flush_mode is FlushMode.SYNC_FLUSH
+            flush = self._group_commit if sync else self._timed_flush
+            coroutines.insert(0, flush(self._flusher))
         self._tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
 
     async def stop(self) -> None:
         """Let each finish what it is doing."""
         self._stopping.set()
-        self._flusher.wanted.set()
+        if self._flusher is not None:
+            self._flusher.wanted.set()
         for task in self._tasks:
             await task
         self._tasks = []
@@ -54,21 +57,21 @@ class Services:
             task.cancel()
         self._tasks = []
 
-    async def _group_commit(self) -> None:
+    async def _group_commit(self, flusher: LogFlusher) -> None:
         """SYNC_FLUSH: as soon as somebody waits, flush; all who come meanwhile share the next flush."""
         while not self._stopping.is_set():
-            await self._flusher.wanted.wait()
-            await self._flusher.flush()
+            await flusher.wanted.wait()
+            await flusher.flush()
 
-    async def _timed_flush(self) -> None:
+    async def _timed_flush(self, flusher: LogFlusher) -> None:
         """ASYNC_FLUSH: at intervals, when enough has gathered; what is left over, at longer intervals."""
         config = self._config
         rounds_to_thorough = max(1, config.flush_log_thorough_interval_ms // config.flush_log_interval_ms)
         rounds = 0
         while not await self._stopped_within(config.flush_log_interval_ms):
             rounds += 1
-            if rounds >= rounds_to_thorough or self._flusher.unflushed_bytes >= config.flush_log_least_bytes:
-                await self._flusher.flush()
+            if rounds >= rounds_to_thorough or flusher.unflushed_bytes >= config.flush_log_least_bytes:
+                await flusher.flush()
                 rounds = 0
 
     async def _checkpoints(self) -> None:
