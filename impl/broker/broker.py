@@ -221,7 +221,7 @@ class Broker:
             await self._registrar.unregister()
         if self._server is not None:
             # Sends that wait for the disk are answered, however long the disk may take.
-            await self._server.stop(self._config.store.sync_flush_timeout_ms / 1000 + _DRAIN_MORE_S)
+            await self._server.stop(self.store.config.sync_flush_timeout_ms / 1000 + _DRAIN_MORE_S)
         if self.services is not None:
             await self._persist_offsets()
             await self._persist_delays()

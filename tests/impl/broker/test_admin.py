@@ -193,6 +193,9 @@ def test_a_deleted_topic_is_gone_with_its_offsets_also_after_a_restart() -> None
         await world.start_broker()
         assert (await world.ask(RequestCode.GET_TOPIC_CONFIG, TopicRequest("T"))).code == 17
         assert services(world).offsets.query("G", "T", 0) is None
+        assert services(world).store.max_offset("T", 0) == 0
+        await send(world)  # makes it anew
+        assert services(world).store.max_offset("T", 0) == 1
 
     play(scene)
 

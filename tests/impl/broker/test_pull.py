@@ -47,6 +47,8 @@ class Peer:
 
 def test_every_get_status_has_its_response_code() -> None:
     assert set(PULL_CODES) == set(GetStatus)
+    # Others are what whole requests show; this one takes a log that lost what a queue leads to.
+    assert PULL_CODES[GetStatus.MESSAGE_WAS_REMOVING] is ResponseCode.PULL_RETRY_IMMEDIATELY
 
 
 # Who may.
@@ -189,6 +191,25 @@ def test_messages_far_behind_come_in_smaller_answers_and_may_be_read_from_a_slav
 
     # Each record has about 115 bytes.
     play(scene, config=replace(CONFIG, memory_percent=1, far_pull_count_max=2, slave_readable=True))
+
+
+@pytest.mark.parametrize(("slave_readable", "told"), [(True, [7, 5]), (False, [0, 0])])
+def test_a_group_names_the_brokers_to_read_from_where_slaves_may_be_read(
+    slave_readable: bool, told: list[int]
+) -> None:
+    async def scene(world: World) -> list[int | None]:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        services = world.broker.services
+        services.runtime = replace(services.runtime, memory_bytes=40_000)
+        group = SubscriptionGroup(group_name="G", broker_id=5, which_broker_when_consume_slowly=7)
+        await group_put(world, group)
+        for _ in range(6):
+            await send(world)
+        answers = [await pull(world), await pull(world, queueOffset=5)]
+        return [headers.read(PullResponse, answer.fields).suggest_which_broker_id for answer in answers]
+
+    assert play(scene, config=replace(CONFIG, memory_percent=1, slave_readable=slave_readable)) == told
 
 
 # Offsets that come with a pull.

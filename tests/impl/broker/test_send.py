@@ -4,6 +4,8 @@ Sources: docs/protocol.md, "Sending", "Batches", "Retries", "Flow control".
 """
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -221,8 +223,9 @@ def test_sends_beyond_the_bounds_are_refused_before_anything_is_stored() -> None
     run_simulated(main(), SimulatedLoop())
 
 
-def hang(world: World) -> asyncio.Event:
-    """From now on no fsync of the log returns before that is set."""
+@contextmanager
+def hanging_disk(world: World) -> Iterator[asyncio.Event]:
+    """No fsync of the log returns before that is set, or the end of it."""
     released = asyncio.Event()
     assert world.broker is not None
     flusher = world.broker.store._flusher
@@ -233,17 +236,19 @@ def hang(world: World) -> asyncio.Event:
         return await offload(function)
 
     flusher._offload = hanging
-    return released
+    try:
+        yield released
+    finally:
+        released.set()
 
 
 def test_a_message_that_need_not_wait_is_answered_while_the_disk_hangs() -> None:
     async def scene(world: World) -> int:
         await send(world)
-        released = hang(world)
-        async with asyncio.timeout(0.1):
-            answer = await send(world, properties="WAIT\x01false")
-        assert stored(world, "T")[1:] == [], "what a crash could take back is not seen"
-        released.set()
+        with hanging_disk(world):
+            async with asyncio.timeout(0.1):
+                answer = await send(world, properties="WAIT\x01false")
+            assert stored(world, "T")[1:] == [], "what a crash could take back is not seen"
         return answer.code
 
     assert play(scene) == 0
@@ -252,11 +257,10 @@ def test_a_message_that_need_not_wait_is_answered_while_the_disk_hangs() -> None
 def test_while_the_disk_hangs_sends_are_refused_and_then_go_on() -> None:
     async def scene(world: World) -> list[int]:
         await send(world)
-        released = hang(world)
-        waiting = asyncio.create_task(send(world))
-        await asyncio.sleep(1.5)
-        refused = await send(world)
-        released.set()
+        with hanging_disk(world):
+            waiting = asyncio.create_task(send(world))
+            await asyncio.sleep(1.5)
+            refused = await send(world)
         return [(await waiting).code, refused.code, (await send(world)).code]
 
     assert play(scene) == [0, ResponseCode.SYSTEM_BUSY, 0]

@@ -4,14 +4,18 @@ Source: docs/protocol.md, "The end of a broker".
 """
 
 import asyncio
+from types import SimpleNamespace
 
-from impl.remoting.channel import ConnectionLostError
+import pytest
+
+from impl.broker.send import send_message
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import new_request
 from impl.runtime.disk import read_whole
-from tests.impl.broker.test_broker import PULL, QUEUE, altered
+from impl.runtime.network import Address
+from tests.impl.broker.test_broker import PULL, QUEUE, SEND, altered
 from tests.impl.broker.test_groups import Client
-from tests.impl.broker.test_send import hang, send, stored
+from tests.impl.broker.test_send import hanging_disk, send, stored
 from tests.impl.world import World, play
 
 
@@ -37,24 +41,38 @@ def test_a_send_that_waits_for_a_slow_disk_is_answered_and_a_held_pull_too() -> 
     assert play(scene) == [ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND]
 
 
-def test_sends_that_wait_for_a_hanging_disk_do_not_hang_the_end_and_are_not_answered() -> None:
-    async def scene(world: World) -> None:
+@pytest.mark.parametrize("timeout_ms", [5000, 20_000])
+def test_sends_that_wait_for_a_hanging_disk_are_answered_that_it_is_not_known(timeout_ms: int) -> None:
+    async def scene(world: World) -> list[int]:
         await send(world)
-        released = hang(world)
+        await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"syncFlushTimeout=%d" % timeout_ms)
+        with hanging_disk(world):
+            sending = [asyncio.create_task(send(world)) for _ in range(2)]
+            await asyncio.sleep(0.5)
+            stopping = asyncio.create_task(world.stop_broker())
+            codes = [(await one).code for one in sending]
+        await stopping
+        return codes
+
+    assert play(scene) == [ResponseCode.FLUSH_DISK_TIMEOUT] * 2
+
+
+def test_a_send_that_nobody_waits_for_any_more_keeps_no_other_from_its_answer() -> None:
+    async def scene(world: World) -> tuple[int, int]:
+        await send(world)
         assert world.broker is not None
         services = world.broker.services
         assert services is not None
-        sending = [asyncio.create_task(send(world)) for _ in range(2)]
-        await asyncio.sleep(0.5)
-        stopping = asyncio.create_task(world.stop_broker())
-        outcomes = await asyncio.gather(*sending, return_exceptions=True)
-        assert [type(outcome) for outcome in outcomes] == [ConnectionLostError] * 2
-        assert len(services.sends) == 2
-        released.set()
-        await stopping
-        assert len(services.sends) == 0, "each is told what became of it, whether or not anybody listens"
+        peer = SimpleNamespace(remote=Address("10.0.0.9", 1))
+        request = new_request(RequestCode.SEND_MESSAGE, altered(SEND), b"x")
+        with hanging_disk(world):
+            given_up, other = (send_message(services, request, peer) for _ in range(2))  # type: ignore[arg-type]
+            assert isinstance(given_up, asyncio.Future)
+            assert isinstance(other, asyncio.Future)
+            given_up.cancel()
+        return (await other).code, len(services.sends)
 
-    play(scene)
+    assert play(scene) == (0, 0)
 
 
 def test_a_clean_end_leaves_no_abort_file_and_everything_that_was_answered() -> None:

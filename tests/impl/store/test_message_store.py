@@ -23,6 +23,7 @@ from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from impl.store import record
 from impl.store.checkpoint import QueueCount, read_checkpoint
 from impl.store.config import FlushMode, StoreConfig
+from impl.store.consume_queue import Unit
 from impl.store.errors import StoreError
 from impl.store.message_store import MessageStore
 from impl.store.results import GetStatus, PutResult, PutStatus
@@ -169,6 +170,45 @@ def test_get_statuses(offset: int, status: GetStatus, next_offset: int) -> None:
     assert (result.status, result.next_offset) == (status, next_offset)
     assert (result.min_offset, result.max_offset) == (0, 3)
     assert len(result.records) == max(0, min(3 - offset, 3)) * (status is GetStatus.FOUND)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        Unit(0, 0, 0),
+        Unit(0, -5, 0),
+        Unit(-5, 50, 0),
+        Unit(0, (1 << 31) - 1, 0),
+        Unit(1 << 40, 50, 0),
+        Unit((1 << 63) - 1, 50, 0),
+    ],
+)
+def test_an_entry_that_leads_nowhere_is_passed_over(entry: Unit) -> None:
+    """No released broker and no crash leaves it among good ones; a disk may."""
+    site = Site()
+    site.open()
+    site.append("a", "b", "c")
+    queue = site.store._queues.find("T", 0)
+    assert queue is not None
+    queue.write(1, [entry])
+    offset, found = 0, []
+    while offset < 3:
+        result = site.store.get("T", 0, offset)
+        assert result.next_offset > offset, "nobody stays before it for ever"
+        offset, found = result.next_offset, found + [record.decode(data) for data in result.records]
+    assert [stored.message.body for stored in found] == [b"a", b"c"]
+    queue.write(2, [entry])
+    gone = site.store.get("T", 0, 1)
+    assert (gone.status, gone.next_offset, gone.records) == (GetStatus.MESSAGE_WAS_REMOVING, 3, ())
+
+
+@pytest.mark.parametrize(("asked", "looked_at"), [(1, 800), (32, 800), (900, 900)])
+def test_where_nothing_is_wanted_a_get_looks_at_so_many_and_no_more(asked: int, looked_at: int) -> None:
+    site = Site(replace(SMALL, consume_queue_segment_bytes=20_000, index_enabled=False))
+    site.open()
+    site.append(*(str(number) for number in range(950)))
+    result = site.store.get("T", 0, 0, max_count=asked, tag_codes={7})
+    assert (result.status, result.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, looked_at)
 
 
 def test_an_unknown_queue_and_an_empty_one_say_so() -> None:
