@@ -125,7 +125,7 @@ def noting(
     for name, module in modules.items():
         mine = {each: note(actions.index(each) + 1, name) for each in actions if each in module.definitions}
         if mine:
-            changed[name] = _extending(_noting(module, mine), module, notes)
+            changed[name] = extending(_noting(module, mine), module, notes)
     return changed
 
 
@@ -144,7 +144,8 @@ def _noting(module: Module, notes: Mapping[str, str]) -> str:
     return text
 
 
-def _extending(text: str, module: Module, notes: str) -> str:
+def extending(text: str, module: Module, notes: str) -> str:
+    """A module's text, changed or not, so that it extends one module more."""
     if module.extends:
         return text.replace("EXTENDS ", f"EXTENDS {notes}, ", 1)
     head = text.index("\n") + 1

@@ -5,8 +5,8 @@ groups' against Election: all traces of a model in one run of TLC.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -14,12 +14,15 @@ from conformance.traces.models import MODELS, Part, Size, TraceModel
 from conformance.traces.store import RECORDS_MAX, Window
 from report.model import Result, Verdict, Witness
 from spec.events import read_log
+from spec.nearest import Guard, nearest
 from spec.tlc.trace_check import TraceVerdict, check_traces
 
 TLA: Final = Path(__file__).parents[2] / "spec" / "tla"
 
 _NEAR: Final = 3
 """How many events before the one that is not explained a witness shows."""
+_WITNESSES_MAX: Final = 8
+"""Of one log; and of so many refused traces of one run it is asked which actions came closest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ class LogVerdict:
     windows: tuple[Window, ...]
     verdicts: tuple[TraceVerdict, ...]
     model: str = "Flush"
+    closest: Mapping[int, tuple[Guard, ...]] = field(default_factory=dict)
+    """By the number of a refused window: what stands in the way of the event that is not explained."""
 
     @property
     def events(self) -> int:
@@ -75,6 +80,7 @@ def _check(
     on_stage: Callable[[str], None],
 ) -> Iterator[LogVerdict]:
     flat = [window for _, part in parts for window in part.windows]
+    closest: dict[int, tuple[Guard, ...]] = {}
     if flat:
         events = sum(len(window.events) for window in flat)
         on_stage(f"TLC holds {events} events in {len(flat)} traces against {model.name}")
@@ -86,10 +92,30 @@ def _check(
             (TLA,),
             seconds_max=seconds_max,
         )
-    verdicts = iter(outcome.verdicts if flat else ())
+        closest = _closest(model, size, flat, outcome.verdicts, on_stage)
+    at = 0
     for path, part in parts:
-        told = tuple(next(verdicts) for _ in part.windows)
-        yield LogVerdict(path, part.node, part.windows, told, model.name)
+        told = outcome.verdicts[at : at + len(part.windows)] if part.windows else ()
+        near = {number: closest[at + number] for number in range(len(told)) if at + number in closest}
+        yield LogVerdict(path, part.node, part.windows, told, model.name, near)
+        at += len(told)
+
+
+def _closest(
+    model: TraceModel,
+    size: Size,
+    flat: Sequence[Window],
+    verdicts: Sequence[TraceVerdict],
+    on_stage: Callable[[str], None],
+) -> dict[int, tuple[Guard, ...]]:
+    """By the number of a refused trace."""
+    refused = [n for n, verdict in enumerate(verdicts) if not verdict.accepted][:_WITNESSES_MAX]
+    if not refused:
+        return {}
+    on_stage(f"TLC looks for the actions of {model.name} that came closest")
+    prefixes = [flat[n].events[: verdicts[n].explained + 1] for n in refused]
+    found = nearest(f"Trace{model.name}", model.config_text(size, flat), prefixes, (TLA,))
+    return dict(zip(refused, found, strict=True))
 
 
 def results(logs: Sequence[LogVerdict], seconds: float = 0.0) -> tuple[Result, ...]:
@@ -105,7 +131,7 @@ def check(paths: Sequence[Path], *, records_max: int = RECORDS_MAX) -> tuple[Res
 
 def _result(log: LogVerdict, seconds: float) -> Result:
     counts = {"traces": len(log.windows), "accepted": log.accepted, "events": log.events}
-    refused = [pair for pair in zip(log.windows, log.verdicts, strict=True) if not pair[1].accepted]
+    refused = [number for number, told in enumerate(log.verdicts) if not told.accepted]
     if refused:
         verdict, detail = (
             Verdict.VIOLATED,
@@ -122,20 +148,24 @@ def _result(log: LogVerdict, seconds: float) -> Result:
         layer="trace",
         verdict=verdict,
         counts=counts,
-        witnesses=tuple(_witness(log.model, window, verdict) for window, verdict in refused[:8]),
+        witnesses=tuple(_witness(log, number) for number in refused[:_WITNESSES_MAX]),
         detail=detail,
         replay=f"mqproof trace-check {log.path}",
         seconds=seconds,
     )
 
 
-def _witness(model: str, window: Window, verdict: TraceVerdict) -> Witness:
+def _witness(log: LogVerdict, number: int) -> Witness:
+    window, verdict = log.windows[number], log.verdicts[number]
     at = verdict.explained
     before = "; ".join(_show(event) for event in window.events[max(0, at - _NEAR) : at])
-    return Witness(
-        f"no action of {model} explains {_show(window.events[at])} (seq {window.seqs[at]}), after {before}",
-        {"seq": str(window.seqs[at]), "explained": str(at), "events": str(verdict.events)},
-    )
+    event = f"{_show(window.events[at])} (seq {window.seqs[at]})"
+    text = f"no action of {log.model} explains {event}, after {before}"
+    values = {"seq": str(window.seqs[at]), "explained": str(at), "events": str(verdict.events)}
+    if closest := log.closest.get(number):
+        values["closest"] = "; ".join(map(str, closest))
+        text += f"; closest: {values['closest']}"
+    return Witness(text, values)
 
 
 def _show(event: dict[str, object]) -> str:

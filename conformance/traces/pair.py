@@ -211,7 +211,7 @@ def _receive(pair: _Pair, node: _Node, event: Event) -> None:
     same = (other.name for other in pair.master.records if replace(other, name=UNKNOWN) == record)
     theirs = next(same, UNKNOWN)
     node.records.append(replace(record, name=theirs))
-    pair.emit(event.seq, "append", node=SLAVE, message=theirs, index=len(node.records))
+    pair.emit(event.seq, "append", node=SLAVE, message=theirs, index=len(node.records), usable=UNKNOWN)
 
 
 def _record(pair: _Pair, event: Event, name: str) -> _Record:
@@ -259,7 +259,7 @@ def _begin_again(pair: _Pair, seq: int) -> None:
     for node in pair.nodes.values():
         node.records, node.flushed = [last], 1
     if pair.slave is not None:
-        pair.emit(seq, "append", node=SLAVE, message="m1", index=1)
+        pair.emit(seq, "append", node=SLAVE, message="m1", index=1, usable=UNKNOWN)
         pair.emit(seq, "flush", node=SLAVE, index=1)
     pair.emit(seq, "flush", node=MASTER, index=1)
     pair.emit(seq, "ack", index=1)

@@ -87,7 +87,7 @@ def check_traces(
             wrapper,
             _config(config_text),
             libraries,
-            {wrapper: _source(module, wrapper), "TraceData": _data(batch)},
+            {wrapper: _source(module, wrapper), "TraceData": traces_source(batch)},
             user_file=user_file,
             seconds_max=seconds_max,
             heap_mib=heap_mib,
@@ -101,7 +101,8 @@ def check_traces(
     return TraceOutcome(verdicts[:-1], outcome.distinct, outcome.seconds)
 
 
-def _data(batch: Sequence[Sequence[Event]]) -> str:
+def traces_source(batch: Sequence[Sequence[Event]]) -> str:
+    """The text of the module TraceData that holds these traces."""
     rows = ",\n".join("<<" + ",\n  ".join(map(values.show, trace)) + ">>" for trace in batch)
     return f"---- MODULE TraceData ----\nEXTENDS Integers\nTraces == <<\n{rows}\n>>\n====\n"
 

@@ -1,0 +1,50 @@
+"""Which guards stand in the way of an event that no action explains. TLC runs twice, for few states."""
+
+from pathlib import Path
+
+import pytest
+
+from spec.nearest import SEVERAL, Guard, nearest
+from spec.tlc.trace_check import Event
+
+TLA = Path(__file__).parents[2] / "spec" / "tla"
+CONFIG = """CONSTANTS
+  Messages = {"m1", "m2"}
+  Queues = {"q0"}
+  FlushModes = {"SYNC_FLUSH", "ASYNC_FLUSH"}
+"""
+_SYNC: tuple[Event, ...] = (
+    {"event": "open", "mode": "SYNC_FLUSH"},
+    {"event": "append", "message": "m1", "queue": "q0", "offset": 0},
+)
+
+
+@pytest.fixture(scope="module")
+def found() -> tuple[tuple[Guard, ...], ...]:
+    twice = (
+        {"event": "flush", "length": 1},
+        *[{"event": "answer", "message": "m1", "status": "SEND_OK"}] * 2,
+    )
+    elsewhere = (*_SYNC, {"event": "append", "message": "m2", "queue": "q0", "offset": 5})
+    impossible = (*_SYNC, {"event": "recover", "length": 7})
+    return nearest("TraceFlush", CONFIG, [(*_SYNC, answer), (*_SYNC, *twice), elsewhere, impossible], (TLA,))
+
+
+def test_an_answer_before_the_fsync_misses_the_rule_of_synchronous_flushes(
+    found: tuple[tuple[Guard, ...], ...],
+) -> None:
+    assert Guard("AnswerOk", "MayAnswer(m)") in found[0]
+
+
+def test_a_second_answer_misses_that_somebody_waits(found: tuple[tuple[Guard, ...], ...]) -> None:
+    assert found[1] == (Guard("AnswerOk", 'answer[m] = "waiting"'),)
+
+
+def test_what_the_trace_says_otherwise_than_the_model_is_named(found: tuple[tuple[Guard, ...], ...]) -> None:
+    assert found[2] == (Guard("Appended", "nextOffset[Event.queue] = Event.offset"),)
+
+
+def test_where_one_guard_less_does_not_do_the_actions_of_such_events_are_named(
+    found: tuple[tuple[Guard, ...], ...],
+) -> None:
+    assert found[3] == (Guard("Recovered", SEVERAL),)
