@@ -21,10 +21,8 @@ _SYNC: tuple[Event, ...] = (
 
 @pytest.fixture(scope="module")
 def found() -> tuple[tuple[Guard, ...], ...]:
-    twice = (
-        {"event": "flush", "length": 1},
-        *[{"event": "answer", "message": "m1", "status": "SEND_OK"}] * 2,
-    )
+    answer: Event = {"event": "answer", "message": "m1", "status": "SEND_OK"}
+    twice: tuple[Event, ...] = ({"event": "flush", "length": 1}, answer, answer)
     elsewhere = (*_SYNC, {"event": "append", "message": "m2", "queue": "q0", "offset": 5})
     impossible = (*_SYNC, {"event": "recover", "length": 7})
     return nearest("TraceFlush", CONFIG, [(*_SYNC, answer), (*_SYNC, *twice), elsewhere, impossible], (TLA,))
