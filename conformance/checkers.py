@@ -10,19 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from conformance.chronicle import SYNC_FLUSH, Chronicle, Moment, Within, chronicle, promised, timeline
+from conformance.history.finding import Finding
 from conformance.history.steps import Commit, History, Pull, Query, Restart, Send, checksum
 from conformance.target import Outcome, PulledMessage, PullStatus
 from report.model import Verdict, Witness
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One invariant judged on one history."""
-
-    verdict: Verdict
-    counts: dict[str, int]
-    witnesses: tuple[Witness, ...] = ()
-
 
 Checker = Callable[[Chronicle], Finding]
 

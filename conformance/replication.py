@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from conformance.checkers import Finding
+from conformance.history.finding import Finding
 from report.model import Verdict, Witness
 
 SEND_OK: Final = "SEND_OK"

@@ -4,9 +4,11 @@ The session also plays the one consumer: it knows where it goes on reading and w
 directly for a script of your own, or let a machine drive it.
 """
 
+from collections import Counter
 from typing import Final
 
-from conformance.checkers import Finding, judge
+from conformance.checkers import judge
+from conformance.history.finding import Finding
 from conformance.history.steps import (
     Bounds,
     Commit,
@@ -19,6 +21,7 @@ from conformance.history.steps import (
     Restart,
     Send,
     SyncsFail,
+    script,
 )
 from conformance.oracle import Oracle, OracleLimitError
 from conformance.target import (
@@ -163,6 +166,13 @@ class Session:
         self.target.close()
 
     # -- the verdict
+
+    def actions(self) -> Counter[str]:
+        """How often each action of the model was needed to explain what was seen."""
+        return self.oracle.actions
+
+    def script(self) -> list[str]:
+        return script(self.history)
 
     def findings(self) -> dict[str, Finding]:
         """Every invariant judged on what was seen so far, by id.

@@ -1,24 +1,26 @@
-"""The suite as a function of a target: every invariant, judged on as many drawn examples as wanted.
+"""A suite as a function of a target: every invariant, judged on as many drawn examples as wanted.
 
-The same seed draws the same examples. What fails is shrunk to a minimal script.
+The same seed draws the same examples. What fails is shrunk to a minimal script. `FLUSH` is the suite of
+brokers and their stores; conformance/routing has that of name servers.
 """
 
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from functools import cache
+from typing import Any, Final, Protocol
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.errors import Flaky
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from conformance.checkers import CHECKERS, Finding
-from conformance.history.steps import History, numbered
+from conformance.checkers import CHECKERS
+from conformance.history.finding import Finding
 from conformance.machines.flush import FlushMachine
-from conformance.session import SPEC_1, Session
-from conformance.target import Capability, Target
+from conformance.session import SPEC_1
+from conformance.target import Capability
 from report.model import Result, Verdict, Witness
 from spec.catalogue import catalogue
 
@@ -30,31 +32,77 @@ SHRINK_EXAMPLES_MAX: Final = 300
 SCRIPT: Final = "script"
 """The text of the witness whose values are the steps, by number."""
 
-TargetFactory = Callable[[], Target]
 Progress = Callable[[int, int], None]
 """Told (examples so far, examples in all)."""
 
+
+class Examined(Protocol):
+    """A target, as far as every suite knows it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def capabilities(self) -> frozenset[Any]: ...
+
+
+class Session(Protocol):
+    """One run of one target."""
+
+    dead: bool
+    """The target does not come up again."""
+
+    def findings(self) -> dict[str, Finding]: ...
+    def actions(self) -> Counter[str]:
+        """How often each action of the model was needed to explain what was seen."""
+        ...
+
+    def script(self) -> list[str]:
+        """The run as steps for people."""
+        ...
+
+
+TargetFactory = Callable[[], Any]
+"""Of targets of one suite."""
+Judge = Callable[[Session], None]
+"""Told of each run that nothing interrupted; raises if it is displeased."""
+Needs = Mapping[str, tuple[frozenset[Any], frozenset[Any]]]
+"""Id to (all of these capabilities, one of these) without which it cannot be tested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    name: str
+    model: str
+    """The module of spec/tla whose actions explain what is seen."""
+    ids: tuple[str, ...]
+    """What it judges."""
+    needs: Needs
+    machine: Callable[[Any, Judge], RuleBasedStateMachine]
+    """A class of state machines, made of a target and a judge."""
+
+
 _CRASHES: Final = (Capability.KILL, Capability.OS_CRASH, Capability.POWER_LOSS)
 _ENDS: Final = (*_CRASHES, Capability.CLEAN_RESTART)
-NEEDS: Final[dict[str, tuple[frozenset[Capability], frozenset[Capability]]]] = {
+_NEEDS: Final = {
     "FLUSH-1": (frozenset({Capability.FLUSH_MODE}), frozenset(_CRASHES)),
     "FLUSH-2": (frozenset({Capability.FLUSH_MODE, Capability.KILL}), frozenset()),
     "FLUSH-5": (frozenset(), frozenset(_CRASHES)),
     "FLUSH-8": (frozenset(), frozenset(_ENDS)),
     "DELIV-5": (frozenset({Capability.COMMIT_OFFSET}), frozenset()),
 }
-"""Id to (all of these capabilities, one of these) without which it cannot be tested."""
+
+FLUSH: Final = Suite("flush", "Flush.tla", (*CHECKERS, SPEC_1), _NEEDS, FlushMachine)
+"""One broker and its store: sends, pulls, offsets, crashes."""
 
 
 @dataclass(slots=True)
 class Examination:
     """What a run of the suite found; grows while it runs."""
 
+    suite: Suite
     examples: int = 0
     """Until the first violation; shrinking is not counted."""
-    counts: dict[str, Counter[str]] = field(
-        default_factory=lambda: {i: Counter() for i in (*CHECKERS, SPEC_1)}
-    )
+    counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     held_in: Counter[str] = field(default_factory=Counter)
     """Id to the number of examples in which it held."""
     failures: dict[str, "Failure"] = field(default_factory=dict)
@@ -66,7 +114,7 @@ class Examination:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    history: History
+    script: tuple[str, ...]
     finding: Finding
     examples: int
     """It took so many to find the first violation."""
@@ -75,27 +123,30 @@ class Failure:
 class ViolationError(Exception):
     """Ends an example. Each invariant has a class of its own, so that shrinking cannot slip to another."""
 
-    by_id: Final[dict[str, type["ViolationError"]]] = {}
+
+@cache
+def _violation(invariant: str) -> type[ViolationError]:
+    return type(f"{invariant} violated", (ViolationError,), {})
 
 
 class _EnoughShrinkingError(BaseException):
     """Ends the search: no Exception, so that Hypothesis does not take it for one more failure."""
 
 
-ViolationError.by_id.update(
-    {invariant: type(f"{invariant} violated", (ViolationError,), {}) for invariant in (*CHECKERS, SPEC_1)}
-)
-
-
 def run_suite(
-    target_factory: TargetFactory, examples: int, seed: int, on_progress: Progress | None = None
+    target_factory: TargetFactory,
+    examples: int,
+    seed: int,
+    on_progress: Progress | None = None,
+    *,
+    suite: Suite = FLUSH,
 ) -> tuple[Result, ...]:
     """Examine the target and return a result for every invariant of the suite, in the catalogue's order.
 
     Raises:
         TargetError: the target could not be driven.
     """
-    examination = examine(target_factory, examples, seed, on_progress)
+    examination = examine(target_factory, examples, seed, on_progress, suite=suite)
     return results(examination, target_factory(), examples, seed)
 
 
@@ -105,6 +156,7 @@ def examine(
     seed: int,
     on_progress: Progress | None = None,
     *,
+    suite: Suite = FLUSH,
     wanted: frozenset[str] | None = None,
     shrink: bool = True,
 ) -> Examination:
@@ -112,7 +164,7 @@ def examine(
 
     `wanted`: only violations of these ids count; None for all.
     """
-    examination = Examination()
+    examination = Examination(suite)
     began = time.monotonic()
     shrunk = 0
 
@@ -130,19 +182,19 @@ def examine(
         if shrunk > SHRINK_EXAMPLES_MAX:
             raise _EnoughShrinkingError
         for invariant in chosen:
-            failure = Failure(session.history, findings[invariant], examination.examples)
+            failure = Failure(tuple(session.script()), findings[invariant], examination.examples)
             found = examination.failures.setdefault(invariant, failure)
-            if len(failure.history.operations) <= len(found.history.operations):
+            if len(failure.script) <= len(found.script):
                 examination.failures[invariant] = failure
         if chosen:
-            raise ViolationError.by_id[chosen[0]](numbered(session.history))
+            raise _violation(chosen[0])("\n".join(session.script()))
 
-    class Machine(FlushMachine):
-        def __init__(self) -> None:
-            super().__init__(target_factory(), judge)
+    @hypothesis.seed(seed)
+    def machine() -> RuleBasedStateMachine:
+        return suite.machine(target_factory(), judge)
 
     try:
-        run_state_machine_as_test(hypothesis.seed(seed)(Machine), settings=_settings(examples, shrink=shrink))
+        run_state_machine_as_test(machine, settings=_settings(examples, shrink=shrink))
     except (ViolationError, Flaky, _EnoughShrinkingError):
         # Flaky: a target that does not repeat itself; the failure stands as it was last seen.
         if not examination.failures:
@@ -168,22 +220,22 @@ def _settings(examples: int, *, shrink: bool) -> hypothesis.settings:
 
 def _count(examination: Examination, session: Session, findings: dict[str, Finding]) -> None:
     examination.examples += 1
-    examination.actions.update(session.oracle.actions)
+    examination.actions.update(session.actions())
     for invariant, finding in findings.items():
         examination.counts[invariant].update(finding.counts)
         examination.held_in[invariant] += finding.verdict is Verdict.HELD
 
 
-def results(examination: Examination, target: Target, examples: int, seed: int) -> tuple[Result, ...]:
+def results(examination: Examination, target: Examined, examples: int, seed: int) -> tuple[Result, ...]:
     """The examination as results; `examples` is how many there could have been."""
-    replay = f"mqproof conform --target {target.name} --seed {seed} --examples {examples}"
-    known = [invariant for invariant in catalogue() if invariant in examination.counts]
+    suite = examination.suite
+    chosen = "" if suite is FLUSH else f" --suite {suite.name}"
+    replay = f"mqproof conform --target {target.name}{chosen} --seed {seed} --examples {examples}"
+    known = [invariant for invariant in catalogue() if invariant in suite.ids]
     return tuple(_result(examination, target.capabilities, invariant, replay) for invariant in known)
 
 
-def _result(
-    examination: Examination, capabilities: frozenset[Capability], invariant: str, replay: str
-) -> Result:
+def _result(examination: Examination, capabilities: frozenset[Any], invariant: str, replay: str) -> Result:
     name = catalogue()[invariant].name
     counts = {"examples": examination.examples, **examination.counts[invariant]}
     if failure := examination.failures.get(invariant):
@@ -193,12 +245,12 @@ def _result(
             LAYER,
             Verdict.VIOLATED,
             counts,
-            (*failure.finding.witnesses, _script(failure.history)),
+            (*failure.finding.witnesses, _script(failure.script)),
             f"violated by example {failure.examples}",
             replay,
             examination.seconds,
         )
-    if missing := _missing(invariant, capabilities):
+    if missing := _missing(examination.suite.needs, invariant, capabilities):
         return Result(
             invariant, name, LAYER, Verdict.NOT_TESTED, detail=f"the target cannot be asked for {missing}"
         )
@@ -208,14 +260,13 @@ def _result(
     return Result(invariant, name, LAYER, Verdict.HELD, counts, seconds=examination.seconds)
 
 
-def _missing(invariant: str, capabilities: frozenset[Capability]) -> str:
-    needed, one_of = NEEDS.get(invariant, (frozenset(), frozenset()))
+def _missing(needs: Needs, invariant: str, capabilities: frozenset[Any]) -> str:
+    needed, one_of = needs.get(invariant, (frozenset(), frozenset()))
     missing: list[str] = sorted(needed - capabilities)
     if one_of and not one_of & capabilities:
         missing.append(" or ".join(sorted(one_of)))
     return ", ".join(missing)
 
 
-def _script(history: History) -> Witness:
-    steps = (line.strip().partition(". ") for line in numbered(history).splitlines())
-    return Witness(SCRIPT, {number: step for number, _, step in steps})
+def _script(steps: tuple[str, ...]) -> Witness:
+    return Witness(SCRIPT, {str(number): step for number, step in enumerate(steps, start=1)})

@@ -132,12 +132,16 @@ def checksum(body: bytes) -> int:
     return zlib.crc32(body)
 
 
-def numbered(history: History) -> str:
-    """The history as numbered steps."""
+def script(history: History) -> list[str]:
+    """The history as steps for people."""
     setup = history.setup
     first = f"open a broker, {setup.flush_mode}, {setup.queues} queue(s), seed {setup.seed}"
-    steps = [first, *map(str, history.operations)]
-    return "\n".join(f"{number:4}. {step}" for number, step in enumerate(steps, start=1))
+    return [first, *map(str, history.operations)]
+
+
+def numbered(history: History) -> str:
+    """The same with numbers, in lines."""
+    return "\n".join(f"{number:4}. {step}" for number, step in enumerate(script(history), start=1))
 
 
 def _tell(message: PulledMessage) -> str:

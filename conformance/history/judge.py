@@ -1,0 +1,92 @@
+"""All rules on one history, as results for people and programs."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from conformance.history.finding import Finding
+from conformance.history.lines import Line, decode_lines
+from conformance.history.record import Record, record
+from conformance.history.rules import RULES, Rule
+from report.model import Report, Result, Table, Verdict
+from spec.catalogue import catalogue
+
+LAYER: Final = "history"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One rule's finding on one history."""
+
+    rule: Rule
+    finding: Finding
+    seconds: float
+
+
+def judge(told: Iterable[Line] | Record) -> list[Judged]:
+    """Every rule. With lines missing nothing is held, and what rests on absence is unknown."""
+    sorted_out = told if isinstance(told, Record) else record(told)
+    judged = []
+    for rule in RULES:
+        began = time.perf_counter()
+        finding = rule.check(sorted_out)
+        if sorted_out.gap_count and (finding.verdict is Verdict.HELD or rule.by_absence):
+            # Only more lines could tell.
+            finding = Finding(Verdict.UNKNOWN, finding.counts, finding.witnesses)
+        judged.append(Judged(rule, finding, time.perf_counter() - began))
+    return judged
+
+
+def check_file(path: Path) -> Report:
+    """The file's history, judged.
+
+    Raises:
+        HistoryError: a line is not of a history. OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        return check(decode_lines(file, str(path)), str(path))
+
+
+def check(told: Iterable[Line], name: str) -> Report:
+    """The same of lines that come from `name`; it goes into the command that shows a violation again."""
+    began = time.perf_counter()
+    sorted_out = record(told)
+    read_seconds = time.perf_counter() - began
+    replay = f"mqproof check-history {name}"
+    results = tuple(_result(each, sorted_out, replay) for each in judge(sorted_out))
+    return Report(
+        f"history {name}",
+        results,
+        facts={
+            "operations": str(sorted_out.operations),
+            "faults": str(len(sorted_out.faults)),
+            "gaps": str(sorted_out.gap_count),
+            "seconds to read": f"{read_seconds:.1f}",
+            "seconds to check": f"{time.perf_counter() - began - read_seconds:.1f}",
+        },
+        tables=(Table("Gaps in the history", ("gap",), tuple((gap,) for gap in sorted_out.gaps)),)
+        if sorted_out.gaps
+        else (),
+    )
+
+
+def _result(judged: Judged, told: Record, replay: str) -> Result:
+    rule, finding = judged.rule, judged.finding
+    invariant = catalogue()[rule.invariant]
+    promise = f"{rule.invariant} {invariant.name}"
+    if finding.verdict is Verdict.NOT_TESTED:
+        detail = f"{promise}: the setup sets no bound, or nothing of the kind was done"
+        return Result(rule.id, rule.name, LAYER, Verdict.NOT_TESTED, finding.counts, detail=detail)
+    if finding.verdict is Verdict.UNKNOWN and not any(finding.counts.values()):
+        detail = f"{promise}: the history shows nothing of it"
+        return Result(rule.id, rule.name, LAYER, Verdict.NOT_TESTED, finding.counts, detail=detail)
+    if finding.verdict is Verdict.UNKNOWN:
+        why = "lines are missing" if told.gap_count else "the history does not decide it"
+        return Result(rule.id, rule.name, LAYER, Verdict.UNKNOWN, finding.counts, finding.witnesses,
+                      f"{promise}: {why}")  # fmt: skip
+    return Result(
+        rule.id, rule.name, LAYER, finding.verdict, finding.counts, finding.witnesses, promise,
+        replay if finding.verdict is Verdict.VIOLATED else "", judged.seconds,
+    )  # fmt: skip

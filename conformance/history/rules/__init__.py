@@ -1,0 +1,100 @@
+"""The anomalies that a client can see, one function each from a record to a finding.
+
+`RULES` lists them by their ids: those of the catalogue of anomalies in docs/histories.md, and in names those
+that the audit uses too. `ELSEWHERE` says of every other row of that catalogue where it is, or why it is not.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from conformance.history.finding import Finding
+from conformance.history.record import Record
+from conformance.history.rules import (
+    groups,
+    linear,
+    loss,
+    offsets,
+    order,
+    places,
+    redelivery,
+    service,
+)
+
+
+class Rule(NamedTuple):
+    """One anomaly. `by_absence`: it rests on something that is not in the history, so that with lines missing
+    it is unknown."""
+
+    id: str
+    name: str
+    invariant: str
+    """Of the catalogue, which the anomaly breaks."""
+    check: Callable[[Record], Finding]
+    by_absence: bool = True
+
+
+_SEEN: Final = False
+"""It rests on what stands in the history."""
+
+RULES: Final = (
+    Rule("A01", "lost-write", "DELIV-1", loss.lost_write),
+    Rule("A02", "unseen", "DELIV-1", loss.unseen),
+    Rule("A03", "lost after drain", "DELIV-1", loss.lost_after_drain),
+    Rule("A04", "phantom", "DELIV-2", places.phantom),
+    Rule("A06", "duplicate-offset", "DELIV-3", places.duplicate_offset),
+    Rule("A07", "duplicate-delivery", "DELIV-3", order.duplicate_delivery),
+    Rule("A08", "inconsistent-offsets", "FLUSH-4", places.inconsistent_offsets, _SEEN),
+    Rule("A09", "poll-skip", "DELIV-4", order.poll_skip),
+    Rule("A10", "nonmonotonic-poll", "DELIV-4", order.nonmonotonic_poll),
+    Rule("A11", "nonmonotonic-send", "DELIV-4", order.nonmonotonic_send, _SEEN),
+    Rule("A12", "int-send-skip", "DELIV-4", order.torn_batch, _SEEN),
+    Rule("A13", "out-of-order dequeue", "DELIV-4", order.key_order),
+    Rule("A14", "stale", "DELIV-4", loss.stale, _SEEN),
+    Rule("A15", "realtime-lag", "DELIV-12", loss.realtime_lag, _SEEN),
+    Rule("C01", "cq-offset-collision", "FLUSH-4", places.offset_collision, _SEEN),
+    Rule("C02", "acked-then-truncated", "DELIV-1", loss.acked_then_truncated),
+    Rule("C03", "resurrected tail", "FLUSH-5", loss.resurrected, _SEEN),
+    Rule("C04.1", "cq-hole", "FLUSH-4", order.queue_hole),
+    Rule("C04.2", "cq-order", "FLUSH-3", places.misplaced, _SEEN),
+    Rule("C05", "replica divergence", "REPL-2", places.replica_divergence, _SEEN),
+    Rule("C06", "offset-regression", "DELIV-5", offsets.offset_regression),
+    Rule("C07", "offset-jump-to-min", "DELIV-5", offsets.offset_to_minimum, _SEEN),
+    Rule("C08", "offset-ahead", "DELIV-1", offsets.offset_ahead),
+    Rule("C09", "queue double-owned", "DELIV-6", groups.double_owned),
+    Rule("C10.1", "orderly-lock breach", "DELIV-13", groups.overlapping),
+    Rule("C10.2", "head-block", "DELIV-12", groups.head_block),
+    Rule("C11", "POP invisibility breach", "DELIV-3", redelivery.invisibility),
+    Rule("C12", "timer", "DELIV-8", redelivery.timer),
+    Rule("C13", "retry/DLQ breach", "DELIV-7", redelivery.retry_and_dead_letter),
+    Rule("C14", "filter", "DELIV-10", order.filtered, _SEEN),
+    Rule("C15", "broadcast gap", "DELIV-11", order.broadcast_gap),
+    Rule("C16", "msgId anomalies", "DELIV-2", places.message_ids, _SEEN),
+    Rule("C17", "body/property mutation", "FLUSH-5", places.mutated, _SEEN),
+    Rule("C18", "time anomalies", "DELIV-4", places.times, _SEEN),
+    Rule("C19", "ack-class breach", "REPL-3", loss.acknowledgement_class),
+    Rule("C20", "metadata loss", "ROUTE-7", service.metadata_loss),
+    Rule("C21", "liveness", "DELIV-12", service.unavailable),
+    Rule("L01", "queue linearizability", "DELIV-4", linear.linearizable, _SEEN),
+)
+
+ELSEWHERE: Final = {
+    "A05": "recovered: legal; A04 counts it",
+    "A16": "Unique is A07, Ordered A10, Filter C14, Resumable A09; RocketMQ has no bookmarks, no atomic"
+    " groups of events, no previous values",
+    "A17": "two observers whose prefixes differ have an offset that A08 or C05 names; a hash would only say"
+    " that there is one",
+    "C22": "every rule: lines that are missing or make no sense turn held into unknown, and violated as well"
+    " where the rule rests on absence",
+}
+"""Rows of the catalogue of anomalies without a rule of their own."""
+
+NOT_SEEN: Final = {
+    "C04": "that a record was never dispatched shows in the store: mqproof audit run --store",
+    "C05": "bytes, epochs and confirmed offsets of replicas: mqproof trace-check and conform see them",
+    "C09": "consumption by a member that does not own the queue: no client knows what others own",
+    "C14": "SQL92 expressions: histories have no properties but the tag",
+    "C17": "store to store, sysFlag and compression: a client sees the body that comes out",
+}
+"""Parts of rows that a client cannot see."""
+
+__all__ = ["ELSEWHERE", "NOT_SEEN", "RULES", "Rule"]

@@ -1,0 +1,130 @@
+"""Who owns a queue of a group, and who is at work on it."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from conformance.history.finding import Finding, Tally, not_judged
+from conformance.history.record import NEVER, Read, Record
+
+_MS = 1_000_000
+
+
+@dataclass(slots=True)
+class _Ownership:
+    """Of one group: who has which queue, and since when that is not as it should be."""
+
+    owned: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Member to its queues."""
+    owners: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    double_since: dict[str, int] = field(default_factory=dict)
+    orphan_since: dict[str, int] = field(default_factory=dict)
+
+
+def double_owned(told: Record) -> Finding:
+    """C09: a queue of a clustering group has one owner, but for `rebalance_within_ms` after a change; and it
+    has one as long as there are members."""
+    within = told.setup.rebalance_within_ms
+    if within is None:
+        return not_judged({"assignments": len(told.assigns)})
+    tally = Tally()
+    groups: dict[str, _Ownership] = defaultdict(_Ownership)
+    for step in told.assigns:
+        name = step.value.group
+        if not told.group(name).broadcast:
+            tally.looked += 1
+            client = step.value.client or str(step.span.process)
+            queues = frozenset() if step.value.left else frozenset(step.value.queues)
+            _assign(groups[name], client, queues, step.value.left, step.span.began, name, within, tally)
+    for name, group in groups.items():
+        for queue, since in group.double_since.items():
+            _judge(tally, name, queue, "two owners", told.last_time - since, within)
+        for queue, since in group.orphan_since.items():
+            _judge(tally, name, queue, "no owner", told.last_time - since, within)
+    return tally.finding("assignments")
+
+
+def _assign(
+    group: _Ownership, client: str, queues: frozenset[str], left: bool, time: int, name: str, within: int,
+    tally: Tally,
+) -> None:  # fmt: skip
+    had = group.owned.pop(client, frozenset())
+    if not left:
+        group.owned[client] = queues
+    for queue in had - queues:
+        group.owners[queue].discard(client)
+    for queue in queues:
+        group.owners[queue].add(client)
+    changed = had | queues if group.owned else set(group.owners)
+    for queue in changed:
+        owners = len(group.owners[queue])
+        for since, is_so, what in (
+            (group.double_since, owners > 1, "two owners"),
+            (group.orphan_since, owners == 0 and bool(group.owned), "no owner"),
+        ):
+            if is_so:
+                since.setdefault(queue, time)
+            elif queue in since:
+                _judge(tally, name, queue, what, time - since.pop(queue), within)
+
+
+def _judge(tally: Tally, group: str, queue: str, what: str, length: int, within: int) -> None:
+    if length > within * _MS:
+        text = f"{queue} had {what} in {group} for {length // _MS} ms"
+        tally.found(text, queue=queue, group=group)
+
+
+def overlapping(told: Record) -> Finding:
+    """C10 (orderly-lock breach): of a queue of an orderly group one batch is consumed at a time. A listener
+    that runs longer than its lock lasts, or a broker's death, may cost a consumer the lock."""
+    tally = Tally()
+    working: dict[tuple[str, str], Read] = {}
+    for read in told.reads:
+        group = told.group(read.group)
+        if read.kind != "consume" or not group.orderly or group.broadcast:
+            continue
+        tally.looked += 1
+        at = (read.group, read.queue)
+        before = working.get(at)
+        if before is None or before.span.end < read.span.start:
+            working[at] = read
+            continue
+        expired = read.span.began - before.span.began > told.setup.lock_expires_ms * _MS
+        # What never ended may have died with its process: its lock went with it, or the queue was given away.
+        died = before.span.end == NEVER and before.client != read.client
+        if expired or died or told.ends.between(before.span.start, read.span.start):
+            tally.explained += 1
+        else:
+            text = f"{read.client} began with {read.queue} at index {read.span.start}, while {before.client}"
+            tally.found(f"{text} was at work on it", queue=read.queue, group=read.group)
+        if read.span.end > before.span.end or before.span.end == NEVER:
+            working[at] = read
+    return tally.finding("calls")
+
+
+def head_block(told: Record) -> Finding:
+    """C10 (head-block): an orderly queue that has messages, and an owner, does not stand still longer than
+    `stall_within_ms`."""
+    within = told.setup.stall_within_ms
+    if within is None:
+        return not_judged()
+    tally = Tally()
+    last: dict[tuple[str, str], Read] = {}
+    for read in told.reads:
+        if read.kind == "consume" and told.group(read.group).orderly:
+            last[read.group, read.queue] = read
+    live: dict[tuple[str, str], bool] = {}
+    for step in told.assigns:
+        live[step.value.group, step.value.client or str(step.span.process)] = not step.value.left
+    for (group, queue), read in last.items():
+        tally.looked += 1
+        done = read.messages[-1].offset if read.messages else -1
+        waiting = [sent for sent in told.acked.get(queue, {}).values() if sent.offset > done]
+        if not waiting or not live.get((group, read.client)):
+            continue
+        since = max(min(sent.span.ended for sent in waiting), min(read.span.ended, told.last_time))
+        if read.span.end == NEVER:
+            since = max(min(sent.span.ended for sent in waiting), read.span.began)
+        if told.last_time - since > within * _MS:
+            text = f"{queue} of {group} stands still at {done} for {(told.last_time - since) // _MS} ms"
+            tally.found(text, queue=queue, group=group, offset=done)
+    return tally.finding("queues")

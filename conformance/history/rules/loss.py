@@ -1,0 +1,369 @@
+"""What was acknowledged is there: lost, cut off, hidden for a while, or only not read yet."""
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from conformance.history.finding import Finding, Tally, not_judged
+from conformance.history.record import NEVER, SEND_OK, Read, Record, Sent, Span, is_own
+from report.model import Verdict, Witness
+
+_MS: Final = 1_000_000
+
+
+def lost_write(told: Record) -> Finding:
+    """A01: what was answered SEND_OK, and lies before what a reader saw, was seen by somebody."""
+    tally = Tally()
+    for sent, lost in _passed(told):
+        if sent.status == SEND_OK:
+            tally.looked += 1
+            if lost and told.excuse(sent):
+                tally.explained += 1
+            elif lost:
+                _lose(tally, sent, "a reader went past it")
+    return tally.finding("acknowledged")
+
+
+def acknowledgement_class(told: Record) -> Finding:
+    """C19: what was stored with a weaker status is lost only if that happened which its status warns of."""
+    tally = Tally()
+    gone = told.once(_gone)
+    for sent in told.placed:
+        if sent.status != SEND_OK:
+            tally.looked += 1
+            if id(sent) in gone:
+                if told.excuse(sent):
+                    tally.explained += 1
+                else:
+                    _lose(tally, sent, "nothing happened that this status warns of")
+    return tally.finding("stored")
+
+
+def acked_then_truncated(told: Record) -> Finding:
+    """C02: a queue does not end before what was acknowledged in it, once and for all."""
+    tally = Tally()
+    vanished = _vanished(told)
+    tally.looked = vanished.looked
+    for sent in vanished.cut:
+        if sent.status == SEND_OK:
+            if told.excuse(sent):
+                tally.explained += 1
+            else:
+                _lose(tally, sent, "its queue ends before it")
+    return tally.finding("ends")
+
+
+def stale(told: Record) -> Finding:
+    """A14: what is readable stays so, and what is acknowledged becomes so in time (`visible_within_ms`)."""
+    tally = Tally()
+    vanished = _vanished(told)
+    tally.looked = vanished.looked
+    for text, queue, offset in vanished.flickered:
+        tally.found(text, queue=queue, offset=offset)
+    return tally.finding("ends", late=vanished.late)
+
+
+def resurrected(told: Record) -> Finding:
+    """C03: what a restart took away does not come back."""
+    tally = Tally()
+    vanished = _vanished(told)
+    tally.looked = vanished.looked if told.starts.at else 0
+    for text, queue, offset in vanished.back:
+        tally.found(text, queue=queue, offset=offset)
+    return tally.finding("ends")
+
+
+def unseen(told: Record) -> Finding:
+    """A02: acknowledged, and nobody was handed it by the end: lost or late, nobody knows."""
+    lost = told.once(_gone) | {id(sent) for sent, _ in _left_out(told)[0]}
+    acked = [sent for sent in told.stored if sent.status == SEND_OK]
+    missing = [s for s in acked if s.message.id not in told.seen and id(s) not in lost and is_own(s.topic)]
+    counts = {"acknowledged": len(acked), "unseen": len(missing)}
+    if missing or not acked:
+        return Finding(Verdict.UNKNOWN, counts, tuple(_unseen(sent) for sent in missing[:4]))
+    return Finding(Verdict.HELD, counts)
+
+
+def lost_after_drain(told: Record) -> Finding:
+    """A03: a group that read everything was handed everything that was acknowledged before it began to."""
+    tally = Tally()
+    missing, tally.looked = _left_out(told)
+    for sent, group in missing:
+        if told.excuse(sent):
+            tally.explained += 1
+        else:
+            _lose(tally, sent, f"{group} read everything without it")
+    return tally.finding("acknowledged")
+
+
+def _left_out(told: Record) -> tuple[list[tuple[Sent, str]], int]:
+    """What groups that drained their topics were not handed, without what other rules call lost; and how
+    much was looked for."""
+    return told.once(_judge_drains)
+
+
+def _judge_drains(told: Record) -> tuple[list[tuple[Sent, str]], int]:
+    drained: dict[tuple[str, str], int] = {}
+    for step in told.drains:
+        if step.span.end < NEVER:
+            for topic in step.value.topics:
+                drained[step.value.group, topic] = step.span.start
+    if not drained:
+        return [], 0
+    handed: dict[str, set[str]] = {group: set() for group, _ in drained}
+    for read in told.reads:
+        if read.group in handed:
+            handed[read.group].update([message.id for message in read.messages])
+    missing, looked, gone = [], 0, told.once(_gone)
+    for (group, topic), start in drained.items():
+        tags = told.group(group).tags
+        for sent in told.stored:
+            if sent.topic == topic and sent.span.end < start and (not tags or sent.message.tag in tags):
+                looked += 1
+                if sent.message.id not in handed[group] and id(sent) not in gone:
+                    missing.append((sent, group))
+    return missing, looked
+
+
+def _gone(told: Record) -> set[int]:
+    """What a reader passed or a queue's end denies."""
+    return {id(sent) for sent, lost in _passed(told) if lost} | {id(sent) for sent in _vanished(told).cut}
+
+
+def realtime_lag(told: Record) -> Finding:
+    """A15: how old the newest message of a poll is, at least, while newer ones were acknowledged."""
+    tally = Tally()
+    earliest: dict[str, tuple[list[int], list[int]]] = {}
+    for queue, places in told.acked.items():
+        offsets = sorted(places)
+        ended = [places[offset].span.ended for offset in offsets]
+        earliest[queue] = offsets, list(accumulate(reversed(ended), min))[::-1]
+    worst, newest = 0, dict[tuple[str, str, str], int]()
+    bound = told.setup.lag_max_ms
+    for read in told.reads:
+        if read.kind != "poll" or not (acked := earliest.get(read.queue)):
+            continue
+        at = (read.group, read.client, read.queue)
+        last = newest[at] = max([newest.get(at, read.offset - 1), *(m.offset for m in read.messages)])
+        tally.looked += 1
+        place = bisect_right(acked[0], last)
+        lag = read.span.began - acked[1][place] if place < len(acked[1]) else 0
+        worst = max(worst, lag)
+        if bound is not None and lag > bound * _MS:
+            text = f"{read.client} is {lag // _MS} ms behind in {read.queue} at index {read.at}"
+            tally.found(text, queue=read.queue, index=read.at)
+    counts = {"polls": tally.looked, "worst_ms": worst // _MS}
+    if bound is None:
+        return not_judged(counts)
+    return tally.finding("polls", worst_ms=worst // _MS)
+
+
+def _lose(tally: Tally, sent: Sent, why: str) -> None:
+    where = f"at {sent.offset} of {sent.queue}" if sent.offset >= 0 else f"in {sent.topic}"
+    text = f"{sent.message.id} was answered {sent.status} {where}; {why}"
+    tally.found(text, id=sent.message.id, queue=sent.queue, offset=sent.offset)
+
+
+def _unseen(sent: Sent) -> Witness:
+    where = f"at {sent.offset} of {sent.queue}" if sent.offset >= 0 else f"in {sent.topic}"
+    return Witness(f"{sent.message.id} was answered {sent.status} {where}; nobody was handed it")
+
+
+def _passed(told: Record) -> list[tuple[Sent, bool]]:
+    """Each send that somebody saw or whose place a reader passed, with whether it is lost.
+
+    A reader passes what lies between the first and the last that its group was handed of a queue, and what
+    its tags select. What expired at the front is not judged, nor what is cut off at the end.
+    """
+    return told.once(_judge_passed)
+
+
+def _judge_passed(told: Record) -> list[tuple[Sent, bool]]:
+    spans: dict[str, dict[str, list[int]]] = {}
+    expired: dict[str, int] = {}
+    for read in told.reads:
+        if read.messages:
+            low, high = read.messages[0].offset, read.messages[-1].offset
+            span = spans.setdefault(read.queue, {}).setdefault(read.group, [low, high])
+            span[0], span[1] = min(span[0], low), max(span[1], high)
+    for step in told.bounds:
+        expired[step.value.queue] = max(expired.get(step.value.queue, 0), step.value.min)
+    cut = {id(sent) for sent in _vanished(told).cut}
+    tags = {name: group.tags for name, group in told.setup.groups.items() if group.tags}
+    seen, judged = told.seen, []
+    for sent in told.placed:
+        if sent.message.id in seen:
+            judged.append((sent, False))
+        elif id(sent) not in cut and sent.offset >= expired.get(sent.queue, 0):
+            for group, (low, high) in spans.get(sent.queue, _NOBODY).items():
+                if low < sent.offset < high and (group not in tags or sent.message.tag in tags[group]):
+                    judged.append((sent, True))
+                    break
+                if sent.offset < low and told.group(group).from_start and group not in tags:
+                    judged.append((sent, True))
+                    break
+    return judged
+
+
+_NOBODY: Final[dict[str, list[int]]] = {}
+
+
+@dataclass(slots=True)
+class _Vanished:
+    """What observations of a queue's end say about the messages that were known to be in it."""
+
+    looked: int = 0
+    late: int = 0
+    """Acknowledged, and not readable yet, within what is allowed."""
+    cut: list[Sent] = field(default_factory=list)
+    flickered: list[tuple[str, str, int]] = field(default_factory=list)
+    """(words, queue, offset)"""
+    back: list[tuple[str, str, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Ends:
+    """Observations of one queue's end at one node that deny a message, in the order in which they began."""
+
+    start: list[int] = field(default_factory=list)
+    stop: list[int] = field(default_factory=list)
+    began: list[int] = field(default_factory=list)
+    offset: list[int] = field(default_factory=list)
+    _least: list[list[int]] = field(default_factory=list)
+    """At place i of list k: the least offset of i .. i + 2**k - 1."""
+
+    def deny(self, offset: int, begin: int, stop: int) -> bool:
+        """Whether one of begin .. stop-1 says that the queue ends at or before the offset."""
+        if begin >= stop:
+            return False
+        if not self._least:
+            self._least.append(self.offset)
+            while len(row := self._least[-1]) > (step := 1 << (len(self._least) - 1)):
+                self._least.append(list(map(min, row, row[step:])))
+        level = (stop - begin).bit_length() - 1
+        row = self._least[level]
+        return min(row[begin], row[stop - (1 << level)]) <= offset
+
+
+class _Sightings(NamedTuple):
+    first: Read
+    last: Read
+
+
+def _vanished(told: Record) -> _Vanished:
+    return told.once(_judge_vanished)
+
+
+def _judge_vanished(told: Record) -> _Vanished:
+    result = _Vanished()
+    ends = _denials(told, result)
+    # An offset that a crash freed holds another message later: that is not the first one coming back.
+    sightings: dict[tuple[str, str], dict[tuple[int, str], _Sightings]] = {view: {} for view in ends}
+    for read in told.reads if ends else ():
+        if (seen := sightings.get((read.queue, read.node))) is not None:
+            for message in read.messages:
+                place = message.offset, message.id
+                before = seen.get(place)
+                seen[place] = _Sightings(before.first if before else read, read)
+    for (queue, node), observed in ends.items():
+        seen = sightings[queue, node]
+        acked = {(sent.offset, sent.message.id): sent for sent in told.acked.get(queue, {}).values()}
+        for place in sorted({*acked, *seen}):
+            _judge_offset(told, result, observed, queue, place[0], acked.get(place), seen.get(place))
+    return result
+
+
+def _denials(told: Record, result: _Vanished) -> dict[tuple[str, str], _Ends]:
+    """By queue and node: the ends that are said to be before what was known already when it was asked."""
+    acks: dict[str, tuple[list[int], list[int]]] = {}
+    for sent in told.placed:
+        _rise(acks.setdefault(sent.queue, ([], [])), sent.span.end, sent.offset)
+    reads: dict[tuple[str, str], tuple[list[int], list[int]]] = {}
+    said: list[tuple[str, str, int, Span]] = []
+    for read in told.reads:
+        if read.messages:
+            risen = reads.setdefault((read.queue, read.node), ([], []))
+            _rise(risen, read.at, read.messages[-1].offset)
+        if read.kind == "poll" and (read.max >= 0 or not read.messages):
+            end = read.max if read.max >= 0 else read.offset
+            said.append((read.queue, read.node, end, read.span))
+    said += [(step.value.queue, step.value.node, step.value.max, step.span) for step in told.bounds]
+    result.looked = len(said)
+    denials: dict[tuple[str, str], _Ends] = {}
+    for queue, node, end, span in said:
+        known = acks.get(queue, _NOTHING), reads.get((queue, node), _NOTHING)
+        if end >= 0 and any(_highest(each, span.start) >= end for each in known):
+            ends = denials.setdefault((queue, node), _Ends())
+            ends.start.append(span.start)
+            ends.stop.append(span.end)
+            ends.began.append(span.began)
+            ends.offset.append(end)
+    for ends in denials.values():
+        order = sorted(range(len(ends.start)), key=ends.start.__getitem__)
+        for name in ("start", "stop", "began", "offset"):
+            values = getattr(ends, name)
+            setattr(ends, name, [values[place] for place in order])
+    return denials
+
+
+_NOTHING: Final[tuple[list[int], list[int]]] = ([], [])
+
+
+def _rise(known: tuple[list[int], list[int]], index: int, offset: int) -> None:
+    """From this index on the queue is known to have this offset; kept only where that is more than before."""
+    indexes, offsets = known
+    if not offsets or offset > offsets[-1]:
+        indexes.append(index)
+        offsets.append(offset)
+
+
+def _highest(known: tuple[list[int], list[int]], index: int) -> int:
+    place = bisect_left(known[0], index)
+    return known[1][place - 1] if place else -1
+
+
+def _judge_offset(
+    told: Record, result: _Vanished, ends: _Ends, queue: str, offset: int,
+    sent: Sent | None, seen: _Sightings | None,
+) -> None:  # fmt: skip
+    where, everything = f"offset {offset} of {queue}", len(ends.start)
+    if seen:
+        after = bisect_right(ends.start, seen.first.at)
+        before = bisect_left(ends.start, seen.last.span.start)
+        # Of the last reader's own operation nobody knows which of the two came first.
+        while before > after and ends.stop[before - 1] > seen.last.span.start:
+            before -= 1
+        if ends.deny(offset, after, before):
+            if told.starts.between(ends.start[after], seen.last.at):
+                result.back.append(
+                    (f"{where} was there, was gone, and came back by a restart", queue, offset)
+                )
+            else:
+                result.flickered.append((f"{where} was there, was gone, and was there again", queue, offset))
+        if sent and ends.deny(offset, bisect_right(ends.start, seen.last.at), everything):
+            result.cut.append(sent)
+            return
+    if sent is None:
+        return
+    known = sent.span.end
+    until = bisect_left(ends.start, seen.first.span.start) if seen else everything
+    if not ends.deny(offset, bisect_right(ends.start, known), until):
+        return
+    # A broker that serves again has found all that it recovered; before, finding may lag behind storing.
+    restart = bisect_right(told.starts.at, known)
+    since = bisect_right(ends.start, told.starts.at[restart]) if restart < len(told.starts.at) else everything
+    within = told.setup.visible_within_ms
+    due = everything if within is None else bisect_right(ends.began, sent.span.ended + within * _MS)
+    if seen:
+        if ends.deny(offset, due, until):
+            result.flickered.append((f"{where} was acknowledged, and not readable in time", queue, offset))
+        elif ends.deny(offset, since, until):
+            text = f"{where} was acknowledged, was gone after a restart, and came back"
+            result.back.append((text, queue, offset))
+        else:
+            result.late += 1
+    elif ends.deny(offset, min(due, since), until):
+        result.cut.append(sent)
+    else:
+        result.late += 1

@@ -1,0 +1,273 @@
+"""The order of a queue: as it is sent, as it is read, and what is left out, told twice or held up."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from conformance.history.finding import Finding, Tally
+from conformance.history.lines import Handed
+from conformance.history.record import ASYNC_FLUSH, NEVER, Events, Outcome, Read, Record, is_own
+
+
+@dataclass(slots=True)
+class _Polled:
+    """What the polls of all consumers show; several rules take their part of it."""
+
+    polls: int = 0
+    back: Tally = field(default_factory=Tally)
+    skip: Tally = field(default_factory=Tally)
+    hole: Tally = field(default_factory=Tally)
+    filtered: Tally = field(default_factory=Tally)
+
+
+def nonmonotonic_poll(told: Record) -> Finding:
+    """A10: a consumer's polls do not go back, between polls or inside one, unless it was sent back: by an
+    assignment, a reset, a seek or a restart."""
+    return told.once(_polled).back.finding("polled")
+
+
+def poll_skip(told: Record) -> Finding:
+    """A09: a consumer's polls do not jump over offsets that hold a message, without such a cause."""
+    return told.once(_polled).skip.finding("polled")
+
+
+def queue_hole(told: Record) -> Finding:
+    """C04 (cq-hole): no poll of an unfiltered group goes over an offset that nobody was ever told of."""
+    return told.once(_polled).hole.finding("polled")
+
+
+def filtered(told: Record) -> Finding:
+    """C14: a group that subscribes by tags is handed those messages, all of them and no others. Cannot judge
+    SQL expressions."""
+    return told.once(_polled).filtered.finding("handed")
+
+
+def _polled(told: Record) -> _Polled:
+    found = _Polled()
+    causes = _causes(told)
+    last: dict[tuple[str, str, str], tuple[int, int]] = {}
+    for read in told.reads:
+        tags = told.group(read.group).tags
+        if tags:
+            for message in read.messages:
+                found.filtered.looked += 1
+                if message.tag not in tags:
+                    text = f"{read.group} subscribes to {' || '.join(tags)} and was handed {message.id}"
+                    found.filtered.found(f"{text} with tag {message.tag!r}", id=message.id, queue=read.queue)
+        if read.kind != "poll":
+            continue
+        found.polls += 1
+        at = (read.group, read.client, read.queue)
+        before, index = last.get(at, (-1, -1))
+        if index < 0 or read.seek or causes.between(read.group, index, read.span.start):
+            before = read.offset - 1 if read.offset >= 0 else -1
+            inside = read.offset >= 0
+        else:
+            inside = True
+        for message in read.messages:
+            for tally in (found.back, found.skip, found.hole):
+                tally.looked += 1
+            offset = message.offset
+            if offset <= before and inside:
+                text = f"{read.client} got offset {offset} of {read.queue} after {before}"
+                found.back.found(text, queue=read.queue, offset=offset, index=read.at)
+            elif offset > before + 1 and inside:
+                _jumped(told, found, read, before + 1, offset, tags)
+            before, inside = max(offset, before), True
+        if read.next - 1 > before and inside:  # the poll says that it left something out
+            _jumped(told, found, read, before + 1, read.next, tags)
+        moved = read.next < read.offset and not read.messages  # the broker sends the consumer elsewhere
+        last[at] = (read.next - 1 if moved else max(before, read.next - 1)), read.at
+    return found
+
+
+def _jumped(told: Record, found: _Polled, read: Read, low: int, high: int, tags: tuple[str, ...]) -> None:
+    """The poll went from before `low` to `high`."""
+    known = told.known.get(read.queue, [])
+    begin, stop = bisect_left(known, low), bisect_left(known, high)
+    # What was acknowledged and seen by nobody is lost, not skipped.
+    readable, first = told.once(_seen_places).get(read.queue, set()), _first_readable(told, read.queue)
+    passed = [offset for offset in known[begin:stop] if offset in readable and offset >= first]
+    if tags:
+        acked = told.acked.get(read.queue, {})
+        for offset in passed:
+            if offset in acked and acked[offset].message.tag in tags:
+                text = f"{read.client} was not handed {acked[offset].message.id}, which it subscribed to"
+                found.filtered.found(text, queue=read.queue, offset=offset)
+        return
+    if passed:
+        text = f"{read.client} went from {low} to {high} of {read.queue}, over {passed[0]}"
+        found.skip.found(text, queue=read.queue, offset=passed[0], index=read.at)
+    if stop - begin < high - low and is_own(read.queue):
+        missing = next((o for o, k in enumerate(known[begin:stop], low) if o != k), low + stop - begin)
+        if missing < first:
+            return
+        text = f"{read.client} went from {low} to {high} of {read.queue}; nobody ever had {missing}"
+        found.hole.found(text, queue=read.queue, offset=missing, index=read.at)
+
+
+def _seen_places(told: Record) -> dict[str, set[int]]:
+    places: dict[str, set[int]] = defaultdict(set)
+    for read in told.reads:
+        places[read.queue].update([message.offset for message in read.messages])
+    return places
+
+
+def _first_readable(told: Record, queue: str) -> int:
+    return told.once(_expired).get(queue, 0)
+
+
+def _expired(told: Record) -> dict[str, int]:
+    """What is deleted at the front of each queue, as far as somebody asked."""
+    first: dict[str, int] = {}
+    for step in told.bounds:
+        first[step.value.queue] = max(first.get(step.value.queue, 0), step.value.min)
+    return first
+
+
+@dataclass(slots=True)
+class _Causes:
+    """What sends consumers of a group back or ahead, by group; and what does so to all."""
+
+    of_group: dict[str, Events] = field(default_factory=dict)
+    of_all: Events = field(default_factory=Events)
+
+    def between(self, group: str, after: int, before: int) -> bool:
+        mine = self.of_group.get(group)
+        return self.of_all.between(after, before) or bool(mine and mine.between(after, before))
+
+
+def _causes(told: Record) -> _Causes:
+    return told.once(_find_causes)
+
+
+def _find_causes(told: Record) -> _Causes:
+    """Rebalances, resets and seeks of a group; lives of brokers that end or begin, for all groups."""
+    causes = _Causes(of_all=told.ends)
+    at: dict[str, list[int]] = defaultdict(list)
+    for step in told.assigns:
+        at[step.value.group] += [step.span.start, min(step.span.end, NEVER - 1)]
+    for step in told.commits:
+        if step.value.reset:
+            at[step.value.group].append(step.span.start)
+    for read in told.reads:
+        if read.seek:
+            at[read.group].append(read.span.start)
+    causes.of_group = {group: Events(sorted(indexes)) for group, indexes in at.items()}
+    return causes
+
+
+def duplicate_delivery(told: Record) -> Finding:
+    """A07: a group is handed a place of a queue again only for a cause: its consumer failed or its fate is
+    unknown, a rebalance, a reset, a seek, the end of a broker's life. Of a broadcast the same goes for each
+    member."""
+    tally = Tally()
+    causes = _causes(told)
+    handed: dict[tuple[str, str], dict[int, Read]] = defaultdict(dict)
+    for read in told.reads:
+        if read.kind == "pop":
+            continue  # judged by its own rule: what is invisible, and for how long
+        whose = f"{read.group} {read.client}" if told.group(read.group).broadcast else read.group
+        places = handed[whose, read.queue]
+        for message in read.messages:
+            tally.looked += 1
+            before = places.get(message.offset)
+            places[message.offset] = read
+            if before is None:
+                continue
+            failed = before.kind == "consume" and before.span.outcome is not Outcome.OK
+            if failed or read.seek or causes.between(read.group, before.span.start, read.at):
+                tally.explained += 1
+            else:
+                text = f"{whose} was handed {message.id} at {message.offset} of {read.queue} twice"
+                tally.found(text, id=message.id, queue=read.queue, offset=message.offset)
+    return tally.finding("handed")
+
+
+def nonmonotonic_send(told: Record) -> Finding:
+    """A11: what one producer sends in turn to a queue is in the queue in that order."""
+    tally = Tally()
+    freed = told.crashes if told.setup.flush_mode == ASYNC_FLUSH else None
+    last: dict[tuple[int | str, str], tuple[int, int]] = {}
+    for sent in told.placed:
+        if sent.place:
+            continue
+        at = (sent.span.process, sent.queue)
+        offset, index = last.get(at, (-1, -1))
+        tally.looked += 1
+        if sent.offset < offset:
+            if freed and freed.between(index, sent.span.end):
+                tally.explained += 1
+            else:
+                text = f"{sent.span.process} sent {sent.message.id} after what lies at {offset} of"
+                text = f"{text} {sent.queue}, and it lies at {sent.offset}"
+                tally.found(text, id=sent.message.id, queue=sent.queue, offset=sent.offset)
+        last[at] = sent.offset, sent.span.end
+    return tally.finding("acknowledged")
+
+
+def torn_batch(told: Record) -> Finding:
+    """A12: the messages of a batch follow each other, with nothing in between."""
+    tally = Tally()
+    batches = {s.message.id: s for s in told.placed if s.batch > 1}
+    if not batches:
+        return tally.finding("batched")
+    for read in told.reads:
+        if is_own(read.queue):
+            for message in read.messages:
+                sent = batches.get(message.id)
+                if sent is None or not sent.place:
+                    continue
+                tally.looked += 1
+                if (read.queue, message.offset) != (sent.queue, sent.offset):
+                    text = f"{message.id}, number {sent.place + 1} of a batch, is at {message.offset} of"
+                    text = f"{text} {read.queue}, not at {sent.offset} of {sent.queue}"
+                    tally.found(text, id=message.id, queue=read.queue, offset=message.offset)
+    return tally.finding("batched")
+
+
+def key_order(told: Record) -> Finding:
+    """A13: an orderly group begins to consume the messages of a sharding key in the order of the queue."""
+    tally = Tally()
+    last: dict[tuple[str, str, str], tuple[int, str]] = {}
+    begun: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for read, first in _orderly(told, begun):
+        for message in first:
+            if not message.key:
+                continue
+            tally.looked += 1
+            at = (read.group, read.queue, message.key)
+            offset, id_ = last.get(at, (-1, ""))
+            if message.offset < offset:
+                text = f"{read.client} began with {message.id} at {message.offset} of {read.queue} after"
+                tally.found(f"{text} {id_} at {offset}, of the same key", id=message.id, queue=read.queue)
+            last[at] = message.offset, message.id
+    return tally.finding("handed")
+
+
+def _orderly(told: Record, begun: dict[tuple[str, str], set[int]]) -> Iterator[tuple[Read, list[Handed]]]:
+    """Calls of orderly listeners, with the messages that their group was not handed before."""
+    for read in told.reads:
+        if read.kind == "consume" and told.group(read.group).orderly:
+            places = begun[read.group, read.queue]
+            yield read, [message for message in read.messages if message.offset not in places]
+            places.update([message.offset for message in read.messages])
+
+
+def broadcast_gap(told: Record) -> Finding:
+    """C15: a member of a broadcast group is handed all that lies between its first and its last message."""
+    tally = Tally()
+    handed: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for read in told.reads:
+        if told.group(read.group).broadcast:
+            handed[read.client, read.queue].update([message.offset for message in read.messages])
+    seen = told.once(_seen_places)
+    for (client, queue), mine in handed.items():
+        if not mine:
+            continue
+        tally.looked += len(mine)
+        low, high = min(mine), max(mine)
+        for offset in sorted(o for o in seen[queue] - mine if low < o < high):
+            tally.found(f"{client} missed offset {offset} of {queue}", queue=queue, offset=offset)
+    return tally.finding("handed")

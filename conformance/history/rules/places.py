@@ -1,0 +1,232 @@
+"""Where messages are: one message at an offset, one offset for a message, and nothing that nobody sent."""
+
+from typing import NamedTuple
+
+from conformance.history.finding import Finding, Tally
+from conformance.history.lines import Handed
+from conformance.history.record import ASYNC_FLUSH, Outcome, Read, Record, is_own
+
+
+class _Holder(NamedTuple):
+    id: str
+    at: int
+    node: str
+
+
+def inconsistent_offsets(told: Record) -> Finding:
+    """A08: one offset holds one value, whoever reads it and whatever the producer was told."""
+    tally, _ = _held(told)
+    return tally.finding("places")
+
+
+def replica_divergence(told: Record) -> Finding:
+    """C05: two replicas give the same message at an offset. Needs polls that say which node answered."""
+    _, tally = _held(told)
+    return tally.finding("places_read_twice")
+
+
+def _held(told: Record) -> tuple[Tally, Tally]:
+    """What disagrees with a producer or on one node, and what disagrees between two nodes."""
+    one, two = Tally(), Tally()
+    freed = told.crashes if told.setup.flush_mode == ASYNC_FLUSH else None
+    holders: dict[str, dict[int, _Holder]] = {}
+    for read in told.reads:
+        queue = read.queue
+        held, acked = holders.setdefault(queue, {}), told.acked.get(queue, {})
+        for message in read.messages:
+            offset = message.offset
+            holder = held.get(offset)
+            if holder is None:
+                held[offset] = _Holder(message.id, read.at, read.node)
+                one.looked += 1
+                sent = acked.get(offset)
+                # A batch's later messages are where the first is said to be, and on: A12 judges that.
+                if sent is None or sent.place or sent.message.id == message.id:
+                    continue
+                if freed and freed.between(sent.span.end, read.at):
+                    one.explained += 1
+                else:
+                    text = f"{queue} offset {offset} was answered to {sent.message.id}, {read.client} read"
+                    one.found(f"{text} {message.id} there", queue=queue, offset=offset)
+                continue
+            elsewhere = read.node != holder.node
+            two.looked += elsewhere
+            if holder.id != message.id:
+                if freed and freed.between(holder.at, read.at):
+                    one.explained += 1
+                    held[offset] = _Holder(message.id, read.at, read.node)
+                else:
+                    where = f" at {holder.node or '?'} and {read.node or '?'}" if elsewhere else ""
+                    text = f"{queue} offset {offset} was read as {holder.id} and as {message.id}{where}"
+                    (two if elsewhere else one).found(text, queue=queue, offset=offset)
+    return one, two
+
+
+def offset_collision(told: Record) -> Finding:
+    """C01: no two sends are answered with the same place."""
+    tally = Tally()
+    freed = told.crashes if told.setup.flush_mode == ASYNC_FLUSH else None
+    for sent in told.placed:
+        tally.looked += 1
+        first = told.acked[sent.queue][sent.offset]
+        if first is sent or first.message.id == sent.message.id:
+            continue
+        if freed and freed.between(first.span.end, sent.span.end):
+            tally.explained += 1
+        else:
+            text = f"{sent.queue} offset {sent.offset} was answered to {first.message.id}"
+            tally.found(f"{text} and to {sent.message.id}", queue=sent.queue, offset=sent.offset)
+    return tally.finding("acknowledged")
+
+
+def duplicate_offset(told: Record) -> Finding:
+    """A06: one message is at one place. A producer that tried twice, or does not know, explains two."""
+    tally = Tally()
+    places: dict[str, tuple[str, int]] = {}
+    told_twice: set[str] = set()
+    tries: dict[str, int] = {}
+    for sent in told.sends:
+        tries[sent.message.id] = tries.get(sent.message.id, 0) + sent.attempts
+
+    def at(id_: str, queue: str, offset: int) -> None:
+        tally.looked += 1
+        place = places.setdefault(id_, (queue, offset))
+        if (place[1] == offset and place[0] == queue) or id_ in told_twice:
+            return
+        told_twice.add(id_)
+        if tries.get(id_, 1) > 1:
+            tally.explained += 1
+        else:
+            text = f"{id_} is at offset {place[1]} of {place[0]} and at offset {offset} of {queue}"
+            tally.found(text, id=id_, queue=queue, offset=offset)
+
+    for sent in told.placed:
+        if not sent.place:
+            at(sent.message.id, sent.queue, sent.offset)
+    for queue, read in ((read.queue, read) for read in told.reads):
+        if is_own(queue):
+            for message in read.messages:
+                at(message.id, queue, message.offset)
+    return tally.finding("places")
+
+
+def phantom(told: Record) -> Finding:
+    """A04, and A05 `recovered`: what is handed over was sent before, and its send did not certainly fail.
+    A send whose outcome nobody knows may show up: that is counted, and legal."""
+    tally = Tally()
+    first: dict[str, int] = {}
+    failed: set[str] = set()
+    unknown: set[str] = set()
+    for sent in told.sends:
+        id_ = sent.message.id
+        if id_ not in first:
+            first[id_] = sent.span.start
+        if sent.span.outcome is Outcome.UNKNOWN:
+            unknown.add(id_)
+        elif sent.span.outcome is Outcome.FAILED:
+            failed.add(id_)
+    if failed:
+        failed -= unknown | {sent.message.id for sent in told.stored}
+    recovered: set[str] = set()
+    for read in told.reads:
+        end = read.span.start if read.kind == "consume" else read.at
+        for message in read.messages:
+            tally.looked += 1
+            id_ = message.id
+            if id_ in unknown:
+                recovered.add(id_)
+            start = first.get(id_)
+            if start is not None and start < end and id_ not in failed:
+                continue
+            why = "was refused" if id_ in failed else "was never sent" if start is None else "was sent later"
+            tally.found(f"{read.client} was handed {id_}, which {why}", id=id_, queue=read.queue)
+    return tally.finding("handed", recovered=len(recovered))
+
+
+def mutated(told: Record) -> Finding:
+    """C17: a body arrives as it was sent."""
+    tally = Tally()
+    bodies: dict[str, str] = {}
+    for sent in told.sends:
+        message = sent.message
+        # Of two messages under one key nobody knows which it is: C16 says so.
+        bodies[message.id] = message.body if bodies.get(message.id, message.body) == message.body else ""
+    for read in told.reads:
+        for handed in read.messages:
+            if handed.body and (body := bodies.get(handed.id)):
+                tally.looked += 1
+                if body != handed.body:
+                    text = f"{handed.id} was sent as {body} and read as {handed.body} by {read.client}"
+                    tally.found(text, id=handed.id, queue=read.queue, offset=handed.offset)
+    return tally.finding("bodies")
+
+
+def message_ids(told: Record) -> Finding:
+    """C16: a unique key belongs to one message, an offset id to one place."""
+    tally = Tally()
+    bodies: dict[str, tuple[str, str]] = {}
+    for sent in told.sends:
+        tally.looked += 1
+        mine = (sent.topic, sent.message.body)
+        if bodies.setdefault(sent.message.id, mine) != mine:
+            tally.found(f"{sent.message.id} is the key of two messages", id=sent.message.id)
+    places: dict[str, tuple[str, int]] = {}
+    for sent in told.placed:
+        if sent.offset_id and places.setdefault(sent.offset_id, (sent.queue, sent.offset)) != (
+            sent.queue,
+            sent.offset,
+        ):
+            tally.found(f"offset id {sent.offset_id} was answered for two places", offset_id=sent.offset_id)
+    for read, message in _handed(told):
+        # A replica other than the one that was asked names its own address.
+        if message.offset_id and not read.node and is_own(read.queue):
+            tally.looked += 1
+            place = places.setdefault(message.offset_id, (read.queue, message.offset))
+            if place != (read.queue, message.offset):
+                text = f"offset id {message.offset_id} is of {place[0]} {place[1]} and of {read.queue}"
+                tally.found(f"{text} {message.offset}", offset_id=message.offset_id)
+    return tally.finding("ids")
+
+
+def misplaced(told: Record) -> Finding:
+    """C04 (cq-order): a poll gives messages from where it was asked to where it says that it goes on."""
+    tally = Tally()
+    for read in told.reads:
+        if read.kind == "poll" and read.offset >= 0 and read.next >= 0:
+            for message in read.messages:
+                tally.looked += 1
+                if not read.offset <= message.offset < read.next:
+                    text = f"{read.client} asked for {read.offset} of {read.queue} and got {message.id} of"
+                    tally.found(
+                        f"{text} offset {message.offset}, to go on at {read.next}",
+                        queue=read.queue,
+                        offset=message.offset,
+                    )
+    return tally.finding("polled")
+
+
+def times(told: Record) -> Finding:
+    """C18: along a queue the broker's time does not go back, and nothing is stored before it was born."""
+    tally = Tally()
+    skew = told.setup.skew_ms * 1_000_000
+    stored: dict[str, dict[int, Handed]] = {}
+    for read, message in _handed(told):
+        if message.stored:
+            stored.setdefault(read.queue, {}).setdefault(message.offset, message)
+    for queue, found in stored.items():
+        latest, offsets = 0, sorted(found)
+        for offset in offsets:
+            message = found[offset]
+            tally.looked += 1
+            if message.stored < latest - skew:
+                text = f"{message.id} at {offset} of {queue} was stored {latest - message.stored} ns before"
+                tally.found(f"{text} one in front of it", id=message.id, queue=queue, offset=offset)
+            if message.born and message.born > message.stored + skew:
+                text = f"{message.id} at {offset} of {queue} was born {message.born - message.stored} ns"
+                tally.found(f"{text} after it was stored", id=message.id, queue=queue, offset=offset)
+            latest = max(latest, message.stored)
+    return tally.finding("stored")
+
+
+def _handed(told: Record) -> "list[tuple[Read, Handed]]":
+    return [(read, message) for read in told.reads for message in read.messages]

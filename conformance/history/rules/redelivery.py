@@ -1,0 +1,177 @@
+"""When a message comes, comes again, and comes no more: delays, retries, dead letters, invisibility."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from conformance.history.finding import Finding, Tally, not_judged
+from conformance.history.lines import DEAD, Handed, topic_of
+from conformance.history.record import NEVER, Outcome, Read, Record
+
+_MS = 1_000_000
+
+
+def timer(told: Record) -> Finding:
+    """C12: a delayed message does not come before its time, nor after it was taken back; and not later than
+    `deliver_within_ms`, if the setup says that."""
+    tally = Tally()
+    skew = told.setup.skew_ms * _MS
+    within = told.setup.deliver_within_ms
+    due = {sent.message.id: sent for sent in told.sends if sent.message.deliver_at}
+    recalled = {s.value.id: s.span.end for s in told.recalls if s.span.outcome is Outcome.OK}
+    if not due and not recalled:
+        return not_judged()
+    handed: set[str] = set()
+    for read in told.reads:
+        # The latest moment at which the messages can have been handed over.
+        time = read.span.began if read.kind == "consume" else read.span.ended
+        for message in read.messages:
+            id_ = message.id
+            if id_ in recalled and recalled[id_] < read.span.start:
+                tally.found(f"{id_} was taken back, and {read.client} was handed it", id=id_)
+            if id_ not in due or id_ in handed:
+                continue
+            handed.add(id_)
+            tally.looked += 1
+            early = due[id_].message.deliver_at - skew - time
+            if early > 0:
+                tally.found(f"{id_} came {early} ns before its time, to {read.client}", id=id_)
+            late = min(read.span.began, time) - due[id_].message.deliver_at - skew
+            if within is not None and late > within * _MS:
+                tally.found(f"{id_} came {late // _MS} ms after its time, to {read.client}", id=id_)
+    for id_, sent in due.items():
+        if within is None:
+            break
+        over = told.last_time - sent.message.deliver_at - skew
+        if sent.span.outcome is Outcome.OK and id_ not in handed and id_ not in recalled:
+            tally.looked += 1
+            if over > within * _MS and _asked_since(told, sent.topic, sent.message.deliver_at + within * _MS):
+                tally.found(f"{id_} has not come {over // _MS} ms after its time", id=id_)
+    return tally.finding("delayed")
+
+
+def _asked_since(told: Record, topic: str, time: int) -> bool:
+    """Whether somebody asked for messages of the topic after that time, and was answered."""
+    return told.once(_last_asked).get(topic, -1) > time
+
+
+def _last_asked(told: Record) -> dict[str, int]:
+    return {topic_of(read.queue): read.span.began for read in told.reads}
+
+
+@dataclass(slots=True)
+class _Returns:
+    """Of one message and one group."""
+
+    failed: Read | None = None
+    """The call with the most returns that did not end well."""
+    most: int = -1
+    """Returns on it then."""
+    dead: int = NEVER
+    """The index at which it was seen among the dead letters."""
+
+
+def retry_and_dead_letter(told: Record) -> Finding:
+    """C13: a message that failed comes again with one more return on it, after its delay, until it came too
+    often; then it is a dead letter, no sooner, and comes no more. A group whose dead letters were read to
+    their end (`drain`) has those that it must have. A listener that outlasts its group's time-out, so that
+    its message comes again while it runs, must not be in the history as `ok`."""
+    tally = Tally()
+    returns: dict[tuple[str, str], _Returns] = defaultdict(_Returns)
+    for read in told.reads:
+        topic = topic_of(read.queue)
+        if topic.startswith(DEAD):
+            group = topic.removeprefix(DEAD)
+            for message in read.messages:
+                _bury(told, tally, group, message.id, returns[group, message.id], read.at)
+        elif read.kind == "consume" and not told.group(read.group).broadcast:
+            for message in read.messages:
+                tally.looked += 1
+                _come(told, tally, read, message, returns[read.group, message.id])
+    _missing(told, tally, returns)
+    dead = sum(each.dead < NEVER for each in returns.values())
+    return tally.finding("handed", dead_letters=dead)
+
+
+def _come(told: Record, tally: Tally, read: Read, message: Handed, was: _Returns) -> None:
+    group, times = told.group(read.group), message.times
+    text = f"{message.id} came to {read.group} with {times} returns"
+    if was.dead < read.span.start:
+        tally.found(f"{text}, and is a dead letter", id=message.id)
+    elif times > was.most + 1:
+        tally.found(f"{text}, {was.most + 1} are known of", id=message.id)
+    elif times > group.reconsume_max:
+        tally.found(f"{text}, at most {group.reconsume_max} were to be", id=message.id)
+    elif was.failed and times == was.most + 1 and was.most < len(group.retry_delays_ms):
+        failed = was.failed.span
+        since = failed.ended if failed.ended < NEVER else failed.began
+        due = since + group.retry_delays_ms[was.most] * _MS - told.setup.skew_ms * _MS
+        if read.span.began < due:
+            tally.found(f"{text} {due - read.span.began} ns too early", id=message.id)
+    if read.span.outcome is not Outcome.OK and times > was.most:
+        was.failed, was.most = read, times
+
+
+def _bury(told: Record, tally: Tally, group: str, id_: str, was: _Returns, at: int) -> None:
+    if was.dead == NEVER and was.most < (most := told.group(group).reconsume_max):
+        text = f"{id_} is a dead letter of {group} after {max(was.most, 0)} returns"
+        tally.found(f"{text}, {most} were to be", id=id_)
+    was.dead = min(was.dead, at)
+
+
+def _missing(told: Record, tally: Tally, returns: dict[tuple[str, str], _Returns]) -> None:
+    drained = {
+        topic.removeprefix(DEAD): step.span.start
+        for step in told.drains
+        if step.span.end < NEVER
+        for topic in step.value.topics
+        if topic.startswith(DEAD)
+    }
+    for (group, id_), was in returns.items():
+        most = told.group(group).reconsume_max
+        if was.failed is None or was.most < most or was.dead < NEVER:
+            continue
+        if was.failed.span.outcome is Outcome.FAILED and was.failed.span.end < drained.get(group, -1):
+            text = f"{id_} failed {group} after {was.most} returns, and is no dead letter"
+            tally.found(text, id=id_, group=group)
+
+
+def invisibility(told: Record) -> Finding:
+    """C11: a popped message comes to nobody else while it is invisible, nor after its acknowledgement; and
+    it comes again when it was not acknowledged, if its group goes on popping."""
+    tally = Tally()
+    skew = told.setup.skew_ms * _MS
+    acked: dict[tuple[str, str, int], int] = {}
+    for step in told.acks:
+        if step.span.outcome is Outcome.OK:
+            value = step.value
+            acked.setdefault((value.group, value.queue, value.offset), step.span.end)
+    asked_acks = {(s.value.group, s.value.queue, s.value.offset) for s in told.acks}
+    hidden: dict[tuple[str, str, int], Read] = {}
+    last: dict[tuple[str, str], int] = defaultdict(lambda: -1)
+    for read in told.reads:
+        if read.kind != "pop":
+            continue
+        last[read.group, read.queue] = read.span.began
+        for message in read.messages:
+            at = (read.group, read.queue, message.offset)
+            tally.looked += 1
+            before = hidden.get(at)
+            hidden[at] = read
+            if before is None:
+                continue
+            if acked.get(at, NEVER) < read.span.start:
+                tally.found(
+                    f"{message.id} was acknowledged, and popped again by {read.client}", id=message.id
+                )
+            elif read.span.ended < before.span.began + before.invisible_ms * _MS - skew:
+                text = f"{message.id} was popped by {before.client}, and by {read.client} while it was"
+                tally.found(f"{text} invisible", id=message.id)
+    within = told.setup.deliver_within_ms
+    for at, read in hidden.items():
+        if within is None:
+            break
+        again = read.span.ended + (read.invisible_ms + within) * _MS + skew
+        if at not in asked_acks and last[at[0], at[1]] > again:
+            text = f"offset {at[2]} of {at[1]} was popped by {read.client}, not acknowledged, and never came"
+            tally.found(f"{text} again", queue=at[1], offset=at[2])
+    return tally.finding("popped")
