@@ -13,7 +13,7 @@ from impl.broker.pull import _CODES as PULL_CODES
 from impl.broker.pull import pull_message
 from impl.message import TAGS
 from impl.remoting import headers, java_json
-from impl.remoting.bodies import ConsumerData, Heartbeat, Subscription, SubscriptionGroup
+from impl.remoting.bodies import ConsumerData, Heartbeat, Subscription, SubscriptionGroup, TopicConfig
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command, new_request
 from impl.remoting.headers import PullResponse
@@ -76,6 +76,17 @@ def test_a_broker_without_read_permission_refuses_pulls() -> None:
         return (await pull(world)).code
 
     assert play(scene, config=replace(CONFIG, permission=2)) == ResponseCode.NO_PERMISSION
+
+
+def test_a_topic_without_read_permission_is_not_read() -> None:
+    async def scene(world: World) -> int:
+        await send(world)
+        assert world.broker is not None
+        assert world.broker.services is not None
+        await world.broker.services.topics.put(TopicConfig("T", perm=2))
+        return (await pull(world)).code
+
+    assert play(scene) == ResponseCode.NO_PERMISSION
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 Source: docs/protocol.md, "Disk errors", "Expiry", "Commit log".
 """
 
+import asyncio
 import errno
+import itertools
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,12 +14,16 @@ import pytest
 
 from impl.message import Message
 from impl.runtime.disk import Lock
+from impl.runtime.network import SimulatedNetwork
+from impl.runtime.runtime import simulated
 from impl.runtime.simulated_disk import SimulatedDisk, Step
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from impl.store.config import FlushMode
 from impl.store.delay import SCHEDULE_TOPIC
 from impl.store.errors import StoreError
+from impl.store.message_store import MessageStore
 from impl.store.record import RecordError, decode
-from impl.store.results import PutStatus
+from impl.store.results import PutResult, PutStatus
 from tests.impl.store.site import SMALL, Site, bodies, check_index, message, now
 
 
@@ -65,6 +71,64 @@ def _try_append(site: Site, name: str) -> bool:
         return False
     site.store.dispatch()
     return True
+
+
+@pytest.mark.parametrize("mode", list(FlushMode))
+def test_whichever_fsync_fails_no_answer_rests_on_it_and_nothing_is_taken_after_it(mode: FlushMode) -> None:
+    """Each fsync of a store's life in turn, be it of the log, a queue, the index, the checkpoint or a
+    directory, and each way to put."""
+    kinds = set()
+    for number in range(1000):
+        path = _life_with_failing_fsync(mode, number)
+        if path is None:
+            break
+        kinds |= {part for part in ("commitlog", "consumequeue", "index", "checkpoint") if part in path}
+    assert path is None, "at last a life came to its end"
+    assert kinds == {"commitlog", "consumequeue", "index", "checkpoint"}
+
+
+def _life_with_failing_fsync(mode: FlushMode, number: int) -> str | None:
+    """Let the fsync of that number fail, and check; returns of what it was, None when there were fewer."""
+    site = Site(replace(SMALL, flush_mode=mode, checkpoint_interval_ms=20, flush_queues_interval_ms=10))
+    loop = SimulatedLoop()
+    failed: list[str] = []
+    syncs = itertools.count()
+
+    def hook(step: Step) -> None:
+        if step.kind.startswith("sync") and next(syncs) == number:
+            failed.append(step.path)
+            raise OSError(errno.EIO, os.strerror(errno.EIO), step.path)
+
+    async def life() -> tuple[set[str], bool]:
+        disk = site.simulated_disk
+        store = MessageStore("store", site.config, simulated(loop, SimulatedNetwork(), number, disk))
+        store.load()
+        await store.start()
+        disk.on_step = hook
+        safe: set[str] = set()
+        for turn in range(6):
+            before = bool(failed)
+            soon: list[PutResult] = []
+            store.put_soon([message(f"s{turn}")], soon.extend)
+            alone = await store.put(message(f"p{turn}"))
+            batch = await store.put_batch([message(f"b{turn}", 1), message(f"c{turn}", 1)])
+            await asyncio.sleep(0.008)
+            answers = {f"s{turn}": soon[0], f"p{turn}": alone, f"b{turn}": batch[0], f"c{turn}": batch[1]}
+            ok = {name for name, result in answers.items() if result.status is PutStatus.PUT_OK}
+            assert not (before and ok), f"{ok} after the fsync of {failed} failed"
+            safe |= ok
+        await store.stop()
+        return safe, bool(store.failure)
+
+    safe, has_failed = run_simulated(life(), loop)
+    assert has_failed == bool(failed)
+    is_clean = not site.disk.exists("store/abort")
+    assert is_clean or failed
+    if mode is FlushMode.SYNC_FLUSH or is_clean:
+        site.simulated_disk.on_step = None
+        site.reopen_after_power_loss()
+        assert safe <= {*bodies(site.store), *bodies(site.store, 1)}, f"lost after {failed}"
+    return failed[0] if failed else None
 
 
 class _ReadOnly(SimulatedDisk):
