@@ -19,9 +19,9 @@ from impl.broker.send import _CODES as SEND_CODES
 from impl.client.model import MessageQueue, Outcome, PullResult, Sent
 from impl.message import TAGS, UNIQUE_KEY, Message
 from impl.remoting import headers, java_json
-from impl.remoting.bodies import ConsumerData, Heartbeat, Subscription
+from impl.remoting.bodies import ConsumerConnection, ConsumerData, Heartbeat, Subscription
 from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, Serialization, new_request
+from impl.remoting.command import VERSION, Command, Serialization, new_request
 from impl.remoting.headers import (
     ConsumerGroupRequest,
     PullRequest,
@@ -142,6 +142,26 @@ def test_the_answer_to_a_send_under_either_name_has_the_fields_that_java_reads()
         assert (answer.code, header.queue_id, header.queue_offset) == (0, 0, offset)
         assert (answer.fields["MSG_REGION"], answer.fields["TRACE_ON"]) == ("DefaultRegion", "true")
         assert len(header.msg_id) == 32
+
+
+@pytest.mark.parametrize("serialization", list(Serialization))
+@pytest.mark.parametrize("version", [0, -1, 1, 32_767, -32_768])
+def test_a_peer_of_a_version_and_a_language_that_nobody_knows_is_served(
+    version: int, serialization: Serialization
+) -> None:
+    async def scene(world: World) -> None:
+        stranger = {"version": version, "language": "KLINGON", "serialization": serialization}
+        send = Command(RequestCode.SEND_MESSAGE, 1, fields=headers.write(SEND), body=b"x", **stranger)  # type: ignore[arg-type]
+        beat = java_json.write(Heartbeat("c", [ConsumerData("G")]), standard=True)
+        for request in (send, Command(RequestCode.HEART_BEAT, 2, body=beat, **stranger)):  # type: ignore[arg-type]
+            answer = await world.ask_raw(request)
+            assert (answer.code, answer.opaque, answer.serialization) == (0, request.opaque, serialization)
+            assert answer.version == VERSION
+        listed = await world.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupRequest("G"))
+        (one,) = java_json.read(ConsumerConnection, listed.body).connection_set
+        assert one.version == version
+
+    play(scene)
 
 
 def test_a_request_in_binary_is_answered_in_binary() -> None:

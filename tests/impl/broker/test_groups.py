@@ -8,6 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from impl.broker.clients import ConsumerGroup, Member
+from impl.broker.groups import notify
+from impl.broker.services import loop_ms
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import (
     ClientCheck,
@@ -105,6 +108,51 @@ def test_a_group_that_does_not_want_to_be_told_is_not() -> None:
         return told
 
     assert play(scene) == []
+
+
+def test_a_member_that_does_not_read_is_not_told() -> None:
+    async def scene(world: World) -> list[str]:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        services = world.broker.services
+        told: list[str] = []
+
+        class Peer:
+            def __init__(self, name: str, *, takes: bool) -> None:
+                self.name, self.takes = name, takes
+
+            def send_oneway(self, _: Command) -> None:
+                told.append(self.name)
+
+        beat = Heartbeat("c", [ConsumerData("G")])
+        member = Member("c", "JAVA", 409, loop_ms())
+        for peer in (Peer("reads", takes=True), Peer("does not", takes=False)):
+            services.clients.heartbeat(peer, beat, member)  # type: ignore[arg-type]
+        notify(services, ["G"])
+        return told
+
+    assert play(scene) == ["reads"]
+
+
+def test_the_newest_subscription_counts_and_a_topic_left_out_is_wanted_no_more() -> None:
+    group = ConsumerGroup()
+
+    def beat(**versions: int) -> bool:
+        wanted = [
+            Subscription(topic, f"v{version}", sub_version=version) for topic, version in versions.items()
+        ]
+        return group.update(ConsumerData("G", subscription_data_set=wanted))
+
+    def known() -> dict[str, str | None]:
+        return {topic: subscription.sub_string for topic, subscription in group.subscriptions.items()}
+
+    assert beat(T=5, U=5)
+    assert not beat(T=4, U=6)
+    assert known() == {"T": "v5", "U": "v6"}
+    assert beat(T=5)
+    assert known() == {"T": "v5"}
+    assert beat(T=5, U=1)
+    assert known() == {"T": "v5", "U": "v1"}, "what was wanted before is forgotten"
 
 
 def test_a_client_that_falls_silent_is_forgotten_and_its_connection_closed() -> None:

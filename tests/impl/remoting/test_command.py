@@ -105,6 +105,7 @@ def test_an_empty_remark_is_no_remark() -> None:
         (b"", "at least 4"),
         (b"\x00\x00\x00\x05{}", "5 bytes announced in a frame of 6"),
         (b"\x02\x00\x00\x00", "serialization 2"),
+        (b"\xff" + JSON_VECTOR[5:], "serialization 255"),
         (b"\x00\x00\x00\x02{}", "code"),
         (b"\x00\x00\x00\x02[]", "not a command"),
         (b"\x00\x00\x00\x01{", "not JSON"),
@@ -116,6 +117,13 @@ def test_an_empty_remark_is_no_remark() -> None:
 def test_what_is_no_command_is_refused(frame: bytes, reason: str) -> None:
     with pytest.raises(FrameError, match=reason):
         decode(frame)
+
+
+@pytest.mark.parametrize("language", [14, 99, -1, -128])
+def test_a_language_code_that_nobody_knows_is_no_language(language: int) -> None:
+    frame = bytearray(BINARY_VECTOR[4:])
+    frame[6] = language & 0xFF
+    assert decode(bytes(frame)).language is None
 
 
 def test_an_empty_value_does_not_survive_the_binary_header() -> None:

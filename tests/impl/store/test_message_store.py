@@ -191,12 +191,14 @@ def test_an_entry_that_leads_nowhere_is_passed_over(entry: Unit) -> None:
     queue = site.store._queues.find("T", 0)
     assert queue is not None
     queue.write(1, [entry])
-    offset, found = 0, []
+    offset = 0
+    found: list[bytes] = []
     while offset < 3:
         result = site.store.get("T", 0, offset)
         assert result.next_offset > offset, "nobody stays before it for ever"
-        offset, found = result.next_offset, found + [record.decode(data) for data in result.records]
-    assert [stored.message.body for stored in found] == [b"a", b"c"]
+        found += [record.decode(data).message.body for data in result.records]
+        offset = result.next_offset
+    assert found == [b"a", b"c"]
     queue.write(2, [entry])
     gone = site.store.get("T", 0, 1)
     assert (gone.status, gone.next_offset, gone.records) == (GetStatus.MESSAGE_WAS_REMOVING, 3, ())
@@ -294,6 +296,22 @@ def test_events_tell_the_steps_in_their_order() -> None:
     assert (queues_flush.attrs["file"], checkpoint.attrs["file"]) == ("queues", "checkpoint")
     assert checkpoint.commit_offset == store.log_flushed
     assert [event.seq for event in site.events] == list(range(len(site.events)))
+
+
+@pytest.mark.parametrize("length", [127, 128, 255])
+def test_records_of_either_version_are_read_found_and_recovered(length: int) -> None:
+    topic = "t" * length
+    site = Site(replace(SMALL, commit_log_segment_bytes=2048))
+    site.open()
+    (first, _) = site.append("a", "b", topic=topic)
+    site.append("c")
+    for _ in range(2):
+        assert bodies(site.store, topic=topic) == ["a", "b"]
+        data = site.store.record_at(first.commit_offset) or b""
+        assert record.peek(data[:8])[1] == (record.MAGIC_V1 if length < 128 else record.MAGIC_V2)
+        assert site.store.find(topic, "a", 1, 0, 1 << 62) == [data]
+        site.reopen_after_process_crash()
+    assert site.recovery.truncated_bytes == 0
 
 
 def test_a_record_is_found_by_its_commit_offset() -> None:
