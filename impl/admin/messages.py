@@ -4,9 +4,12 @@ from collections.abc import AsyncIterator
 from enum import Enum
 from typing import Final
 
+from msgspec.structs import replace
+
 from impl.admin.admin import Admin, read_body
 from impl.client.calls import GroupCalls
-from impl.client.model import ClientError, MessageQueue, RefusalError
+from impl.client.model import ClientError, MessageQueue, Outcome, RefusalError
+from impl.client.producer import Producer, ProducerConfig
 from impl.client.records import read_records
 from impl.client.routes import subscribe_queues
 from impl.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage, parse_offset_message_id
@@ -22,6 +25,8 @@ from impl.runtime.network import Address
 
 READER_GROUP: Final = "TOOLS_CONSUMER"
 """Brokers have this group from their first start."""
+
+RESENDER_GROUP: Final = "ReSendMsgById"
 
 _COUNT_MAX: Final = 32
 _INDEX_KIND: Final = "indexType"
@@ -49,6 +54,14 @@ async def consume_directly(
     """
     header = ConsumerRequest(group, client_id, msg_id=message_id)
     return read_body(ConsumedDirectly, await admin.ask(broker, RequestCode.CONSUME_MESSAGE_DIRECTLY, header))
+
+
+async def resend(admin: Admin, stored: StoredMessage) -> Outcome:
+    """Send a message to its topic once more, under the same unique key, so that every group gets it again."""
+    producer = Producer(admin.session, ProducerConfig(group=RESENDER_GROUP))
+    # The body was inflated, all the other flags are the first copy's own, and it is born and tried anew.
+    copy = replace(stored.message, sys_flag=0, born_timestamp_ms=0, reconsume_times=0)
+    return await producer.send(copy)
 
 
 async def by_offset_id(admin: Admin, message_id: str) -> StoredMessage:

@@ -29,6 +29,7 @@ ONE_QUEUE = (
     ("topicStatus -t {topic} -c DefaultCluster", r"{name} +0 +0 +2 "),
     ("topicRoute -t {topic} -l", "{broker}"),
     ("clusterList -c DefaultCluster", r"DefaultCluster +{name} +0 +{broker}"),
+    ('updateSubGroup -b {broker} -g {group} -o true -p {{"type":"CUSTOMIZED"}}', "success|{group}"),
 )
 """What mqadmin of 4.9 does not know. After AFTER's first resets."""
 
@@ -52,6 +53,7 @@ AFTER = (
     ("resetOffsetByTime -g {group} -t {topic} -s 0", "{name}"),
     ("consumerProgress -g {group}", r"{topic} +{name} +0 +2 +0 +2 "),
     ("brokerStatus -b {broker}", r"msgPutTotalTodayNow *:? *\d"),
+    ("queryMsgById -i {offset_id}{id_needs} -s true", "SEND_OK"),
     ("updateTopicPerm -t {topic} -p 4 -b {broker}", "success|{topic}"),
     ("topicRoute -t {topic}", r"perm\W+4|R-|4 +4 +4"),
     ("wipeWritePerm -b {name}", r"{name}"),

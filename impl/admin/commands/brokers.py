@@ -90,7 +90,11 @@ def update_broker_config(
         found = await targets(admin, broker, cluster, slaves=slaves)
         await brokers.update_config(admin, found, key, value)
         for each in found:
-            say(f"{each}: {key}={value}")
+            # Brokers take what they do not know, and pass over it.
+            is_shown = key in await brokers.config(admin, each)
+            say(
+                f"{each}: {key}={value}" + ("" if is_shown else "; it shows no such key, and may not know it")
+            )
 
     perform(site, work)
 

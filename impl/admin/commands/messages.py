@@ -9,7 +9,7 @@ from impl.admin import messages, tables, times
 from impl.admin.admin import Admin
 from impl.admin.options import AtCluster, Begin, End, Topic, count, flag, parsed, text
 from impl.admin.run import WRONG_USE, Site, fail, perform, say, show
-from impl.client.model import ClientError, MessageQueue
+from impl.client.model import ClientError, MessageQueue, Refused, Sent
 from impl.message import KEYS, TAGS, StoredMessage
 from impl.runtime.network import Address
 
@@ -32,43 +32,64 @@ def require_charset(letter: str, name: str) -> None:
 
 def query_msg_by_id(
     site: Site,
-    message_id: Annotated[str, text("i", "msgId", "ID", "The broker's id; with -t the producer's.")],
+    ids: Annotated[str, text("i", "msgId", "ID,ID", "The broker's ids; with -t the producer's.")],
     topic: Annotated[str | None, text("t", "topic", "NAME", "The topic of a producer's id.")] = None,
     cluster: AtCluster = None,
     charset: Annotated[str, text("f", "bodyFormat", "NAME", "How the body is read.")] = "UTF-8",
     group: Annotated[str | None, text("g", "consumerGroup", "NAME", "With -d: who consumes it now.")] = None,
     client_id: Annotated[str | None, text("d", "clientId", "ID", "The member of -g.")] = None,
+    resend: Annotated[Any, flag("s", "sendMessage", "Send it once more.")] = "false",
 ) -> None:
-    """One message, by its id.
+    """Messages, each by its id.
 
     By the broker's offset message id, or with -t by the producer's unique key. With -g and -d a connected
-    consumer consumes it, whatever its queue and offset, and says how that went; exit code 1 when badly.
+    consumer consumes it, whatever its queue and offset, and says how that went; exit code 1 when badly. With
+    -s true it is sent to its topic once more, and comes to every group again.
 
     \b
     Example: mqproof admin queryMsgById -n 127.0.0.1:9876 -i 7F00000100002A9F0000000000000000
     """
     if (group is None) != (client_id is None):
         fail("-g and -d need each other", WRONG_USE)
+    if resend and group is not None:
+        fail("give either -s true or -g and -d", WRONG_USE)
     require_charset("f", charset)
 
     async def work(admin: Admin) -> None:
-        if topic is None:
-            found = [await messages.by_offset_id(admin, message_id)]
-        else:
-            found = await messages.by_key(
-                admin, topic, message_id, kind=messages.KeyKind.UNIQUE, cluster=cluster
-            )
-        if not found:
-            raise ClientError(f"no message {message_id} in topic {topic}")
-        if group is not None and client_id is not None:
-            await _consume(admin, found[-1], group, client_id)
-            return
-        show(tables.message(found[-1]))
-        say("")
-        for line in found[-1].message.body.decode(charset, errors="replace").splitlines():
-            say(tables.visible(line))
+        for message_id in ids.split(","):
+            stored = await _found(admin, message_id, topic, cluster)
+            if group is not None and client_id is not None:
+                await _consume(admin, stored, group, client_id)
+            elif resend:
+                await _resend(admin, stored)
+            else:
+                _show(stored, charset)
 
     perform(site, work)
+
+
+async def _found(admin: Admin, message_id: str, topic: str | None, cluster: str | None) -> StoredMessage:
+    if topic is None:
+        return await messages.by_offset_id(admin, message_id)
+    found = await messages.by_key(admin, topic, message_id, kind=messages.KeyKind.UNIQUE, cluster=cluster)
+    if not found:
+        raise ClientError(f"no message {message_id} in topic {topic}")
+    return found[-1]
+
+
+def _show(stored: StoredMessage, charset: str) -> None:
+    show(tables.message(stored))
+    say("")
+    for line in stored.message.body.decode(charset, errors="replace").splitlines():
+        say(tables.visible(line))
+
+
+async def _resend(admin: Admin, stored: StoredMessage) -> None:
+    outcome = await messages.resend(admin, stored)
+    if not isinstance(outcome, Sent):
+        sure = "not stored" if isinstance(outcome, Refused) else "perhaps stored"
+        raise ClientError(f"{stored.message_id} is {sure}: {outcome.remark}")
+    say(f"{outcome.status} {outcome.message_id} {outcome.queue} offset {outcome.queue_offset}")
 
 
 async def _consume(admin: Admin, stored: StoredMessage, group: str, client_id: str) -> None:

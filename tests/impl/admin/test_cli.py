@@ -46,6 +46,11 @@ def test_a_topic_is_found_with_what_was_sent_to_it(cluster: dict[str, str]) -> N
     printed = admin("printMsg", "-t", "T", "-s", "a", name_server=cluster["namesrv"])
     assert (printed.returncode, printed.stderr) == (0, "")
     assert [line.split()[-1] for line in printed.stdout.splitlines()] == ["hello", "hello"]
+    both = ",".join(line.split()[2] for line in printed.stdout.splitlines())
+    shown = admin("queryMsgById", "-t", "T", "-i", both, name_server=cluster["namesrv"])
+    assert shown.stdout.splitlines().count("hello") == 2
+    again = admin("queryMsgById", "-t", "T", "-i", both, "-s", "true", name_server=cluster["namesrv"])
+    assert [line.split()[0] for line in again.stdout.splitlines()] == ["SEND_OK", "SEND_OK"]
     silent = admin("printMsg", "-t", "T", "-s", "b", "-n", cluster["namesrv"])
     assert (silent.returncode, silent.stdout) == (0, "")
 
@@ -60,6 +65,14 @@ def test_a_group_has_what_only_5x_knows_where_it_was_given(cluster: dict[str, st
     plain, new = (written["subscriptionGroupTable"][group] for group in ("Plain", "New"))
     assert set(new) - set(plain) == {"consumeMessageOrderly", "groupRetryPolicy"}
     assert (new["consumeMessageOrderly"], new["groupRetryPolicy"]) == (True, policy)
+
+
+def test_a_setting_that_a_broker_does_not_know_is_told(cluster: dict[str, str]) -> None:
+    change = ("updateBrokerConfig", "-b", cluster["broker"], "-k")
+    known = admin(*change, "maxMessageSize", "-v", "4194304", name_server=cluster["namesrv"])
+    assert (known.returncode, known.stdout) == (0, f"{cluster['broker']}: maxMessageSize=4194304\n")
+    typo = admin(*change, "maxMesageSize", "-v", "1", name_server=cluster["namesrv"])
+    assert (typo.returncode, "it shows no such key" in typo.stdout) == (0, True)
 
 
 def test_changes_of_attributes_travel_as_5x_writes_them() -> None:
@@ -112,6 +125,7 @@ MISTAKES = [
     (("queryMsgByKey", "-t", "T", "-k", "k", "-p", "X"), 2, "-p: 'X', K or T expected"),
     (("queryMsgById", "-i", "zz", "-f", "runes"), 2, "-f: 'runes' is no character set"),
     (("queryMsgById", "-i", "zz", "-g", "G"), 2, "-g and -d need each other"),
+    (("queryMsgById", "-i", "z", "-s", "true", "-g", "G", "-d", "c"), 2, "give either -s true or -g and -d"),
     (("printMsg", "-t", "T", "-c", "runes"), 2, "-c: 'runes' is no character set"),
     (("updateSubGroup", "-c", "C", "-g", "G", "-p", "{"), 2, "-p: '{', a JSON object expected"),
     (("updateSubGroup", "-c", "C", "-g", "G", "-p", "3"), 2, "-p: '3', a JSON object expected"),

@@ -74,6 +74,26 @@ def test_messages_are_found_by_id_and_key_and_read() -> None:
     play(scene)
 
 
+def test_a_message_is_sent_once_more_as_it_was() -> None:
+    async def scene(world: World) -> None:
+        admin = await with_topic(world)
+        body = b"long " * 2000
+        first = await world.producer.send(Message("T", body, {KEYS: "k", "mine": "1"}), QUEUES[0])
+        assert isinstance(first, Sent)
+        await asyncio.sleep(1)
+        stored = await messages.by_offset_id(admin, first.offset_message_id)
+        again = await messages.resend(admin, stored)
+        assert isinstance(again, Sent)
+        assert again.offset_message_id != first.offset_message_id
+        copy = await messages.by_offset_id(admin, again.offset_message_id)
+        assert (copy.message_id, copy.message.body) == (first.message_id, body)
+        assert copy.message.properties == stored.message.properties
+        assert copy.message.born_timestamp_ms > stored.message.born_timestamp_ms
+        await admin.session.stop()
+
+    play(scene)
+
+
 def test_a_group_without_members_is_followed_and_set_back() -> None:
     async def scene(world: World) -> None:
         admin = await with_topic(world)
