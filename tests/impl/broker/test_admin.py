@@ -47,6 +47,7 @@ from impl.remoting.headers import (
     ConsumeStatsRequest,
     DeleteGroupRequest,
     GroupRequest,
+    QueryOffsetRequest,
     ResetOffsetRequest,
     TopicGroupRequest,
     TopicRequest,
@@ -732,6 +733,22 @@ def test_a_broker_began_when_it_began_whatever_the_clock_says_now() -> None:
 
     before, after = play(scene)
     assert before == after
+
+
+@pytest.mark.parametrize(("asked", "code"), [(None, 0), (True, 0), (False, ResponseCode.QUERY_NOT_FOUND)])
+def test_a_group_without_an_offset_begins_at_0_unless_it_asks_to_be_told(
+    asked: bool | None, code: int
+) -> None:
+    async def scene(world: World) -> list[int]:
+        await send(world)
+        question = QueryOffsetRequest("G", "T", 0, set_zero_if_not_found=asked)
+        codes = [(await world.ask(RequestCode.QUERY_CONSUMER_OFFSET, question)).code]
+        queue = services(world).store._queues.find("T", 0)
+        assert queue is not None
+        queue.first = 1  # as after the first message expired
+        return [*codes, (await world.ask(RequestCode.QUERY_CONSUMER_OFFSET, question)).code]
+
+    assert play(scene) == [code, ResponseCode.QUERY_NOT_FOUND]
 
 
 def test_an_offset_that_memory_may_not_have_is_not_where_a_new_group_begins() -> None:

@@ -14,6 +14,7 @@ from impl.broker.config import BrokerConfig
 from impl.client.model import MessageQueue, Sent
 from impl.message import Message
 from impl.remoting.codes import RequestCode
+from impl.runtime.disk import Space
 from impl.runtime.simulated_disk import Step
 from impl.runtime.simulated_loop import SimulatedClock
 from impl.store import record
@@ -252,6 +253,19 @@ def test_a_disk_that_fails_stops_delivery_and_nothing_is_noted_as_delivered() ->
         assert delivered(world) == ["a"]
 
     play(scene)
+
+
+def test_what_cannot_be_put_while_the_disk_is_full_is_delivered_when_there_is_room() -> None:
+    async def scene(world: World) -> None:
+        await send(world, "a", 3)
+        world.disk.room = Space(100, 5)
+        await asyncio.sleep(25)
+        assert delivered(world) == []
+        world.disk.room = Space(100, 50)
+        await asyncio.sleep(15)
+        assert delivered(world) == ["a"]
+
+    play(scene, config=replace(CONFIG, store=replace(SMALL_STORE, clean_forcibly=False)))
 
 
 def test_an_idle_broker_with_a_waiting_message_hardly_works() -> None:

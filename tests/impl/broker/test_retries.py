@@ -52,6 +52,7 @@ def test_a_message_that_was_sent_back_waits_for_its_level_and_keeps_what_it_was(
 def test_a_success_is_as_durable_as_that_of_a_send() -> None:
     async def scene(world: World) -> int:
         await world.producer.send(message("x"), QUEUE)
+        assert await send_back(world, 0) == ResponseCode.SUCCESS  # and the retry topic is there from now on
         world.disk.on_step = fail_syncs
         code = await send_back(world, 0)
         world.disk.on_step = None
