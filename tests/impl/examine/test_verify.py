@@ -4,6 +4,7 @@ Method: write a store of several segments, damage one thing by hand, look.
 """
 
 import random
+import re
 import struct
 from collections.abc import Callable
 
@@ -216,6 +217,20 @@ def test_each_damage_is_one_clear_line(what: str) -> None:
     with pattern:
         raise AssertionError("\n".join(found))
     assert len(found) <= (4 if "index" in what or "queue" in what else 1), found
+
+
+@pytest.mark.parametrize("what", ["a body", "an entry", "a tag"])
+def test_damage_that_a_start_does_not_look_for_is_told(what: str) -> None:
+    """Recovery trusts what its checkpoint vouches for."""
+    damage, complaint = DAMAGES[what]
+    site = written()
+    damage(site)
+    site.open()
+    assert site.recovery.scanned_from > 1024
+    site.append("after")
+    site.close()
+    (found,) = damages(site)
+    assert re.search(complaint, found)
 
 
 def test_damage_in_the_middle_of_the_log_does_not_hide_what_comes_after() -> None:
