@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,20 +13,24 @@ import pytest
 
 from impl.broker.broker import Broker
 from impl.broker.config import BrokerConfig
+from impl.client.blocking import BlockingClient
+from impl.client.compose import new_message
+from impl.client.model import Refused, Sent
 from impl.namesrv.config import NameServerConfig
 from impl.namesrv.server import NameServer
 from impl.runtime.network import AsyncioNetwork
 from impl.runtime.runtime import production
+from impl.runtime.tls_file import load
 
 PAGE = Path(__file__).parents[3] / "docs" / "client.md"
 
 
 @contextmanager
-def cluster(directory: Path, *, acl: bool = False) -> Iterator[str]:
+def cluster(directory: Path, *, acl: bool = False, tls: str | None = None) -> Iterator[str]:
     """A name server and a broker in a thread of their own; yields the name server's address."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
-    runtime = production(AsyncioNetwork())
+    runtime = production(AsyncioNetwork(), load(tls) if tls else None)
     namesrv = NameServer(NameServerConfig(port=0), runtime)
 
     async def start() -> tuple[str, Broker]:
@@ -50,6 +56,24 @@ def cluster(directory: Path, *, acl: bool = False) -> Iterator[str]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(30)
         loop.close()
+
+
+def test_the_certificate_of_the_page_serves_for_trying_tls_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl here")
+    page = PAGE.read_text(encoding="utf-8")
+    (make,) = re.findall(r"```\n(openssl .*)\n```", page)
+    (properties,) = re.findall(r"```properties\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    subprocess.run(make.split(), check=True, capture_output=True, timeout=120)
+    Path("tls.properties").write_text(properties)
+    with cluster(tmp_path / "store", tls="tls.properties") as namesrv:
+        with BlockingClient(namesrv, tls="tls.properties") as client:
+            assert isinstance(client.send(new_message("T", b"x")), Sent)
+        with BlockingClient(namesrv) as plain:
+            assert isinstance(plain.send(new_message("T", b"x")), Refused)
 
 
 def test_the_examples_of_the_page_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
