@@ -9,7 +9,7 @@ from impl.remoting.dispatch import RefusedError
 from impl.runtime.disk import read_whole
 from impl.runtime.network import SimulatedNetwork
 from impl.runtime.runtime import simulated
-from impl.runtime.simulated_disk import SimulatedDisk
+from impl.runtime.simulated_disk import SimulatedDisk, Step
 from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from impl.store.errors import StoreError
 
@@ -68,6 +68,26 @@ def test_nothing_new_is_not_written_again() -> None:
         offsets = table(loop, disk)
         await offsets.persist()
         assert not disk.exists(PATH)
+
+    run_simulated(main(), loop)
+
+
+def test_what_could_not_be_written_is_written_the_next_time() -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+
+    def full(step: Step) -> None:
+        raise OSError(28, "No space left on device", step.path)
+
+    async def main() -> None:
+        offsets = table(loop, disk)
+        offsets.commit("G", "T", 0, 7)
+        disk.on_step = full
+        with pytest.raises(OSError, match="No space left"):
+            await offsets.persist()
+        disk.on_step = None
+        await offsets.persist()
+        disk.lose_power()
+        assert table(loop, disk).query("G", "T", 0) == 7
 
     run_simulated(main(), loop)
 
