@@ -15,7 +15,7 @@ from fuzz.raft_judge import History, Seen
 from impl.dledger.changes import Change, Committed, SteppedDown
 from impl.dledger.codes import ResponseCode
 from impl.dledger.config import GroupConfig
-from impl.dledger.ledger import LedgerConfig
+from impl.dledger.ledger import Ledger, LedgerConfig
 from impl.dledger.member import Member
 from impl.dledger.messages import NORMAL, Entry, Request, Response
 from impl.dledger.pending import Pending
@@ -150,7 +150,8 @@ class Group:
         chance = Random(self.chance.getrandbits(64))
         now = self.now_ms + node.skew_ms
         try:
-            node.member = Member(node.config, node.disk, f"/{name}", chance, now, tell, SMALL_LEDGER)
+            kept = Ledger(node.disk, f"/{name}", SMALL_LEDGER)
+            node.member = Member(node.config, node.disk, f"/{name}", chance, now, tell, kept)
         except (SimulatedCrashError, OSError) as error:  # while it recovered
             self._die(name, None if isinstance(error, OSError) else self.chance)
             self.after(_AGAIN_MS, lambda: self.start(name))

@@ -10,7 +10,7 @@ The same calls give the same results: chance is a seeded generator, time an argu
 of any clock; that it jumps may cost an election, and nothing else.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -99,8 +99,13 @@ class Core:
             self._hand_to_preferred(now)
 
     def append(self, body: object, now: float) -> tuple[ResponseCode, int]:
-        """Take an entry from a client: SUCCESS and its index, or why not. It is acknowledged to the client
-        when it is committed in the term in which it was taken, and not before."""
+        """Take an entry from a client, as `append_all`."""
+        return self.append_all([body], now)
+
+    def append_all(self, bodies: Sequence[object], now: float) -> tuple[ResponseCode, int]:
+        """Take entries from a client, all or none: SUCCESS and the last one's index, or why not. They are
+        acknowledged to the client when that one is committed in the term in which it was taken, and not
+        before."""
         self._expire(now)
         state = self.state
         if state.role is not Role.LEADER:
@@ -109,7 +114,9 @@ class Core:
             return ResponseCode.LEADER_TRANSFERRING, -1
         if state.terms.end - state.commit >= self.config.pending_max:
             return ResponseCode.LEADER_PENDING_FULL, -1
-        return ResponseCode.SUCCESS, state.append(NORMAL, body)
+        for body in bodies:
+            state.append(NORMAL, body)
+        return ResponseCode.SUCCESS, state.terms.end
 
     def flushed(self, index: int) -> None:
         """The ledger is durable up to `index`, which no cut has touched since."""

@@ -4,6 +4,7 @@ The index is a function of the data. It is synced when a data segment is full, s
 the last three segments, can write what is missing of it again.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -61,6 +62,16 @@ class Ledger:
     @property
     def end_index(self) -> int:
         return self._end_index
+
+    @property
+    def end_pos(self) -> int:
+        """Behind the last entry."""
+        return self._end_pos
+
+    @property
+    def data(self) -> SegmentedFile:
+        """The entries' bytes, for reading only."""
+        return self._data
 
     def load(self) -> Terms:
         """Recover what is there, without the torn tail, and make it durable. The terms of all entries.
@@ -142,6 +153,10 @@ class Ledger:
             return entry_format.decode(self._data.read(pos, size), pos)
         except EntryError as error:
             raise StoreError(f"{self._data.path_of(pos)}: {error}") from None
+
+    def index_from(self, pos: int) -> int:
+        """The index of the first entry that stands at `pos` or behind it; of the next one when none does."""
+        return bisect_left(range(self._end_index + 1), pos, key=lambda index: self._unit(index)[0])
 
     def begin_flush(self) -> Flush:
         """Hand over what is not synced yet. `end_flush` says what its sync made durable."""

@@ -22,7 +22,7 @@ Messages = tuple[list[Request], list[tuple[Request, Response]]]
 
 
 class Member:
-    """A member that starts from what its directory has.
+    """A member that starts from what its directory has; `ledger` is not loaded yet.
 
     Raises:
         StoreError: the files cannot be used: no member may vote who forgot how it voted. OSError.
@@ -36,12 +36,12 @@ class Member:
         chance: Random,
         now: float,
         tell: Tell = lambda _change, _entry: None,
-        ledger_config: LedgerConfig | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self._disk = disk
         self._ballot_path = f"{directory}/currterm"
         self._tell = tell
-        self.ledger = Ledger(disk, directory, ledger_config or LedgerConfig())
+        self.ledger = ledger or Ledger(disk, directory, LedgerConfig())
         terms = self.ledger.load()
         ballot = ballot_file.load(disk, self._ballot_path)
         if ballot is None and terms.end == NO_INDEX:

@@ -3,15 +3,15 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
 
 from impl.dledger import events as telling
 from impl.dledger import wire
 from impl.dledger.changes import Ballot, Change, Committed, SteppedDown
 from impl.dledger.codes import RequestCode, ResponseCode
 from impl.dledger.config import GroupConfig
-from impl.dledger.ledger import LedgerConfig
+from impl.dledger.ledger import Ledger, LedgerConfig
 from impl.dledger.member import Member
 from impl.dledger.messages import (
     AppendRequest,
@@ -58,16 +58,49 @@ ACK_TIMEOUT_MS: Final = 2500.0
 """maxWaitAckTimeMs: then a client hears that it is not known whether its entry is committed."""
 
 
-class _Waiting:
-    """A client's entry on its way to be committed."""
+Settled = Callable[[ResponseCode], None]
+"""Told what became of a client's entries, once; must not raise."""
 
-    def __init__(self, entry: Entry) -> None:
-        self.entry = entry
-        self.done: asyncio.Future[ResponseCode] = asyncio.get_running_loop().create_future()
+
+class _Waiting:
+    """A client's entries on their way to be committed; it is not kept waiting for ever."""
+
+    def __init__(self, settled: Settled) -> None:
+        self._settled: Settled | None = settled
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(
+            ACK_TIMEOUT_MS / 1000, self.settle, ResponseCode.WAIT_QUORUM_ACK_TIMEOUT
+        )
+
+    def settle(self, code: ResponseCode) -> None:
+        """Only the first word counts."""
+        settled, self._settled = self._settled, None
+        if settled is not None:
+            self._deadline.cancel()
+            settled(code)
+
+
+class Listener(Protocol):
+    """Who rests on a node. Nothing of it may block or raise."""
+
+    def changed(self, change: Change) -> None:
+        """Right after it was carried out, and before any client hears of it."""
+        ...
+
+    def flushed(self, end_pos: int) -> None:
+        """All entries before that position are durable here."""
+        ...
+
+    def failed(self, reason: str) -> None:
+        """The node has left its group for good."""
+        ...
 
 
 class Node:
-    """One member of a group. `addresses` has all members'. `start` it, and `stop` it."""
+    """One member of a group. `addresses` has all members'. `start` it, and `stop` it.
+
+    With a `listener` it takes entries from that one only, by `take`.
+    """
 
     def __init__(
         self,
@@ -77,19 +110,22 @@ class Node:
         runtime: Runtime,
         events: EventLog | None = None,
         ledger_config: LedgerConfig | None = None,
+        listener: Listener | None = None,
     ) -> None:
         self.config = config
         self._addresses = dict(addresses)
         self._directory = f"{directory}/dledger-{config.self_id}"
         self._runtime = runtime
         self._events = events
-        self._ledger_config = ledger_config
+        self._listener = listener
+        self.ledger = Ledger(runtime.disk, self._directory, ledger_config or LedgerConfig())
         processors: dict[int, Callable[..., object]] = dict.fromkeys(_GROUP_REQUESTS, self._asked)
         processors |= {
             RequestCode.METADATA: self._metadata,
-            RequestCode.APPEND: self._append,
             RequestCode.GET: self._get,
         }
+        if listener is None:
+            processors[RequestCode.APPEND] = self._append
         self._server = RemotingServer(runtime.network, dispatch.handler(processors))  # type: ignore[arg-type]
         self._client = RemotingClient(runtime.network)
         self._inbox: deque[Callable[[float], None]] = deque()
@@ -98,7 +134,9 @@ class Node:
         self._waiting: Pending[_Waiting] = Pending()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_flushing = False
-        self._written: Entry | None = None
+        self._is_stepping = False
+        self._taken: list[Entry] | None = None
+        """What a client hands in right now, as it is written."""
         self.failure: Exception | None = None
         """What ended it: a disk that failed. It answers nobody since."""
 
@@ -110,24 +148,32 @@ class Node:
 
     _member: Member | None = None
 
-    async def start(self) -> Address:
-        """Recover, listen, and take part.
+    def recover(self) -> None:
+        """Make the member from what its disk has.
 
         Raises:
-            StoreError: the files cannot be used. OSError: of the disk or the address.
+            StoreError: the files cannot be used. OSError: the disk failed.
         """
-        chance = self._runtime.random
         self._member = Member(
             self.config,
             self._runtime.disk,
             self._directory,
-            chance,
+            self._runtime.random,
             self._now_ms(),
             self._tell,
-            self._ledger_config,
+            self.ledger,
         )
         if self._events:
             telling.tell_start(self._events, self._member.core)
+
+    async def start(self) -> Address:
+        """Recover, unless that was done; listen, and take part.
+
+        Raises:
+            StoreError: the files cannot be used. OSError: of the disk or the address.
+        """
+        if self._member is None:
+            self.recover()
         own = self._addresses[self.config.self_id]
         address = await self._server.start(own.host, own.port)
         self._addresses[self.config.self_id] = address
@@ -137,6 +183,13 @@ class Node:
     def know(self, addresses: Mapping[str, Address]) -> None:
         """Where the members are, once all listen: for ports that were any free one."""
         self._addresses = dict(addresses)
+
+    def kill(self) -> None:
+        """The end of a simulated process: everything stops where it is, nobody is answered."""
+        for task in self._tasks:
+            task.cancel()
+        self._server.kill()
+        self._client.abort()
 
     async def stop(self) -> None:
         """Stop taking part; what was not answered is not."""
@@ -155,31 +208,37 @@ class Node:
 
         `body` is bytes, or a function of the position of the body that returns them.
         """
+        settled: asyncio.Future[ResponseCode] = asyncio.get_running_loop().create_future()
+
+        def settle(code: ResponseCode) -> None:
+            if code is ResponseCode.SUCCESS and self._events:
+                telling.tell_answer(self._events, entries[0].index, entries[0].term)
+            if not settled.done():
+                settled.set_result(code)
+
+        code, entries = self.take([body], settle)
+        return (await settled, entries[0]) if entries else (code, None)
+
+    def take(self, bodies: Sequence[object], settled: Settled) -> tuple[ResponseCode, list[Entry]]:
+        """The same for entries that a client hands in together, here and now: SUCCESS and the entries as they
+        are in the ledger, `settled` will be told; or why none of them was taken."""
         if self.failure is not None:
-            return ResponseCode.DISK_ERROR, None
-        taken: asyncio.Future[tuple[ResponseCode, _Waiting | None]]
-        taken = asyncio.get_running_loop().create_future()
-
-        def take(now: float) -> None:
-            code, index = self.member.core.append(body, now)
-            waiting = None
-            if code is ResponseCode.SUCCESS:
-                self._carry_out_all_but_ballots()
-                assert self._written is not None, "an entry was appended"
-                waiting = _Waiting(self._written)
-                self._waiting.add(index, self._written.term, waiting)
-            if not taken.done():
-                taken.set_result((code, waiting))
-
-        self._put(take)
-        code, waiting = await taken
-        if waiting is None:
-            return code, None
+            return ResponseCode.DISK_ERROR, []
+        if self._is_stepping:  # what led to this is not carried out yet, so nothing may follow it
+            return ResponseCode.LEADER_NOT_READY, []
+        code, last = self.member.core.append_all(bodies, self._now_ms())
+        self._put(lambda _: None)  # what it set off is carried out, and sent, when this turn is over
+        if code is not ResponseCode.SUCCESS:
+            return code, []
+        self._taken = []
         try:
-            async with asyncio.timeout(ACK_TIMEOUT_MS / 1000):
-                return await waiting.done, waiting.entry
-        except TimeoutError:
-            return ResponseCode.WAIT_QUORUM_ACK_TIMEOUT, waiting.entry
+            self._carry_out_all_but_ballots()
+        except (OSError, StoreError) as error:
+            self.fail(error)
+            return ResponseCode.DISK_ERROR, []
+        taken, self._taken = self._taken, None
+        self._waiting.add(last, taken[-1].term, _Waiting(settled))
+        return code, taken
 
     # -- the loop around the member
 
@@ -209,11 +268,12 @@ class Node:
                     self._inbox.popleft()(self._now_ms())
                     await self._step()
         except (OSError, StoreError) as error:
-            self._fail(error)
+            self.fail(error)
 
     async def _step(self, not_before: float = 0.0) -> None:
         """Carry out what the last input set off; a ballot's sync lets the loop go on, but nothing of ours."""
         member = self.member
+        self._is_stepping = True
         for change in member.core.take_changes():
             if isinstance(change, Ballot):
                 ballot = change
@@ -221,6 +281,7 @@ class Node:
                 self._tell(change, None)
             else:
                 member.carry_out(change)
+        self._is_stepping = False
         requests, answers = member.core.take_messages(member.ledger.read, max(not_before, self._now_ms()))
         for request in requests:
             self._spawn(self._ask(request))
@@ -239,9 +300,12 @@ class Node:
             self.member.carry_out(change)
 
     def _tell(self, change: Change, entry: Entry | None) -> None:
-        self._written = entry
+        if entry is not None and self._taken is not None:
+            self._taken.append(entry)
         if self._events:
             telling.tell(self._events, change, entry)
+        if self._listener is not None:
+            self._listener.changed(change)
         if isinstance(change, Committed):
             self._acknowledge(change.index)
         elif isinstance(change, SteppedDown):
@@ -250,22 +314,18 @@ class Node:
     def _acknowledge(self, commit: int) -> None:
         """Clients hear of what the leader that took it has committed, in its term."""
         for waiting in self._waiting.committed(commit, self.member.core.state.term):
-            if not waiting.done.done():
-                waiting.done.set_result(ResponseCode.SUCCESS)
-                if self._events:
-                    telling.tell_answer(self._events, waiting.entry.index, waiting.entry.term)
+            waiting.settle(ResponseCode.SUCCESS)
 
     def _fail_waiting(self, code: ResponseCode) -> None:
         for waiting in self._waiting.drop():
-            if not waiting.done.done():
-                waiting.done.set_result(code)
+            waiting.settle(code)
 
     async def _flush(self) -> None:
         flush = self.member.begin_flush()
         try:
             await self._runtime.offload(flush.sync)
         except OSError as error:
-            self._fail(error)
+            self.fail(error)
             return
         if self._events and (index := self.member.ledger.end_flush(flush)) >= 0:
             telling.tell_flush(self._events, index)
@@ -273,16 +333,22 @@ class Node:
         def done(_now: float) -> None:
             self._is_flushing = False
             self.member.end_flush(flush)
+            if self._listener is not None and self.ledger.end_flush(flush) >= 0:
+                self._listener.flushed(flush.end_pos)
 
         self._put(done)
 
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """A disk that failed once may have lost what it took: no word of ours rests on it any more."""
+        if self.failure is not None:
+            return
         _log.error("%s of %s stops: %s", self.config.self_id, self.config.group, error)
         self.failure = error
         self._fail_waiting(ResponseCode.DISK_ERROR)
         for task in self._tasks:
             task.cancel()
+        if self._listener is not None:
+            self._listener.failed(str(error))
 
     def _spawn(self, work: "asyncio._CoroutineLike[None]") -> None:
         task = asyncio.get_running_loop().create_task(work)

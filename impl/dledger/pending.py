@@ -1,5 +1,6 @@
 """Clients' entries between being taken by a leader and being committed."""
 
+from itertools import takewhile
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -17,7 +18,7 @@ class Pending(Generic[T]):
     def committed(self, index: int, term: int) -> list[T]:
         """Who may be told of success: the member, in this term, learned that all up to `index` is committed.
         Who waits for an entry of another term is told nothing here."""
-        done = [at for at in self._waiting if at <= index]
+        done = list(takewhile(lambda at: at <= index, self._waiting))  # they were added in ascending order
         taken = [self._waiting.pop(at) for at in done]
         return [client for its_term, client in taken if its_term == term]
 

@@ -158,9 +158,9 @@ def test_a_ballot_of_released_members_is_read() -> None:
 def test_a_member_that_lost_its_ballot_does_not_start() -> None:
     disk = SimulatedDisk()
     config = GroupConfig("g", "n0", ("n0",))
-    member = Member(config, disk, "/d", Random(1), 0.0, ledger_config=SMALL)
+    member = Member(config, disk, "/d", Random(1), 0.0, ledger=Ledger(disk, "/d", SMALL))
     member.core.tick(5000.0)
     member.step(5000.0)
     disk.remove("/d/currterm")
     with pytest.raises(StoreError, match="currterm is missing: the ledger has entries of term 1"):
-        Member(config, disk, "/d", Random(1), 0.0, ledger_config=SMALL)
+        Member(config, disk, "/d", Random(1), 0.0, ledger=Ledger(disk, "/d", SMALL))
