@@ -1,6 +1,7 @@
 """The commands in processes of their own, over real sockets: what they print, how they end, what survives."""
 
 import contextlib
+import inspect
 import signal
 import socket
 import subprocess
@@ -12,9 +13,11 @@ import msgspec
 import pytest
 
 from impl import cli
+from impl.broker.config import BrokerConfig
 from impl.client.blocking import BlockingClient
 from impl.client.model import Sent
 from impl.message import Message
+from impl.namesrv.config import NameServerConfig
 from spec.events import Kind, read_log
 
 MAIN = "import mqproof; mqproof.main()"
@@ -289,6 +292,15 @@ def test_the_name_servers_may_stand_in_the_environment(
         monkeypatch.setenv("NAMESRV_ADDR", at["namesrv"])
         assert run("send", "--topic", "T", "--body", "hello").returncode == 0
         assert run("consume", "--topic", "T", "--group", "G").stdout.endswith("hello\n")
+
+
+def test_servers_listen_on_the_loopback_unless_they_are_told_otherwise() -> None:
+    defaults = [
+        inspect.signature(command).parameters["host"].default
+        for command in (cli.namesrv, cli.broker, cli.serve)
+    ]
+    configs = [NameServerConfig().host, BrokerConfig().host]
+    assert set(defaults + configs) == {"127.0.0.1"}
 
 
 def test_every_command_shows_an_example() -> None:
