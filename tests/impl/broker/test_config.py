@@ -1,8 +1,20 @@
 """A broker's properties file: what is understood, and how mistakes are told."""
 
+import re
+from pathlib import Path
+
 import pytest
 
-from impl.broker.config import BrokerConfig, read, with_changes
+from impl.broker.config import (
+    OPTIONS,
+    REPLICATION_OPTIONS,
+    RUNNING_KEYS,
+    STORE_OPTIONS,
+    BrokerConfig,
+    read,
+    show,
+    with_changes,
+)
 from impl.properties import ConfigError
 from impl.runtime.network import Address
 from impl.store.config import FlushMode
@@ -31,6 +43,25 @@ def test_the_known_keys_become_fields() -> None:
     assert config.store.consume_queue_segment_bytes == 120  # rounded up to whole units
     assert not config.auto_create_topics
     assert config.store_directory == "/data/store"
+
+
+def test_the_page_has_every_key_with_its_default_and_says_when_it_counts() -> None:
+    """docs/broker.md; the keys of replication are in docs/replication.md."""
+    docs = Path(__file__).parents[3] / "docs"
+    page = (docs / "broker.md").read_text(encoding="utf-8")
+    running, at_start = (
+        dict(re.findall(r"^\| (\w+) \| (.*?) ?\| ", part, re.MULTILINE)[1:])
+        for part in page.partition("These count at the start:")[::2]
+    )
+    assert set(running) == RUNNING_KEYS
+    shown = dict(line.split("=", 1) for line in show(BrokerConfig()).splitlines())
+    told = {**running, **at_start}
+    in_other_page = set(REPLICATION_OPTIONS) - set(told)
+    assert set(told) | in_other_page == {*OPTIONS, *STORE_OPTIONS, *REPLICATION_OPTIONS}
+    replication = (docs / "replication.md").read_text(encoding="utf-8")
+    assert [key for key in in_other_page if key not in replication] == []
+    different = {key: (value, shown[key]) for key, value in told.items() if value != shown[key]}
+    assert different == {}
 
 
 def test_keys_that_we_do_not_know_are_reported_and_change_nothing() -> None:
