@@ -45,8 +45,8 @@ class Script:
         self.answers = answers
         self.attempts: list[str] = []
         self.requests: list[Command] = []
-        self.left: list[Command] = []
-        """Good-byes."""
+        self.told: list[Command] = []
+        """Heartbeats and good-byes."""
         self.delay_s = 0.0
         self.servers: list[RemotingServer] = []
         self.addresses: dict[str, Address] = {}
@@ -59,7 +59,8 @@ class Script:
                 {
                     RequestCode.SEND_MESSAGE_V2: sender,
                     RequestCode.SEND_BATCH_MESSAGE: sender,
-                    RequestCode.UNREGISTER_CLIENT: self._leaves,
+                    RequestCode.HEART_BEAT: self._is_told,
+                    RequestCode.UNREGISTER_CLIENT: self._is_told,
                 },
             )
         brokers = [BrokerData({0: str(self.addresses[name])}, name, "C") for name in ("a", "b")]
@@ -81,8 +82,8 @@ class Script:
     def _routes(self, request: Command, channel: Channel) -> Reply:  # noqa: ARG002  # a Handler's signature
         return request.answer(0, body=java_json.write(self.route))
 
-    def _leaves(self, request: Command, channel: Channel) -> Reply:  # noqa: ARG002
-        self.left.append(request)
+    def _is_told(self, request: Command, channel: Channel) -> Reply:  # noqa: ARG002
+        self.told.append(request)
         return request.answer(0)
 
     def _sender(self, name: str) -> object:
@@ -309,14 +310,21 @@ def test_a_route_that_was_asked_for_again_counts() -> None:
     assert scripted(scene, *[0] * 5) == ["b"] * 4
 
 
-def test_an_end_tells_the_brokers_that_the_producer_is_gone() -> None:
+def test_brokers_hear_of_the_producer_every_half_minute_and_of_its_end() -> None:
     async def scene(script: Script) -> list[Command]:
+        await script.session.start()
         await Producer(script.session, ProducerConfig(group="orders")).send(MESSAGE)
+        await asyncio.sleep(100)
         await script.session.stop()
-        return script.left
+        return script.told
 
-    (left,) = scripted(scene, 0)
-    assert left.fields["producerGroup"] == "orders"
+    told = scripted(scene, 0)
+    assert [request.code for request in told] == [
+        *[RequestCode.HEART_BEAT] * 2 * 3,
+        *[RequestCode.UNREGISTER_CLIENT] * 2,
+    ]
+    assert all(b'"orders"' in request.body for request in told[:6])
+    assert {request.fields["producerGroup"] for request in told[6:]} == {"orders"}
 
 
 def test_a_topic_that_a_send_makes_has_as_many_queues_as_the_producer_wants() -> None:
@@ -326,7 +334,7 @@ def test_a_topic_that_a_send_makes_has_as_many_queues_as_the_producer_wants() ->
 
     for outcome in play(scene):
         assert isinstance(outcome, Sent)
-        assert outcome.queue.queue_id == 0
+        assert (outcome.queue.queue_id, outcome.attempts) == (0, 1)
 
 
 def _sent_to(script: Script) -> int:

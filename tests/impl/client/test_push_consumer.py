@@ -368,17 +368,6 @@ def test_a_broker_that_lost_the_connection_is_greeted_as_soon_as_there_is_anothe
     assert sorted(known) == ["127.0.0.1@c1", "127.0.0.1@c2"]
 
 
-def test_a_member_that_has_nothing_to_do_stays_a_member() -> None:
-    async def scene(world: World) -> list[str]:
-        assert world.broker is not None
-        await make_topic(world)
-        async with member(world, "c1", Ear()):
-            await asyncio.sleep(600)
-            return world.broker._clients.consumer_ids(GROUP)
-
-    assert play(scene) == ["127.0.0.1@c1"]
-
-
 def test_a_broker_that_comes_back_is_read_on() -> None:
     async def scene(world: World) -> list[bytes]:
         ear = Ear()
@@ -653,7 +642,7 @@ def test_deliv_7_what_nobody_takes_back_is_consumed_again_here_and_not_committed
 
     refuse(monkeypatch, RequestCode.CONSUMER_SEND_MSG_BACK, ResponseCode.SYSTEM_ERROR)
     times, offsets = play(scene)
-    assert times[:3] == [0, 1, 2]
+    assert times == [0, 1, 2, 3]  # every 5 s
     assert (offsets[0], offsets[9]) == (0, 1)
 
 
