@@ -2,12 +2,14 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import cast
 
 import pytest
 
 from impl.client.assigned import PullLimits
 from impl.client.calls import GroupCalls
+from impl.client.locks import QueueLocks
 from impl.client.model import MessageQueue, ReceivedMessage, RetryLater
 from impl.client.offset_store import Offsets
 from impl.client.producer import Producer
@@ -15,6 +17,7 @@ from impl.client.push_consumer import PushConsumerConfig
 from impl.client.session import Session
 from impl.message import Message
 from impl.remoting.codes import RequestCode, ResponseCode
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from spec.events import Kind
 from tests.impl.client.members import GROUP, Ear, committed, make_topic, member, numbers, send
 from tests.impl.client.test_push_consumer import FIXED_PORT, refuse
@@ -106,6 +109,43 @@ def test_a_message_that_fails_holds_up_its_queue_and_not_the_others() -> None:
         [b"1", 0],
     ]
     assert heard.index((1, b"other", 0)) < heard.index((0, b"0", 1))
+
+
+@pytest.mark.parametrize(("asked_ms", "waited_s"), [(5000, 5.0), (1, 0.01), (99_000, 30.0)])
+def test_a_queue_waits_as_long_as_its_listener_asked_within_bounds(asked_ms: int, waited_s: float) -> None:
+    async def scene(world: World) -> list[float]:
+        called_s: list[float] = []
+
+        async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:  # noqa: ARG001
+            called_s.append(asyncio.get_running_loop().time())
+            return RetryLater(pause_ms=asked_ms) if len(called_s) == 1 else None
+
+        await send_to_queue(world, numbers(0, 1))
+        async with member(world, "c1", listener, ORDERLY):
+            await asyncio.sleep(40)
+        return called_s
+
+    first, second = play(scene)
+    assert second - first == pytest.approx(waited_s, abs=0.001)
+
+
+def test_a_lock_counts_from_when_it_was_asked_for() -> None:
+    """The broker may have given it at once, and its answer may have taken long."""
+
+    class Slow:
+        async def lock(self, queues: Collection[MessageQueue]) -> set[MessageQueue]:
+            await asyncio.sleep(20)
+            return set(queues)
+
+    async def main() -> tuple[bool, bool]:
+        locks = QueueLocks(cast(GroupCalls, Slow()))
+        assert await locks.lock(QUEUE)
+        await asyncio.sleep(9)
+        before = locks.holds(QUEUE)
+        await asyncio.sleep(2)
+        return before, locks.holds(QUEUE)
+
+    assert run_simulated(main(), SimulatedLoop()) == (True, False)
 
 
 def test_an_orderly_queue_may_have_gaps_of_any_length() -> None:
