@@ -116,7 +116,7 @@ def test_a_queue_waits_as_long_as_its_listener_asked_within_bounds(asked_ms: int
     async def scene(world: World) -> list[float]:
         called_s: list[float] = []
 
-        async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:  # noqa: ARG001
+        async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
             called_s.append(asyncio.get_running_loop().time())
             return RetryLater(pause_ms=asked_ms) if len(called_s) == 1 else None
 
