@@ -83,6 +83,11 @@ def broker(
     ha_master: Annotated[
         str | None, typer.Option(help="HOST:PORT where its master takes a slave; else name servers tell.")
     ] = None,
+    peers: Annotated[
+        str | None,
+        typer.Option(help="Be a member of a group that elects its master: n0-HOST:PORT;n1-HOST:PORT;..."),
+    ] = None,
+    self_id: Annotated[str | None, typer.Option(help="With --peers: which of them this one is.")] = None,
     events: Events = None,
     config: Config = None,
     tls: TlsFile = None,
@@ -95,6 +100,10 @@ def broker(
     \b
     A slave of a broker of that name:
       mqproof broker --namesrv 127.0.0.1:9876 --store /var/lib/mq-1 --port 10921 --role SLAVE --broker-id 1
+
+    The first of three that elect their master; n1 and n2 have ports and stores of their own:
+    mqproof broker --namesrv 127.0.0.1:9876 --store /var/lib/mq-n0 --self-id n0 --peers
+    "n0-127.0.0.1:40911;n1-127.0.0.1:40921;n2-127.0.0.1:40931"
     """
     from impl.broker.broker import Broker
 
@@ -112,6 +121,9 @@ def broker(
         broker_id=broker_id,
         ha_port=ha_port,
         ha_master=_address("broker", "--ha-master", ha_master),
+        is_member=True if peers else None,
+        peers=_peers("broker", peers),
+        self_id=self_id,
     )
     runtime = new_runtime("broker", tls)
     _serve("broker", {"broker": lambda _: Broker(setup, runtime, _event_log(events, setup.node))})
@@ -489,6 +501,15 @@ def _broker_config(
         return with_changes(config, changes)
     except (ConfigError, OSError) as error:
         fail(command, one_line(error))
+
+
+def _peers(command: str, text: str | None) -> Any:
+    from impl.dledger.config import parse_peers
+
+    try:
+        return parse_peers(text) if text else None
+    except ValueError as error:
+        fail(command, f"--peers is {text!r}, {error} expected")
 
 
 def _read_properties(path: Path | None, options: Any) -> dict[str, Any]:

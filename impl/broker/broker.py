@@ -12,6 +12,7 @@ from impl.broker.acl_file import POLL_S, AclFile
 from impl.broker.clients import ClientTable
 from impl.broker.config import BrokerConfig
 from impl.broker.delayed import DelayedDelivery
+from impl.broker.elected import Elected
 from impl.broker.flow_control import SendGate
 from impl.broker.handed_out import HandedOut
 from impl.broker.holds import PullHolds
@@ -26,6 +27,7 @@ from impl.broker.subscription_groups import SubscriptionGroupTable
 from impl.broker.tallies import ROLL_S
 from impl.broker.topics import TopicTable, built_in
 from impl.config_file import ConfigFile
+from impl.dledger.store import LedgerStore
 from impl.event_log import EventLog
 from impl.remoting.address_server import FETCH_INTERVAL_S
 from impl.remoting.bodies import DataVersion
@@ -37,7 +39,6 @@ from impl.remoting.dispatch import RefusedError, handler
 from impl.remoting.java_json import BodyError
 from impl.remoting.server import RemotingServer
 from impl.remoting.signing import Credentials
-from impl.replication.client import SlaveClient
 from impl.replication.metadata import MetadataSync
 from impl.runtime.clock import now_ms as wall_ms
 from impl.runtime.disk import read_whole
@@ -45,6 +46,7 @@ from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
 from impl.store.message_store import MessageStore
 from impl.store.results import Recovery
+from impl.store.store import Store
 
 _log = logging.getLogger(__name__)
 
@@ -60,10 +62,14 @@ class Broker:
     """Made, started, stopped; in that order and once."""
 
     def __init__(self, config: BrokerConfig, runtime: Runtime, events: EventLog | None = None) -> None:
-        self._config = config
+        is_member = config.membership.is_member
+        self._config = config = config.with_role(leads=False) if is_member else config
         self._runtime = runtime
         self._events = events
-        self.store = MessageStore(config.store_directory, config.store, runtime, events)
+        self._group_store = _group_store(config, runtime, events) if is_member else None
+        self.store: Store = self._group_store or MessageStore(
+            config.store_directory, config.store, runtime, events
+        )
         self.replicas = Replicas(config, runtime, self.store, events)
         self._acl: AclFile | None = None
         if config.acl_enabled:
@@ -132,7 +138,7 @@ class Broker:
         offsets.load()
         delays = DelayedDelivery(f"{folder}/delayOffset.json", self.store, self._holds, runtime)
         delays.load()
-        if self.replicas.client is not None:
+        if config.replication.is_slave:
             offsets.untold = set()
         await self.store.start()
         await self.replicas.start()
@@ -179,10 +185,15 @@ class Broker:
         await register()
         self._every(config.register_interval_ms / 1000, register)
         self._every(config.offsets_flush_interval_ms / 1000, self._persist_offsets)
-        if self.replicas.client is None:
-            self._in_background(delays.run(address))
+        if self._group_store is not None:
+            services.term = lambda store=self._group_store: store.term  # type: ignore[misc]
+            self._in_background(Elected(self._group_store, services, topics_changed.set).run())
+            self._keep_like_master(services)
+        elif self.replicas.client is not None:
+            self._in_background(self.replicas.client.run())
+            self._keep_like_master(services)
         else:
-            self._follow(self.replicas.client, services)
+            self._in_background(delays.run(address))
         self._every(config.delay_offsets_flush_interval_ms / 1000, self._persist_delays)
         self._every(_CLIENT_SCAN_S, self._drop_silent_clients)
         await self._sample()
@@ -295,13 +306,16 @@ class Broker:
         except OSError as error:
             _log.error("how far delayed messages are delivered is not on disk: %s", error)
 
-    def _follow(self, client: SlaveClient, services: Services) -> None:
-        """A slave's work: its master's log, and what is not in the log."""
-        self._in_background(client.run())
+    def _keep_like_master(self, services: Services) -> None:
+        """A slave's work beside the log: what is not in it."""
         metadata = MetadataSync(self._client, SlaveTables(services))
 
         async def sync() -> None:
-            metadata.master = self.replicas.master
+            if not services.is_slave:
+                return
+            if self._group_store is not None and self._registrar is not None:
+                await self._registrar.register()  # it tells who the master is now
+            metadata.master = self.replicas.master if self.replicas.master != services.address else None
             await metadata.sync()
 
         self._every(self._config.replication.metadata_interval_ms / 1000, sync, _FIRST_SYNC_S)
@@ -341,6 +355,12 @@ async def _guarded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 def _bound(work: Processor, services: Services) -> Handler:
     return partial(work, services)
+
+
+def _group_store(config: BrokerConfig, runtime: Runtime, events: EventLog | None) -> LedgerStore:
+    """The store of a member of a group."""
+    addresses = config.membership.addresses
+    return LedgerStore(config.store_directory, config.store, config.group, addresses, runtime, events)
 
 
 def _own_account(config: BrokerConfig, runtime: Runtime) -> Credentials | None:

@@ -47,6 +47,8 @@ async def update_config(services: Services, request: Command, channel: Channel) 
             raise RefusedError(ResponseCode.NO_PERMISSION, str(error)) from None
         except (ConfigError, UnicodeDecodeError, OSError) as error:
             raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        if new.membership.is_member:  # perhaps it was elected meanwhile
+            new = new.with_role(leads=not services.is_slave)
         services.config = new
     services.store.config = new.store
     services.config_version = DataVersion(services.config_version.counter + 1, now_ms(services.runtime.clock))

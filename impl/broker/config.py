@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address
 from typing import Any, Final
 
+from impl.dledger.config import GroupConfig, Membership, parse_peers
 from impl.properties import ConfigError, Option, apply, boolean, from_afar, number, one_of, parse, text
 from impl.remoting import address_server
 from impl.remoting.address_server import NameServers
@@ -79,11 +80,27 @@ class BrokerConfig:
     """A client silent for longer is forgotten."""
     store: StoreConfig = field(default_factory=StoreConfig)
     replication: ReplicationConfig = field(default_factory=ReplicationConfig)
+    """In a group, `role` and `broker_id` change with its leader."""
+    membership: Membership = field(default_factory=Membership)
 
     @property
     def node(self) -> str:
         """Its name in event logs: a master and its slaves share the broker's name."""
+        if self.membership.is_member:
+            return f"{self.name}-{self.membership.self_id}"
         return f"{self.name}-{self.broker_id}" if self.broker_id else self.name
+
+    @property
+    def group(self) -> GroupConfig:
+        """Of a member."""
+        member = self.membership
+        ids = tuple(peer.id for peer in member.peers)
+        return GroupConfig(member.group or self.name, member.self_id, ids, member.preferred_leaders)
+
+    def with_role(self, *, leads: bool) -> "BrokerConfig":
+        """A member's, as its group elected."""
+        role, broker_id = (Role.SYNC_MASTER, 0) if leads else (Role.SLAVE, self.membership.slave_id)
+        return replace(self, broker_id=broker_id, replication=replace(self.replication, role=role))
 
     def __post_init__(self) -> None:
         advertised = self.advertised_host or self.host
@@ -110,6 +127,10 @@ def _address(value: str) -> Address:
         return Address.parse(value)
     except ValueError:
         raise ValueError("HOST:PORT") from None
+
+
+def _ids(value: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in value.split(";") if part.strip())
 
 
 def _ip(value: str) -> str:
@@ -245,7 +266,16 @@ REPLICATION_OPTIONS: Final = {
 }
 """Key in the file to the field of ReplicationConfig."""
 
-_ALL_OPTIONS: Final = {**OPTIONS, **STORE_OPTIONS, **REPLICATION_OPTIONS}
+MEMBERSHIP_OPTIONS: Final = {
+    "enableDLegerCommitLog": Option("is_member", boolean),
+    "dLegerGroup": Option("group", text),
+    "dLegerPeers": Option("peers", parse_peers),
+    "dLegerSelfId": Option("self_id", text),
+    "preferredLeaderIds": Option("preferred_leaders", _ids),
+}
+"""Key in the file to the field of Membership."""
+
+_ALL_OPTIONS: Final = {**OPTIONS, **STORE_OPTIONS, **REPLICATION_OPTIONS, **MEMBERSHIP_OPTIONS}
 
 
 def read(file_text: str, where: str) -> tuple[BrokerConfig, tuple[str, ...]]:
@@ -258,7 +288,7 @@ def read(file_text: str, where: str) -> tuple[BrokerConfig, tuple[str, ...]]:
     store_fields = apply(properties, STORE_OPTIONS)
     if segment := store_fields.get("consume_queue_segment_bytes"):
         store_fields["consume_queue_segment_bytes"] = -(-segment // QUEUE_UNIT_BYTES) * QUEUE_UNIT_BYTES
-    others = apply(properties, {**OPTIONS, **REPLICATION_OPTIONS})
+    others = apply(properties, {**OPTIONS, **REPLICATION_OPTIONS, **MEMBERSHIP_OPTIONS})
     config = with_changes(BrokerConfig(), {**others, **store_fields})
     unknown = [key for key in properties if key not in _ALL_OPTIONS]
     return config, tuple(unknown)
@@ -272,6 +302,9 @@ def show(config: BrokerConfig) -> str:
     for key, option in REPLICATION_OPTIONS.items():
         if (value := getattr(replication, option.field)) is not None:
             values[key] = option.show(value)
+    if config.membership.is_member:
+        for key, option in MEMBERSHIP_OPTIONS.items():
+            values[key] = option.show(getattr(config.membership, option.field))
     return "".join(f"{key}={value}\n" for key, value in values.items())
 
 
@@ -301,6 +334,7 @@ def with_changes(config: BrokerConfig, changes: dict[str, Any]) -> BrokerConfig:
     try:
         store = replace(config.store, **of(StoreConfig))
         replication = replace(config.replication, **of(ReplicationConfig))
-        return replace(config, store=store, replication=replication, **of(BrokerConfig))
+        member = replace(config.membership, **of(Membership))
+        return replace(config, store=store, replication=replication, membership=member, **of(BrokerConfig))
     except ValueError as error:
         raise ConfigError(str(error)) from None

@@ -25,8 +25,8 @@ from impl.runtime.runtime import Runtime
 from impl.store import record
 from impl.store.consume_queue import Unit
 from impl.store.delay import SCHEDULE_TOPIC, due
-from impl.store.message_store import MessageStore
 from impl.store.results import PutStatus
+from impl.store.store import Store
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class DelayOffsets(msgspec.Struct, rename="camel"):
 class DelayedDelivery:
     """`run` delivers until it is cancelled; `persist` notes how far it is."""
 
-    def __init__(self, path: str, store: MessageStore, holds: PullHolds, runtime: Runtime) -> None:
+    def __init__(self, path: str, store: Store, holds: PullHolds, runtime: Runtime) -> None:
         self._path = path
         self._store = store
         self._holds = holds

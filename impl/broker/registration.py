@@ -5,6 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from impl.broker.services import Services
 from impl.remoting import headers, java_json
 from impl.remoting.address_server import AddressServer, AddressServerError
@@ -63,9 +65,11 @@ class Registrar:
             # Being there, it lets a slave tell of the queues while its name has no master.
             enable_acting_master=False,
         )
-        body = java_json.write(
-            RegisterBrokerBody(self._services.topics.registered(config.permission)), standard=True
-        )
+        topics = self._services.topics.registered(config.permission)
+        if (term := self._services.term()) > 0:
+            version = replace(topics.data_version, state_version=term)
+            topics = replace(topics, data_version=version)
+        body = java_json.write(RegisterBrokerBody(topics), standard=True)
         fields = headers.write(header)
         await self._everywhere(
             lambda: new_request(RequestCode.REGISTER_BROKER, fields, body), _REGISTER_TIMEOUT_S

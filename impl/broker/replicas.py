@@ -15,6 +15,7 @@ from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
 from impl.store import record
 from impl.store.message_store import MessageStore
+from impl.store.store import Store
 
 REFUSAL: Final = "this broker is a slave"
 
@@ -22,9 +23,7 @@ REFUSAL: Final = "this broker is a slave"
 class Replicas:
     """`server` is a master's, `client` a slave's; a master alone has neither."""
 
-    def __init__(
-        self, config: BrokerConfig, runtime: Runtime, store: MessageStore, events: EventLog | None
-    ) -> None:
+    def __init__(self, config: BrokerConfig, runtime: Runtime, store: Store, events: EventLog | None) -> None:
         self.server: MasterServer | None = None
         self.client: SlaveClient | None = None
         self.ha_address: Address | None = None
@@ -32,8 +31,10 @@ class Replicas:
         self.master: Address | None = None
         """Where a slave's master takes requests, as the name servers tell it."""
         self._config = config
-        self._store = store
         replication = config.replication
+        if config.membership.is_member:
+            return  # its group has a log in common
+        assert isinstance(store, MessageStore), "the store of a broker with a log of its own"
         if replication.is_slave:
             store.refusal = REFUSAL
             bytes_max = config.store.message_bytes_max + record.AROUND_BODY_BYTES_MAX

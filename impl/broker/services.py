@@ -24,18 +24,19 @@ from impl.remoting.command import Command
 from impl.remoting.headers import RegisterBrokerResponse
 from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
-from impl.store.message_store import MessageStore
+from impl.store.store import Store
 
 
 @dataclass(slots=True)
 class Services:
-    """Only `config` and its version are ever replaced, as a whole, by UPDATE_BROKER_CONFIG."""
+    """Only `config` and its version are ever replaced, as a whole: by UPDATE_BROKER_CONFIG, and when a group
+    elects."""
 
     config: BrokerConfig
     runtime: Runtime
     address: Address
     """Where clients reach this broker; it becomes part of every stored message."""
-    store: MessageStore
+    store: Store
     topics: TopicTable
     groups: SubscriptionGroupTable
     offsets: OffsetTable
@@ -59,6 +60,8 @@ class Services:
     """Where slaves connect; None where no slave may."""
     on_registered: Callable[[RegisterBrokerResponse], None] = lambda _: None
     """Told what a name server answered: to a slave, who its master is."""
+    term: Callable[[], int] = lambda: 0
+    """Of its group: name servers believe the master of a later one."""
 
     @property
     def is_slave(self) -> bool:

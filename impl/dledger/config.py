@@ -1,9 +1,81 @@
 """What can be set on a member of a group; times are DLedger's defaults."""
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final, NamedTuple
 
 from impl.dledger.rules import quorum
+from impl.runtime.network import Address
+
+_ID: Final = re.compile(r"n([0-9]{1,9})", re.ASCII)
+
+
+class Peer(NamedTuple):
+    """A member, and where the others reach it."""
+
+    id: str
+    address: Address
+
+    def __str__(self) -> str:
+        return f"{self.id}-{self.address}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Peer":
+        """`n0-HOST:PORT`. ValueError when it is not that."""
+        name, _, address = text.strip().partition("-")
+        if not _ID.fullmatch(name):
+            raise ValueError(f"the member {name!r} is no n and a number")
+        return cls(name, Address.parse(address))
+
+
+def parse_peers(text: str) -> tuple[Peer, ...]:
+    """`n0-HOST:PORT;n1-HOST:PORT`. ValueError, with what is expected, when it is not that."""
+    try:
+        return tuple(Peer.parse(part) for part in text.split(";") if part.strip())
+    except ValueError:
+        raise ValueError("n0-HOST:PORT, one for each member, separated by ';',") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A broker's place in a group. Raises ValueError, naming the key, when it can be none."""
+
+    is_member: bool = False
+    """enableDLegerCommitLog"""
+    group: str = ""
+    """dLegerGroup; empty is the broker's name"""
+    peers: tuple[Peer, ...] = ()
+    """dLegerPeers: all members, this one included"""
+    self_id: str = ""
+    """dLegerSelfId"""
+    preferred_leaders: tuple[str, ...] = ()
+    """preferredLeaderIds"""
+
+    def __post_init__(self) -> None:
+        if not self.is_member:
+            return
+        ids = [peer.id for peer in self.peers]
+        known = ", ".join(ids) or "nobody"
+        if self.self_id not in ids:
+            raise ValueError(f"dLegerSelfId is {self.self_id!r}, dLegerPeers names {known}")
+        if len(set(ids)) < len(ids):
+            raise ValueError(f"dLegerPeers names {known}: one of them twice")
+        if len({peer.address for peer in self.peers}) < len(ids):
+            raise ValueError("dLegerPeers has two members at one address")
+        if strange := [one for one in self.preferred_leaders if one not in ids]:
+            raise ValueError(f"preferredLeaderIds names {strange[0]!r}, dLegerPeers {known}")
+
+    @property
+    def slave_id(self) -> int:
+        """The broker's id while another one leads."""
+        found = _ID.fullmatch(self.self_id)
+        assert found is not None, f"{self.self_id!r} is the id of no member"
+        return int(found[1]) + 1
+
+    @property
+    def addresses(self) -> dict[str, Address]:
+        return {peer.id: peer.address for peer in self.peers}
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ class PutStatus(StrEnum):
     MESSAGE_ILLEGAL = "MESSAGE_ILLEGAL"  # not stored: topic, properties or body out of bounds
     SERVICE_NOT_AVAILABLE = "SERVICE_NOT_AVAILABLE"  # not stored: stopped, a slave, or a disk error before
     UNKNOWN_ERROR = "UNKNOWN_ERROR"  # the disk failed during the append; perhaps stored
+    OS_PAGECACHE_BUSY = "OS_PAGECACHE_BUSY"  # not stored: too much waits for a group's quorum
+    IN_SYNC_REPLICAS_NOT_ENOUGH = "IN_SYNC_REPLICAS_NOT_ENOUGH"  # no quorum in time; perhaps stored later
 
 
 STORED: Final = frozenset(

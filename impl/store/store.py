@@ -122,6 +122,10 @@ class Store(ABC):
         """Make the log durable up to its present end; a disk error makes the store read-only."""
 
     @abstractmethod
+    async def start(self) -> None:
+        """Begin, and run what a store does by itself; puts work from here on. StoreError on a disk error."""
+
+    @abstractmethod
     async def stop(self) -> None:
         """Stop cleanly, so that the next start has nothing to make up. Works from any state, also twice."""
 
@@ -270,6 +274,13 @@ class Store(ABC):
                 found.append(data)
                 max_bytes -= len(data)
         return found[::-1]
+
+    def topics(self) -> dict[str, int]:
+        """The topics that have queues, and of how many the log knows."""
+        counts: dict[str, int] = {}
+        for topic, queue_id in (queue.key for queue in self._queues):
+            counts[topic] = max(counts.get(topic, 0), queue_id + 1)
+        return counts
 
     @property
     def index_end(self) -> tuple[int, int]:

@@ -1,0 +1,73 @@
+"""The role of a broker whose group elects its master (docs/protocol.md, "A broker in a group")."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from impl.broker.services import Services
+from impl.dledger.store import LedgerStore
+from impl.remoting.dispatch import RefusedError
+
+_log = logging.getLogger(__name__)
+
+
+class Elected:
+    """What a master does begins and ends here. `run` it until the broker stops."""
+
+    def __init__(self, store: LedgerStore, services: Services, register: Callable[[], None]) -> None:
+        self._store = store
+        self._services = services
+        self._register = register
+        """Tells the name servers, soon."""
+        self._turned = asyncio.Event()
+        self._delivery: asyncio.Task[None] | None = None
+        store.on_role = self._role_changed
+
+    async def run(self) -> None:
+        """Follow the elections."""
+        try:
+            while True:
+                if self._store.leads:
+                    await self._become_master()
+                self._register()
+                await self._turned.wait()
+                self._turned.clear()
+        finally:
+            self._end_delivery()
+
+    async def _become_master(self) -> None:
+        services = self._services
+        try:
+            await services.topics.ensure_all(self._topics())
+        except (OSError, RefusedError) as error:
+            _log.error("topics of the log cannot be made: %s", error)
+        if not self._store.leads:
+            return
+        services.config = services.config.with_role(leads=True)
+        services.offsets.untold = None
+        self._end_delivery()
+        self._delivery = asyncio.create_task(services.delays.run(services.address))
+        _log.info("%s leads its group in term %d", services.config.node, self._store.term)
+
+    def _topics(self) -> dict[str, int]:
+        """The topics of the log, and at least how many queues they may have. Of one that was made in the last
+        master's last seconds nothing else is known here."""
+        least = self._services.config.default_topic_queues
+        return {
+            name: count if name.startswith("%") else max(count, least)  # a group's own topics have one
+            for name, count in self._store.topics().items()
+        }
+
+    def _role_changed(self) -> None:
+        """At once it is no master any more; to become one takes a moment."""
+        if not self._store.leads:
+            self._services.config = self._services.config.with_role(leads=False)
+            self._services.offsets.untold = set()
+            self._end_delivery()
+            _log.info("%s follows in its group", self._services.config.node)
+        self._turned.set()
+
+    def _end_delivery(self) -> None:
+        if self._delivery is not None:
+            self._delivery.cancel()
+            self._delivery = None

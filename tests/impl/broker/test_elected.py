@@ -1,0 +1,232 @@
+"""Brokers that elect their master, in a simulated world: what clients get through fail-over, who may what.
+
+Sources: docs/protocol.md, "A broker in a group", and docs/replication.md.
+"""
+
+import asyncio
+
+from impl.message import Message, StoredMessage
+from impl.remoting.bodies import TopicConfig
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import new_request
+from impl.store import record
+from tests.impl.broker.group import IDS, Group, play
+
+
+async def _received(group: Group) -> list[StoredMessage]:
+    """All that can be pulled of T, queue by queue."""
+    found: list[StoredMessage] = []
+    for queue in await group.consumer.queues("T"):
+        offset = 0
+        while True:
+            result = await group.consumer.pull(queue, offset)
+            if not result.messages:
+                break
+            found += result.messages
+            offset = result.next_offset
+    return found
+
+
+def _bodies(messages: list[StoredMessage]) -> list[str]:
+    return sorted(stored.message.body.decode() for stored in messages)
+
+
+def test_a_group_elects_one_master_and_what_is_sent_is_received() -> None:
+    async def scene(group: Group) -> tuple[list[str], list[str]]:
+        master = await group.master()
+        for number in range(5):
+            await group.send(f"m{number}")
+        assert group.masters() == [master]
+        return _bodies(await _received(group)), [master]
+
+    bodies, _ = play(scene)
+    assert bodies == [f"m{number}" for number in range(5)]
+
+
+def test_every_acknowledged_message_outlives_two_masters() -> None:
+    async def scene(group: Group) -> tuple[list[str], list[str]]:
+        masters = []
+        for life in range(3):
+            masters.append(await group.master())
+            for number in range(10):
+                await group.send(f"{life}{number}")
+            if life < 2:
+                group.kill(masters[-1])
+                await group.master()
+                await group.start(masters[-1])
+        return masters, _bodies(await _received(group))
+
+    masters, bodies = play(scene)
+    assert masters[0] != masters[1]
+    assert masters[1] != masters[2]
+    assert sorted(set(bodies)) == [f"{life}{number}" for life in range(3) for number in range(10)]
+
+
+def test_members_have_the_same_log_and_queues_in_the_end() -> None:
+    async def scene(group: Group) -> list[tuple[int, list[bytes]]]:
+        for number in range(20):
+            await group.send(f"m{number}")
+        group.kill(await group.master())
+        killed = next(id_ for id_ in IDS if id_ not in group.brokers)
+        await group.send("after")
+        await group.start(killed)
+        async with asyncio.timeout(60):
+            while len({broker.store.log_end for broker in group.brokers.values()}) > 1:
+                await asyncio.sleep(0.1)
+        seen = []
+        for broker in group.brokers.values():
+            records: list[bytes] = []
+            for queue_id in range(broker.store.topics()["T"]):
+                records += broker.store.get("T", queue_id, 0).records
+            seen.append((broker.store.log_end, records))
+        return seen
+
+    first, second, third = play(scene)
+    assert len(first[1]) >= 21
+    assert first == second == third
+
+
+def test_a_record_says_where_it_stands_in_the_ledgers_data() -> None:
+    async def scene(group: Group) -> tuple[int, int, str]:
+        sent = await group.send("hello")
+        broker = group.brokers[await group.master()]
+        (data,) = broker.store.get("T", sent.queue.queue_id, 0).records
+        stored = record.decode(data)
+        found = broker.store.record_at(stored.commit_offset)
+        assert found == data
+        return stored.commit_offset, len(data), sent.offset_message_id
+
+    offset, size, message_id = play(scene)
+    # Behind the no-op of the first term and the header of the entry.
+    assert offset == 48 + 48
+    assert size > 0
+    assert int(message_id[-16:], 16) == offset
+
+
+def test_a_member_that_does_not_lead_takes_no_message() -> None:
+    async def scene(group: Group) -> list[int]:
+        master = await group.master()
+        await group.send("hello")
+        codes = []
+        for id_ in IDS:
+            if id_ != master:
+                services = group.brokers[id_].services
+                assert services is not None
+                fields = {"a": "PG", "b": "T", "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "0"}
+                fields |= {"h": "0", "i": "", "j": "0", "k": "false", "m": "false"}
+                request = new_request(RequestCode.SEND_MESSAGE_V2, fields, b"x")
+                answer = await group.session.remoting.invoke(services.address, request, 30.0)
+                codes.append(answer.code)
+        return codes
+
+    assert play(scene) == [ResponseCode.SERVICE_NOT_AVAILABLE] * 2
+
+
+def test_a_master_without_a_quorum_acknowledges_nothing_and_is_none_soon() -> None:
+    async def scene(group: Group) -> tuple[list[str], list[str], list[str]]:
+        master = await group.master()
+        await group.send("before")
+        for id_ in [id_ for id_ in IDS if id_ != master]:
+            group.kill(id_)
+        outcome = await group.producer.send(_message("alone"))
+        async with asyncio.timeout(60):
+            while group.masters():
+                await asyncio.sleep(0.1)
+        alone = _bodies(await _received(group))
+        for id_ in [id_ for id_ in IDS if id_ != master]:
+            await group.start(id_)
+        await group.send("after")
+        return [str(getattr(outcome, "status", "none"))], alone, _bodies(await _received(group))
+
+    status, alone, after = play(scene)
+    assert status != ["SEND_OK"]
+    assert alone == ["before"]  # committed ones are still served, and no others
+    assert {"before", "after"} <= set(after)
+
+
+def test_a_topic_of_the_log_is_there_after_a_change_of_masters() -> None:
+    async def scene(group: Group) -> tuple[TopicConfig | None, list[str]]:
+        master = await group.master()
+        await group.send("hello")  # the topic is made by it, and no slave has asked for topics since
+        group.kill(master)
+        services = group.brokers[await group.master()].services
+        assert services is not None
+        return services.topics.get("T"), _bodies(await _received_at(group))
+
+    topic, bodies = play(scene)
+    assert topic is not None
+    assert bodies == ["hello"]
+
+
+async def _received_at(group: Group) -> list[StoredMessage]:
+    """What the new master has, without the name server's word for it."""
+    store = group.brokers[await group.master()].store
+    found = [store.get("T", queue_id, 0).records for queue_id in range(store.topics()["T"])]
+    return [record.decode(data) for records in found for data in records]
+
+
+def _message(body: str) -> Message:
+    return Message("T", body.encode())
+
+
+def test_delayed_messages_are_delivered_by_the_next_master() -> None:
+    async def scene(group: Group) -> list[str]:
+        await group.send("now")
+        await group.send("later", DELAY="3")  # 10 s
+        group.kill(await group.master())
+        await group.master()
+        async with asyncio.timeout(120):
+            while "later" not in (bodies := _bodies(await _received(group))):
+                await asyncio.sleep(1)
+        return bodies
+
+    assert play(scene) == ["later", "now"]
+
+
+def test_name_servers_know_the_master_of_the_latest_term() -> None:
+    async def scene(group: Group) -> tuple[str, dict[int, str]]:
+        first = await group.master()
+        await group.send("hello")
+        group.kill(first)
+        await group.send("again")
+        await group.start(first)
+        async with asyncio.timeout(60):
+            while len(addresses := await _addresses(group)) < 3:
+                await asyncio.sleep(1)
+        services = group.brokers[await group.master()].services
+        assert services is not None
+        return str(services.address), addresses
+
+    master, addresses = play(scene)
+    assert addresses[0] == master
+    # The other two have the numbers of their places in the group, one more each.
+    numbers = {f"10.0.0.1:{10_911 + 10 * number}": number + 1 for number in range(3)}
+    assert {address: id_ for id_, address in addresses.items() if id_} == {
+        address: id_ for address, id_ in numbers.items() if address != master
+    }
+
+
+async def _addresses(group: Group) -> dict[int, str]:
+    await group.session.routes.refresh("T")
+    replicas = group.session.routes.replicas("T", "broker-a")
+    return {id_: str(address) for id_, address in replicas.items()}
+
+
+def test_a_member_that_lost_its_queues_makes_them_from_what_is_committed() -> None:
+    async def scene(group: Group) -> int:
+        for number in range(30):
+            await group.send(f"m{number}")
+        follower = next(id_ for id_ in IDS if id_ != group.masters()[0])
+        await asyncio.sleep(10)  # a checkpoint is written meanwhile, which says how far the queues led
+        end = group.brokers[follower].store.log_end
+        group.kill(follower)
+        disk = group.disks[follower]
+        for topic in disk.names("/store/consumequeue"):
+            for queue in disk.names(f"/store/consumequeue/{topic}"):
+                for name in disk.names(f"/store/consumequeue/{topic}/{queue}"):
+                    disk.remove(f"/store/consumequeue/{topic}/{queue}/{name}")
+        store = (await group.start(follower)).store
+        assert store.log_end == end
+        return sum(store.max_offset("T", queue) for queue in range(store.topics()["T"]))
+
+    assert play(scene) == 30
