@@ -16,15 +16,16 @@ import heapq
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 NEVER: Final = 1 << 62
+_PUT_START: Final = 1  # places in an Element
+_PUT_END: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(NamedTuple):
     """A value's life: the intervals in which it was put and taken. All ends are distinct numbers.
 
     A put of which nobody knows whether it happened ends NEVER, or is left out when its value was not taken.
@@ -38,16 +39,14 @@ class Element:
     take_end: int = NEVER
 
 
-@dataclass(frozen=True, slots=True)
-class Empty:
+class Empty(NamedTuple):
     """The queue was said to be empty."""
 
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(NamedTuple):
     """Why there is no order: the fewest operations that show it."""
 
     kind: str
@@ -78,31 +77,47 @@ Certificate = tuple[Step, ...]
 
 def linearize(elements: Sequence[Element], empties: Sequence[Empty] = ()) -> Certificate | Violation:
     """An order of the operations that is a queue's, or the operations that show that there is none."""
+    judged = _judge(elements, empties)
+    return judged if isinstance(judged, Violation) else _certificate(*judged)
+
+
+def violation(elements: Sequence[Element], empties: Sequence[Empty] = ()) -> Violation | None:
+    """The operations that show that there is no such order, without looking for it."""
+    judged = _judge(elements, empties)
+    return judged if isinstance(judged, Violation) else None
+
+
+def _judge(
+    elements: Sequence[Element], empties: Sequence[Empty]
+) -> tuple[list[Element], list[int]] | Violation:
+    """The elements with no more than possible instants, and an instant for each empty answer."""
     sound = []
     for element in elements:
-        if element.take_end < element.put_start:
+        value, put_start, put_end, take_start, take_end = element
+        if take_end < put_start:
             return Violation("fresh", (element,))
         # A put takes effect before the take of its value does.
-        put_end = min(element.put_end, element.take_end)
-        take_start = max(element.take_start, element.put_start)
-        sound.append(Element(element.value, element.put_start, put_end, take_start, element.take_end))
+        if take_end < put_end or take_start < put_start:
+            element = Element(value, put_start, min(put_end, take_end), max(take_start, put_start), take_end)
+        sound.append(element)
     if overtaking := _overtaking(sound):
         return overtaking
-    covers = _Cover(sound)
-    instants = []
+    instants: list[int] = []
+    covers = _Cover(sound) if empties else None
     for empty in empties:
+        assert covers is not None
         instant = covers.gap(empty)
         if instant is None:
             return Violation("empty", covers.chain(empty), empty)
         instants.append(instant)
-    return _certificate(sound, instants)
+    return sound, instants
 
 
 def _overtaking(elements: Sequence[Element]) -> Violation | None:
     """Going through the puts in time, the put that ended before and is taken last must not be taken later."""
-    by_end = sorted(elements, key=lambda element: element.put_end)
+    by_end = sorted(elements, key=itemgetter(_PUT_END))
     latest, place = None, 0
-    for element in sorted(elements, key=lambda element: element.put_start):
+    for element in sorted(elements, key=itemgetter(_PUT_START)):
         while place < len(by_end) and by_end[place].put_end < element.put_start:
             if latest is None or by_end[place].take_start > latest.take_start:
                 latest = by_end[place]
@@ -118,7 +133,7 @@ class _Cover:
 
     def __init__(self, elements: Sequence[Element]) -> None:
         surely = [element for element in elements if element.put_end < element.take_start]
-        self._surely = sorted(surely, key=lambda element: element.put_end)
+        self._surely = sorted(surely, key=itemgetter(_PUT_END))
         self._start: list[int] = []
         self._end: list[int] = []
         for element in self._surely:

@@ -335,8 +335,7 @@ def decode(text: bytes, where: str) -> Line:
         line: Line = _decoder.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # ValueError: broken UTF-8
         raise HistoryError(f"{where}: not a line of a history: {error}") from None
-    if isinstance(line, Setup) and line.value.schema > SCHEMA:
-        raise HistoryError(f"{where}: history schema {line.value.schema}, at most {SCHEMA} expected")
+    _refuse_newer(line, where)
     return line
 
 
@@ -347,10 +346,22 @@ def decode_lines(texts: Iterable[bytes], name: str) -> Iterator[Line]:
     Raises:
         HistoryError: as `decode`.
     """
-    for number, text in enumerate(texts, start=1):
-        if not text.endswith(b"\n"):
-            return
-        yield decode(text, f"{name}:{number}")
+    number, read, newline = 0, _decoder.decode, b"\n"
+    try:
+        for number, text in enumerate(texts, start=1):  # for the errors
+            if not text.endswith(newline):
+                return
+            line: Line = read(text)
+            if type(line) is Setup:
+                _refuse_newer(line, f"{name}:{number}")
+            yield line
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise HistoryError(f"{name}:{number}: not a line of a history: {error}") from None
+
+
+def _refuse_newer(line: Line, where: str) -> None:
+    if isinstance(line, Setup) and line.value.schema > SCHEMA:
+        raise HistoryError(f"{where}: history schema {line.value.schema}, at most {SCHEMA} expected")
 
 
 def topic_of(queue: str) -> str:

@@ -51,6 +51,7 @@ SETUP: Final = SetupValue(
         "b": Group(topics=(TOPIC,), broadcast=True),
         "f": Group(topics=(TOPIC,), tags=("A",)),
         "p": Group(topics=(TOPIC,)),
+        "l": Group(topics=(LATER,)),
         "d": Group(topics=(TOPIC, ORDERS, LATER)),
     },
     visible_within_ms=1000,
@@ -148,9 +149,9 @@ class Perfect:
         self.time += self.chance.randrange(*_STEP_NS)
 
 
-def clean(seed: int, messages: int = 40) -> Perfect:
+def clean(seed: int, messages: int = 40, setup: SetupValue = SETUP) -> Perfect:
     """A history with everything in it that the rules look at, and nothing wrong."""
-    world = Perfect(seed)
+    world = Perfect(seed, setup)
     queues = [f"{TOPIC}/b/0", f"{TOPIC}/b/1"]
     orders = [f"{ORDERS}/b/0", f"{ORDERS}/b/1"]
     for name in (*queues, *orders, f"{LATER}/b/0"):
@@ -167,7 +168,8 @@ def clean(seed: int, messages: int = 40) -> Perfect:
         *(_returning(world, _listener(world, "r", f"r{n}", queue)) for n, queue in enumerate(queues)),
         _retries(world),
         *(_listener(world, "b", f"b{n}", queue) for n in (1, 2) for queue in queues),
-        *(_filter(world, f"f{n}", queue) for n, queue in enumerate(queues)),
+        *(_reader(world, "f", f"f{n}", queue, "A") for n, queue in enumerate(queues)),
+        _reader(world, "l", "l0", f"{LATER}/b/0"),
         _popper(world, "p", queues[0]),
         _observer(world, queues),
         _nemesis(world),
@@ -339,10 +341,11 @@ def _retries(world: Perfect) -> Client:
         yield
 
 
-def _filter(world: Perfect, name: str, queue: str) -> Client:
+def _reader(world: Perfect, group: str, name: str, queue: str, tags: str = "AB") -> Client:
+    """Polls one queue; of its tags alone."""
     position = 0
     while world.producing or position < len(world.queue(queue)):
-        position = yield from _poll(world, "f", name, queue, position, "A")
+        position = yield from _poll(world, group, name, queue, position, tags)
         yield
 
 

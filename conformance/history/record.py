@@ -131,6 +131,9 @@ class Record:
     sends: list[Sent] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     """In the order in which their messages were handed over. Those that found nothing are among them."""
+    sights: "list[tuple[Read, Handed]]" = field(default_factory=list)
+    """What was read, without what was read before in the same words at the same place: most rules of places
+    need no more, and a message that ten groups read is one object."""
     acks: list[Step] = field(default_factory=list)
     commits: list[Step] = field(default_factory=list)
     queries: list[Step] = field(default_factory=list)
@@ -160,6 +163,11 @@ class Record:
         return self.setup.groups.get(name, _UNTOLD)
 
     @cached_property
+    def tags(self) -> dict[str, tuple[str, ...]]:
+        """Of the groups that do not subscribe to everything."""
+        return {name: group.tags for name, group in self.setup.groups.items() if group.tags}
+
+    @cached_property
     def stored(self) -> list[Sent]:
         """What was answered with one of the stored statuses."""
         return [sent for sent in self.sends if sent.span.outcome is Outcome.OK]
@@ -177,7 +185,7 @@ class Record:
     @cached_property
     def seen(self) -> set[str]:
         """The ids of all messages that somebody was handed."""
-        return {message.id for read in self.reads for message in read.messages}
+        return {message.id for _, message in self.sights}
 
     @cached_property
     def acked(self) -> dict[str, dict[int, Sent]]:
@@ -191,10 +199,17 @@ class Record:
     def known(self) -> dict[str, list[int]]:
         """Queue to the offsets that hold a message, as somebody was told or handed; rising."""
         offsets: dict[str, set[int]] = {queue: set(places) for queue, places in self.acked.items()}
-        for read in self.reads:
-            if read.messages:
-                offsets.setdefault(read.queue, set()).update([m.offset for m in read.messages])
+        for queue, found in self.seen_places.items():
+            offsets[queue] = offsets.get(queue, set()) | found
         return {queue: sorted(found) for queue, found in offsets.items()}
+
+    @cached_property
+    def seen_places(self) -> dict[str, set[int]]:
+        """Queue to the offsets of which somebody was handed the message."""
+        places: dict[str, set[int]] = defaultdict(set)
+        for read, message in self.sights:
+            places[read.queue].add(message.offset)
+        return places
 
     @cached_property
     def crashes(self) -> Events:
@@ -250,6 +265,9 @@ class _Builder:
     def __init__(self) -> None:
         self.record = Record()
         self._open: dict[int | str, Any] = {}
+        self._calls: dict[int | str, Span] = {}
+        """Of listeners that run."""
+        self._places: dict[str, dict[int, Handed]] = defaultdict(dict)
         self._index = 0
         self._time = 0
 
@@ -269,6 +287,8 @@ class _Builder:
                 self._gap(f"line {line.index}: {line.process} has not ended its operation of {before.index}")
                 self._end(before, None)
             self._open[line.process] = line
+            if isinstance(line, lines.Consume):
+                self._call(line)
         else:
             invoke = self._open.pop(line.process, None)
             if type(invoke) is not kind:
@@ -280,8 +300,6 @@ class _Builder:
         for invoke in list(self._open.values()):
             self._end(invoke, None)
         self.record.last_time = self._time
-        # A listener's messages were handed over when it was called, and it is noted when it ends.
-        self.record.reads.sort(key=lambda read: read.at)
         return self.record
 
     def _gap(self, text: str) -> None:
@@ -321,25 +339,51 @@ class _Builder:
     def _poll(self, span: Span, asked: lines.PollValue, told: lines.PollValue | None) -> None:
         self.record.spans.append(("poll", topic_of(asked.queue), span))
         if told is not None and span.outcome is Outcome.OK:
-            client = asked.client or str(span.process)
-            self.record.reads.append(
-                Read(
-                    "poll", asked.group, asked.queue, client, span, told.messages, span.end,
-                    asked.offset, told.next, told.max, told.node, asked.seek,
-                )
-            )  # fmt: skip
+            read = Read(
+                "poll", asked.group, asked.queue, asked.client or str(span.process), span, (), span.end
+            )
+            read.offset, read.next, read.max = asked.offset, told.next, told.max
+            read.node, read.seek = told.node, asked.seek
+            self._hand(read, told.messages)
 
     def _pop(self, span: Span, asked: lines.PopValue, told: lines.PopValue | None) -> None:
         self.record.spans.append(("pop", topic_of(asked.queue), span))
         if told is not None and span.outcome is Outcome.OK:
-            read = Read("pop", asked.group, asked.queue, asked.client or str(span.process), span,
-                        told.messages, span.end, invisible_ms=asked.invisible_ms)  # fmt: skip
-            self.record.reads.append(read)
+            read = Read(
+                "pop", asked.group, asked.queue, asked.client or str(span.process), span, (), span.end
+            )
+            read.invisible_ms = asked.invisible_ms
+            self._hand(read, told.messages)
 
-    def _consume(self, span: Span, asked: lines.ConsumeValue, _: lines.ConsumeValue | None) -> None:
-        client = asked.client or str(span.process)
-        read = Read("consume", asked.group, asked.queue, client, span, asked.messages, span.start)
+    def _call(self, line: lines.Consume) -> None:
+        """A listener gets its messages when it is called; how that ends is filled in later."""
+        value = line.value
+        span = Span(line.process, line.index, NEVER, line.time, NEVER, Outcome.UNKNOWN, "")
+        self._calls[line.process] = span
+        client = value.client or str(line.process)
+        read = Read("consume", value.group, value.queue, client, span, (), span.start)
+        self._hand(read, value.messages)
+
+    def _consume(self, span: Span, _: lines.ConsumeValue, __: lines.ConsumeValue | None) -> None:
+        call = self._calls.pop(span.process)
+        call.end, call.ended, call.outcome, call.error = span.end, span.ended, span.outcome, span.error
+
+    def _hand(self, read: Read, messages: tuple[Handed, ...]) -> None:
         self.record.reads.append(read)
+        if not messages:
+            return
+        places, sights = self._places[read.queue], self.record.sights
+        same = []
+        for message in messages:
+            known = places.get(message.offset)
+            if known == message:
+                same.append(known)
+                continue
+            if known is None:
+                places[message.offset] = message
+            sights.append((read, message))
+            same.append(message)
+        read.messages = tuple(same)
 
     def _query(self, span: Span, asked: lines.QueryValue, told: lines.QueryValue | None) -> None:
         if told is not None and span.outcome is Outcome.OK:

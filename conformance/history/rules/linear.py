@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from conformance.history.finding import Finding, Tally
-from conformance.history.linearize import Element, Empty, Violation, linearize
+from conformance.history.linearize import Element, Empty, Violation, violation
 from conformance.history.record import NEVER, Outcome, Read, Record, is_own
 
 
@@ -22,8 +22,8 @@ def linearizable(told: Record) -> Finding:
     for (name, queue), mine in polls.items():
         elements, empties = _operations(told, mine, immediate=immediate)
         tally.looked += len(elements) + len(empties)
-        found = linearize(elements, empties)
-        if isinstance(found, Violation):
+        found = violation(elements, empties)
+        if found is not None:
             values = [element.value for element in found.elements]
             tally.found(_words(found, name, queue), queue=queue, group=name, ids=" ".join(values))
     return tally.finding("operations")

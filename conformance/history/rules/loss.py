@@ -115,13 +115,14 @@ def _judge_drains(told: Record) -> tuple[list[tuple[Sent, str]], int]:
     for read in told.reads:
         if read.group in handed:
             handed[read.group].update([message.id for message in read.messages])
-    missing, looked, gone = [], 0, told.once(_gone)
+    missing, looked, gone, expired = [], 0, told.once(_gone), told.once(_expired)
     for (group, topic), start in drained.items():
-        tags = told.group(group).tags
+        tags = told.tags.get(group, ())
         for sent in told.stored:
             if sent.topic == topic and sent.span.end < start and (not tags or sent.message.tag in tags):
                 looked += 1
-                if sent.message.id not in handed[group] and id(sent) not in gone:
+                left = sent.offset < 0 or sent.offset >= expired.get(sent.queue, 0)
+                if left and sent.message.id not in handed[group] and id(sent) not in gone:
                     missing.append((sent, group))
     return missing, looked
 
@@ -181,16 +182,14 @@ def _passed(told: Record) -> list[tuple[Sent, bool]]:
 
 def _judge_passed(told: Record) -> list[tuple[Sent, bool]]:
     spans: dict[str, dict[str, list[int]]] = {}
-    expired: dict[str, int] = {}
+    expired = told.once(_expired)
     for read in told.reads:
         if read.messages:
             low, high = read.messages[0].offset, read.messages[-1].offset
             span = spans.setdefault(read.queue, {}).setdefault(read.group, [low, high])
             span[0], span[1] = min(span[0], low), max(span[1], high)
-    for step in told.bounds:
-        expired[step.value.queue] = max(expired.get(step.value.queue, 0), step.value.min)
     cut = {id(sent) for sent in _vanished(told).cut}
-    tags = {name: group.tags for name, group in told.setup.groups.items() if group.tags}
+    tags = told.tags
     seen, judged = told.seen, []
     for sent in told.placed:
         if sent.message.id in seen:
@@ -204,6 +203,14 @@ def _judge_passed(told: Record) -> list[tuple[Sent, bool]]:
                     judged.append((sent, True))
                     break
     return judged
+
+
+def _expired(told: Record) -> dict[str, int]:
+    """Queue to the first offset that was still there when somebody last asked."""
+    expired: dict[str, int] = {}
+    for step in told.bounds:
+        expired[step.value.queue] = max(expired.get(step.value.queue, 0), step.value.min)
+    return expired
 
 
 _NOBODY: Final[dict[str, list[int]]] = {}
@@ -282,14 +289,21 @@ def _denials(told: Record, result: _Vanished) -> dict[tuple[str, str], _Ends]:
     reads: dict[tuple[str, str], tuple[list[int], list[int]]] = {}
     said: list[tuple[str, str, int, Span]] = []
     for read in told.reads:
+        view = read.queue, read.node
+        risen = reads.get(view)
+        if risen is None:
+            risen = reads[view] = ([], [])
         if read.messages:
-            risen = reads.setdefault((read.queue, read.node), ([], []))
             _rise(risen, read.at, read.messages[-1].offset)
         if read.kind == "poll" and (read.max >= 0 or not read.messages):
+            result.looked += 1
             end = read.max if read.max >= 0 else read.offset
-            said.append((read.queue, read.node, end, read.span))
+            acked = acks.get(read.queue, _NOTHING)[1]
+            # Nothing is denied where nothing beyond that end was ever known: of most polls that is so.
+            if (acked and acked[-1] >= end) or (risen[1] and risen[1][-1] >= end):
+                said.append((read.queue, read.node, end, read.span))
+    result.looked += len(told.bounds)
     said += [(step.value.queue, step.value.node, step.value.max, step.span) for step in told.bounds]
-    result.looked = len(said)
     denials: dict[tuple[str, str], _Ends] = {}
     for queue, node, end, span in said:
         known = acks.get(queue, _NOTHING), reads.get((queue, node), _NOTHING)

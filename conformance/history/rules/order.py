@@ -14,7 +14,7 @@ from conformance.history.record import ASYNC_FLUSH, NEVER, Events, Outcome, Read
 class _Polled:
     """What the polls of all consumers show; several rules take their part of it."""
 
-    polls: int = 0
+    handed: int = 0
     back: Tally = field(default_factory=Tally)
     skip: Tally = field(default_factory=Tally)
     hole: Tally = field(default_factory=Tally)
@@ -48,7 +48,7 @@ def _polled(told: Record) -> _Polled:
     causes = _causes(told)
     last: dict[tuple[str, str, str], tuple[int, int]] = {}
     for read in told.reads:
-        tags = told.group(read.group).tags
+        tags = told.tags.get(read.group, ())
         if tags:
             for message in read.messages:
                 found.filtered.looked += 1
@@ -57,7 +57,6 @@ def _polled(told: Record) -> _Polled:
                     found.filtered.found(f"{text} with tag {message.tag!r}", id=message.id, queue=read.queue)
         if read.kind != "poll":
             continue
-        found.polls += 1
         at = (read.group, read.client, read.queue)
         before, index = last.get(at, (-1, -1))
         if index < 0 or read.seek or causes.between(read.group, index, read.span.start):
@@ -65,9 +64,8 @@ def _polled(told: Record) -> _Polled:
             inside = read.offset >= 0
         else:
             inside = True
+        found.handed += len(read.messages)
         for message in read.messages:
-            for tally in (found.back, found.skip, found.hole):
-                tally.looked += 1
             offset = message.offset
             if offset <= before and inside:
                 text = f"{read.client} got offset {offset} of {read.queue} after {before}"
@@ -79,6 +77,7 @@ def _polled(told: Record) -> _Polled:
             _jumped(told, found, read, before + 1, read.next, tags)
         moved = read.next < read.offset and not read.messages  # the broker sends the consumer elsewhere
         last[at] = (read.next - 1 if moved else max(before, read.next - 1)), read.at
+    found.back.looked = found.skip.looked = found.hole.looked = found.handed
     return found
 
 
@@ -87,8 +86,9 @@ def _jumped(told: Record, found: _Polled, read: Read, low: int, high: int, tags:
     known = told.known.get(read.queue, [])
     begin, stop = bisect_left(known, low), bisect_left(known, high)
     # What was acknowledged and seen by nobody is lost, not skipped.
-    readable, first = told.once(_seen_places).get(read.queue, set()), _first_readable(told, read.queue)
-    passed = [offset for offset in known[begin:stop] if offset in readable and offset >= first]
+    readable, first = told.seen_places.get(read.queue, set()), _first_readable(told, read.queue)
+    here = {message.offset for message in read.messages}  # handed too early or too late: that is A10
+    passed = [o for o in known[begin:stop] if o in readable and o not in here and o >= first]
     if tags:
         acked = told.acked.get(read.queue, {})
         for offset in passed:
@@ -105,13 +105,6 @@ def _jumped(told: Record, found: _Polled, read: Read, low: int, high: int, tags:
             return
         text = f"{read.client} went from {low} to {high} of {read.queue}; nobody ever had {missing}"
         found.hole.found(text, queue=read.queue, offset=missing, index=read.at)
-
-
-def _seen_places(told: Record) -> dict[str, set[int]]:
-    places: dict[str, set[int]] = defaultdict(set)
-    for read in told.reads:
-        places[read.queue].update([message.offset for message in read.messages])
-    return places
 
 
 def _first_readable(told: Record, queue: str) -> int:
@@ -165,13 +158,14 @@ def duplicate_delivery(told: Record) -> Finding:
     tally = Tally()
     causes = _causes(told)
     handed: dict[tuple[str, str], dict[int, Read]] = defaultdict(dict)
+    broadcasts = {name for name, group in told.setup.groups.items() if group.broadcast}
     for read in told.reads:
         if read.kind == "pop":
             continue  # judged by its own rule: what is invisible, and for how long
-        whose = f"{read.group} {read.client}" if told.group(read.group).broadcast else read.group
+        whose = f"{read.group} {read.client}" if read.group in broadcasts else read.group
         places = handed[whose, read.queue]
+        tally.looked += len(read.messages)
         for message in read.messages:
-            tally.looked += 1
             before = places.get(message.offset)
             places[message.offset] = read
             if before is None:
@@ -213,17 +207,15 @@ def torn_batch(told: Record) -> Finding:
     batches = {s.message.id: s for s in told.placed if s.batch > 1}
     if not batches:
         return tally.finding("batched")
-    for read in told.reads:
-        if is_own(read.queue):
-            for message in read.messages:
-                sent = batches.get(message.id)
-                if sent is None or not sent.place:
-                    continue
-                tally.looked += 1
-                if (read.queue, message.offset) != (sent.queue, sent.offset):
-                    text = f"{message.id}, number {sent.place + 1} of a batch, is at {message.offset} of"
-                    text = f"{text} {read.queue}, not at {sent.offset} of {sent.queue}"
-                    tally.found(text, id=message.id, queue=read.queue, offset=message.offset)
+    for read, message in told.sights:
+        sent = batches.get(message.id)
+        if sent is None or not sent.place or not is_own(read.queue):
+            continue
+        tally.looked += 1
+        if (read.queue, message.offset) != (sent.queue, sent.offset):
+            text = f"{message.id}, number {sent.place + 1} of a batch, is at {message.offset} of"
+            text = f"{text} {read.queue}, not at {sent.offset} of {sent.queue}"
+            tally.found(text, id=message.id, queue=read.queue, offset=message.offset)
     return tally.finding("batched")
 
 
@@ -262,7 +254,7 @@ def broadcast_gap(told: Record) -> Finding:
     for read in told.reads:
         if told.group(read.group).broadcast:
             handed[read.client, read.queue].update([message.offset for message in read.messages])
-    seen = told.once(_seen_places)
+    seen = told.seen_places
     for (client, queue), mine in handed.items():
         if not mine:
             continue

@@ -1,10 +1,10 @@
 """Where messages are: one message at an offset, one offset for a message, and nothing that nobody sent."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from conformance.history.finding import Finding, Tally
 from conformance.history.lines import Handed
-from conformance.history.record import ASYNC_FLUSH, Outcome, Read, Record, is_own
+from conformance.history.record import ASYNC_FLUSH, Outcome, Record, Sent, is_own
 
 
 class _Holder(NamedTuple):
@@ -15,14 +15,12 @@ class _Holder(NamedTuple):
 
 def inconsistent_offsets(told: Record) -> Finding:
     """A08: one offset holds one value, whoever reads it and whatever the producer was told."""
-    tally, _ = _held(told)
-    return tally.finding("places")
+    return told.once(_held)[0].finding("places")
 
 
 def replica_divergence(told: Record) -> Finding:
     """C05: two replicas give the same message at an offset. Needs polls that say which node answered."""
-    _, tally = _held(told)
-    return tally.finding("places_read_twice")
+    return told.once(_held)[1].finding("places_read_twice")
 
 
 def _held(told: Record) -> tuple[Tally, Tally]:
@@ -30,36 +28,36 @@ def _held(told: Record) -> tuple[Tally, Tally]:
     one, two = Tally(), Tally()
     freed = told.crashes if told.setup.flush_mode == ASYNC_FLUSH else None
     holders: dict[str, dict[int, _Holder]] = {}
-    for read in told.reads:
-        queue = read.queue
-        held, acked = holders.setdefault(queue, {}), told.acked.get(queue, {})
-        for message in read.messages:
-            offset = message.offset
-            holder = held.get(offset)
-            if holder is None:
-                held[offset] = _Holder(message.id, read.at, read.node)
-                one.looked += 1
-                sent = acked.get(offset)
-                # A batch's later messages are where the first is said to be, and on: A12 judges that.
-                if sent is None or sent.place or sent.message.id == message.id:
-                    continue
-                if freed and freed.between(sent.span.end, read.at):
-                    one.explained += 1
-                else:
-                    text = f"{queue} offset {offset} was answered to {sent.message.id}, {read.client} read"
-                    one.found(f"{text} {message.id} there", queue=queue, offset=offset)
+    two.looked = sum(len(read.messages) for read in told.reads if read.node)
+    for read, message in told.sights:
+        queue, offset = read.queue, message.offset
+        held = holders.setdefault(queue, {})
+        holder = held.get(offset)
+        if holder is None:
+            held[offset] = _Holder(message.id, read.at, read.node)
+            one.looked += 1
+            sent = told.acked.get(queue, _NOTHING).get(offset)
+            # A batch's later messages are where the first is said to be, and on: A12 judges that.
+            if sent is None or sent.place or sent.message.id == message.id:
                 continue
-            elsewhere = read.node != holder.node
-            two.looked += elsewhere
-            if holder.id != message.id:
-                if freed and freed.between(holder.at, read.at):
-                    one.explained += 1
-                    held[offset] = _Holder(message.id, read.at, read.node)
-                else:
-                    where = f" at {holder.node or '?'} and {read.node or '?'}" if elsewhere else ""
-                    text = f"{queue} offset {offset} was read as {holder.id} and as {message.id}{where}"
-                    (two if elsewhere else one).found(text, queue=queue, offset=offset)
+            if freed and freed.between(sent.span.end, read.at):
+                one.explained += 1
+            else:
+                text = f"{queue} offset {offset} was answered to {sent.message.id}, {read.client} read"
+                one.found(f"{text} {message.id} there", queue=queue, offset=offset)
+        elif holder.id != message.id:
+            if freed and freed.between(holder.at, read.at):
+                one.explained += 1
+                held[offset] = _Holder(message.id, read.at, read.node)
+            else:
+                elsewhere = read.node != holder.node
+                where = f" at {holder.node or '?'} and {read.node or '?'}" if elsewhere else ""
+                text = f"{queue} offset {offset} was read as {holder.id} and as {message.id}{where}"
+                (two if elsewhere else one).found(text, queue=queue, offset=offset)
     return one, two
+
+
+_NOTHING: Final[dict[int, Sent]] = {}
 
 
 def offset_collision(told: Record) -> Finding:
@@ -89,8 +87,10 @@ def duplicate_offset(told: Record) -> Finding:
         tries[sent.message.id] = tries.get(sent.message.id, 0) + sent.attempts
 
     def at(id_: str, queue: str, offset: int) -> None:
-        tally.looked += 1
-        place = places.setdefault(id_, (queue, offset))
+        place = places.get(id_)
+        if place is None:
+            places[id_] = queue, offset
+            return
         if (place[1] == offset and place[0] == queue) or id_ in told_twice:
             return
         told_twice.add(id_)
@@ -103,11 +103,11 @@ def duplicate_offset(told: Record) -> Finding:
     for sent in told.placed:
         if not sent.place:
             at(sent.message.id, sent.queue, sent.offset)
-    for queue, read in ((read.queue, read) for read in told.reads):
-        if is_own(queue):
-            for message in read.messages:
-                at(message.id, queue, message.offset)
-    return tally.finding("places")
+    for read, message in told.sights:
+        if is_own(read.queue):
+            at(message.id, read.queue, message.offset)
+    tally.looked = len(places)
+    return tally.finding("messages")
 
 
 def phantom(told: Record) -> Finding:
@@ -128,19 +128,17 @@ def phantom(told: Record) -> Finding:
     if failed:
         failed -= unknown | {sent.message.id for sent in told.stored}
     recovered: set[str] = set()
-    for read in told.reads:
-        end = read.span.start if read.kind == "consume" else read.at
-        for message in read.messages:
-            tally.looked += 1
-            id_ = message.id
-            if id_ in unknown:
-                recovered.add(id_)
-            start = first.get(id_)
-            if start is not None and start < end and id_ not in failed:
-                continue
-            why = "was refused" if id_ in failed else "was never sent" if start is None else "was sent later"
-            tally.found(f"{read.client} was handed {id_}, which {why}", id=id_, queue=read.queue)
-    return tally.finding("handed", recovered=len(recovered))
+    for read, message in told.sights:
+        id_ = message.id
+        if id_ in unknown:
+            recovered.add(id_)
+        start = first.get(id_)
+        if start is not None and start < read.at and id_ not in failed:
+            continue
+        why = "was refused" if id_ in failed else "was never sent" if start is None else "was sent later"
+        tally.found(f"{read.client} was handed {id_}, which {why}", id=id_, queue=read.queue)
+    tally.looked = len(told.sights)
+    return tally.finding("messages", recovered=len(recovered))
 
 
 def mutated(told: Record) -> Finding:
@@ -151,13 +149,12 @@ def mutated(told: Record) -> Finding:
         message = sent.message
         # Of two messages under one key nobody knows which it is: C16 says so.
         bodies[message.id] = message.body if bodies.get(message.id, message.body) == message.body else ""
-    for read in told.reads:
-        for handed in read.messages:
-            if handed.body and (body := bodies.get(handed.id)):
-                tally.looked += 1
-                if body != handed.body:
-                    text = f"{handed.id} was sent as {body} and read as {handed.body} by {read.client}"
-                    tally.found(text, id=handed.id, queue=read.queue, offset=handed.offset)
+    for read, handed in told.sights:
+        if handed.body and (body := bodies.get(handed.id)):
+            tally.looked += 1
+            if body != handed.body:
+                text = f"{handed.id} was sent as {body} and read as {handed.body} by {read.client}"
+                tally.found(text, id=handed.id, queue=read.queue, offset=handed.offset)
     return tally.finding("bodies")
 
 
@@ -177,7 +174,7 @@ def message_ids(told: Record) -> Finding:
             sent.offset,
         ):
             tally.found(f"offset id {sent.offset_id} was answered for two places", offset_id=sent.offset_id)
-    for read, message in _handed(told):
+    for read, message in told.sights:
         # A replica other than the one that was asked names its own address.
         if message.offset_id and not read.node and is_own(read.queue):
             tally.looked += 1
@@ -210,7 +207,7 @@ def times(told: Record) -> Finding:
     tally = Tally()
     skew = told.setup.skew_ms * 1_000_000
     stored: dict[str, dict[int, Handed]] = {}
-    for read, message in _handed(told):
+    for read, message in told.sights:
         if message.stored:
             stored.setdefault(read.queue, {}).setdefault(message.offset, message)
     for queue, found in stored.items():
@@ -226,7 +223,3 @@ def times(told: Record) -> Finding:
                 tally.found(f"{text} after it was stored", id=message.id, queue=queue, offset=offset)
             latest = max(latest, message.stored)
     return tally.finding("stored")
-
-
-def _handed(told: Record) -> "list[tuple[Read, Handed]]":
-    return [(read, message) for read in told.reads for message in read.messages]

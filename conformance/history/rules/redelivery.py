@@ -21,7 +21,12 @@ def timer(told: Record) -> Finding:
     if not due and not recalled:
         return not_judged()
     handed: set[str] = set()
+    topics = {sent.topic for sent in due.values()} | {
+        told.by_id[i].topic for i in recalled if i in told.by_id
+    }
     for read in told.reads:
+        if topic_of(read.queue) not in topics:
+            continue
         # The latest moment at which the messages can have been handed over.
         time = read.span.began if read.kind == "consume" else read.span.ended
         for message in read.messages:

@@ -1,0 +1,121 @@
+"""`mqproof check-history`, `mqproof convert-history` and `mqproof workload`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from report.console import stages, stop
+from report.model import Exit, exit_code
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def _root() -> None:
+    """Histories of what clients saw, and the anomalies in them."""
+
+
+@app.command("check-history")
+def check_history(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Histories, JSON Lines (docs/histories.md).")
+    ],
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
+    ] = None,
+    report_file: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="As .html, .xml (JUnit), .sarif or .md.")
+    ] = None,
+) -> None:
+    """Find anomalies in what clients saw: lost, duplicated, reordered, phantom messages, and thirty more.
+
+    A rule of which a history shows nothing is reported as not tested. With lines missing nothing is held.
+
+    Examples: mqproof workload --target impl --out h.jsonl; mqproof check-history h.jsonl --json h.json
+    """
+    from conformance.history.judge import check_files
+    from conformance.history.lines import HistoryError
+    from report import json_file as as_json
+    from report import terminal
+    from report.write import write_report, write_text
+
+    try:
+        report = check_files(files)
+    except HistoryError as error:
+        stop(str(error), Exit.USAGE)
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+    terminal.show(report)
+    try:
+        if json_file is not None:
+            write_text(json_file, as_json.render(report))
+        if report_file is not None:
+            write_report(report, report_file)
+    except ValueError as error:
+        stop(f"--report {error}", Exit.USAGE)
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+    raise typer.Exit(exit_code(report.results))
+
+
+@app.command("convert-history")
+def convert_history(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="What to read.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="What to write.")],
+    read: Annotated[str, typer.Option("--from", help="jsonl, jepsen or openchaos.")] = "jsonl",
+    written: Annotated[str, typer.Option("--to", help="jsonl, jepsen or elle.")] = "jepsen",
+) -> None:
+    """Translate a history: from OpenChaos, to what Jepsen's kafka checker reads, or elle-cli.
+
+    Examples: mqproof convert-history h.jsonl history.edn; mqproof convert-history h.jsonl h.edn --to elle;
+    mqproof convert-history history-file h.jsonl --from openchaos --to jsonl
+    """
+    from conformance.history.exchange import READERS, WRITERS
+    from conformance.history.lines import HistoryError
+
+    if read not in READERS:
+        stop(f"--from {read}: expected {', '.join(READERS)}", Exit.USAGE)
+    if written not in WRITERS:
+        stop(f"--to {written}: expected {', '.join(WRITERS)}", Exit.USAGE)
+    try:
+        lines = READERS[read](source)
+        target.write_bytes(WRITERS[written](lines))
+    except HistoryError as error:
+        stop(str(error), Exit.USAGE)
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+
+
+@app.command()
+def workload(
+    target: Annotated[str, typer.Option(help="impl (simulated), or remoting://HOST:PORT of a name server.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The history, JSON Lines.")],
+    seed: Annotated[int, typer.Option(help="Of impl, the same seed gives the same history.")] = 0,
+    messages: Annotated[int, typer.Option(min=1, help="Sends of each producer.")] = 100,
+    producers: Annotated[int, typer.Option(min=1, help="How many send at once.")] = 3,
+    faults: Annotated[int, typer.Option(min=0, help="impl: how often the broker is killed or cut off.")] = 3,
+) -> None:
+    """Concurrent producers and consumer groups of all kinds against a cluster, written down as a history.
+
+    Example: mqproof workload --target impl --seed 7 --out h.jsonl && mqproof check-history h.jsonl
+    """
+    from conformance.history.lines import encode
+    from conformance.history.workload import Workload
+    from conformance.target import TargetError
+    from conformance.targets.workload import run
+
+    try:
+        with stages(f"workload {target}") as told:
+            lines = run(
+                target, Workload(messages=messages, producers=producers, faults=faults, seed=seed), told
+            )
+    except ValueError as error:
+        stop(f"--target {error}", Exit.USAGE)
+    except TargetError as error:
+        stop(f"{target}: {error}", Exit.TOOL)
+    try:
+        out.write_bytes(b"".join(map(encode, lines)))
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+    print(f"{len(lines)} lines in {out}")

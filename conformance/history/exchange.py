@@ -1,0 +1,336 @@
+"""Histories in other tools' forms: OpenChaos' and Jepsen's, and what Jepsen's kafka checker and elle read.
+
+Other forms have fewer words: what they cannot say is left out, and what they leave out is not made up. Tables
+of both directions are in docs/histories.md, "Other tools".
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from conformance.history import edn, lines
+from conformance.history.edn import Keyword
+from conformance.history.lines import (
+    NEMESIS,
+    AssignValue,
+    FaultValue,
+    Handed,
+    HistoryError,
+    Line,
+    Message,
+    PollValue,
+    PopValue,
+    SendValue,
+    SetupValue,
+    Type,
+    decode_lines,
+    encode,
+)
+from conformance.history.record import SEND_OK, Outcome, Read, Sent, is_own, record
+
+_NS: Final = 1_000_000
+
+
+def _read_jsonl(path: Path) -> list[Line]:
+    with path.open("rb") as file:
+        return list(decode_lines(file, str(path)))
+
+
+def _write_jsonl(told: Iterable[Line]) -> bytes:
+    return b"".join(map(encode, told))
+
+
+# Jepsen's kafka workload: operations are lists of micro-operations on keys, values are numbers.
+
+
+class _Numbers:
+    """Names to small numbers, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self.names: dict[str | int, int] = {}
+
+    def __getitem__(self, name: str | int) -> int:
+        return self.names.setdefault(name, len(self.names))
+
+
+def write_jepsen(told: Iterable[Line]) -> bytes:
+    """EDN, an operation a line, as jepsen.tests.kafka has it: send and poll of queues that applications use.
+
+    Queues become numbers, message ids become numbers. A process that was left without an answer goes on under
+    a new number: in Jepsen it has crashed. Groups that subscribe to tags would seem to skip, and are left out.
+    """
+    queues, ids, processes = _Numbers(), _Numbers(), _Numbers()
+    crashed: dict[str | int, int] = defaultdict(int)
+    asked: dict[str | int, Line] = {}
+    out: list[str] = []
+
+    def say(line: Line, f: str, value: Any) -> None:
+        nemesis = line.process == NEMESIS
+        who = processes[f"{line.process} {crashed[line.process]}"]
+        out.append(
+            edn.write(
+                {
+                    Keyword("type"): Keyword(line.type),
+                    Keyword("f"): Keyword(f),
+                    Keyword("value"): value,
+                    Keyword("process"): Keyword(NEMESIS) if nemesis else who,
+                    Keyword("time"): line.time,
+                    Keyword("index"): len(out),
+                }
+            )
+        )
+
+    told = list(told)
+    filtered = {name for line in told if isinstance(line, lines.Setup)
+                for name, group in line.value.groups.items() if group.tags}  # fmt: skip
+    homes = _homes(told)
+    for line in told:
+        invoke = asked.pop(line.process, None) if line.type is not Type.INVOKE else None
+        if line.type is Type.INVOKE:
+            asked[line.process] = line
+        match line:
+            case lines.Fault():
+                say(line, line.value.kind, line.value.node)
+            case lines.Send() | lines.Poll():
+                of = invoke or line
+                operation = _send_of(of, line, homes, queues, ids) if isinstance(of, lines.Send) else None
+                if isinstance(of, lines.Poll) and isinstance(line, lines.Poll):
+                    if of.value.group in filtered:
+                        continue
+                    operation = _poll_of(of, line, queues, ids)
+                if operation is not None:
+                    say(line, Keyword("send" if isinstance(of, lines.Send) else "poll"), operation)
+            case lines.Assign() if line.value is not None:
+                say(line, "assign", [queues[queue] for queue in line.value.queues if is_own(queue)])
+        if line.type is Type.INFO:
+            crashed[line.process] += 1
+    return "".join(f"{each}\n" for each in out).encode()
+
+
+def _homes(told: Iterable[Line]) -> dict[str, str]:
+    """Where each message lies, as far as an answer or a consumer knows: Jepsen's producers know it before."""
+    sorted_out = record(told)
+    homes = {sent.message.id: sent.queue for sent in sorted_out.sends}
+    homes.update((message.id, read.queue) for read, message in sorted_out.sights if is_own(read.queue))
+    return homes
+
+
+def _send_of(
+    asked: lines.Send, line: Line, homes: dict[str, str], queues: _Numbers, ids: _Numbers
+) -> list[Any] | None:
+    assert isinstance(line, lines.Send)
+    told = line.value if line.type is Type.OK else None
+    operations: list[Any] = []
+    for place, message in enumerate(asked.value.messages):
+        value: Any = ids[message.id]
+        if told is not None and told.queue:
+            value = [told.offset + place, value]
+        operations.append([Keyword("send"), queues[homes[message.id] or asked.value.topic], value])
+    return operations
+
+
+def _poll_of(asked: lines.Poll, line: lines.Poll, queues: _Numbers, ids: _Numbers) -> list[Any] | None:
+    if not is_own(asked.value.queue):
+        return None
+    if line.type is not Type.OK:
+        return [[Keyword("poll")]]
+    pairs = [[message.offset, ids[message.id]] for message in line.value.messages]
+    return [[Keyword("poll"), {queues[asked.value.queue]: pairs} if pairs else {}]]
+
+
+def read_jepsen(path: Path) -> list[Line]:
+    """EDN of Jepsen's kafka workload: sends and polls. A poll of several queues becomes a poll of each, by a
+    process of its own. Nobody is told what groups there are: each consumer is one.
+
+    Raises:
+        HistoryError: it is no EDN, or not of that workload.
+    """
+    told: list[_Told] = []
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            told.append(_Told.of(edn.read(text), number))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise HistoryError(f"{path}:{number}: not an operation of Jepsen's: {error}") from None
+    out: list[Line] = [lines.Setup(0, 0, NEMESIS, Type.INFO, SetupValue(name=path.name))]
+    ends: dict[Any, _Told] = {}
+    for each in reversed(told):
+        # What is polled is known at the end only, and asked for at the beginning.
+        each.end = ends.pop(each.process, None) if each.type is Type.INVOKE else each
+        if each.type is not Type.INVOKE:
+            ends[each.process] = each
+    for each in told:
+        try:
+            for line in _of_jepsen(each):
+                out.append(replace(line, index=len(out), time=each.time))
+        except (ValueError, TypeError, IndexError) as error:
+            raise HistoryError(f"{path}:{each.number}: not of the kafka workload: {error}") from None
+    return out
+
+
+@dataclass(slots=True)
+class _Told:
+    """One operation of Jepsen's, as it stands there."""
+
+    f: str
+    type: Type
+    process: Any
+    time: int
+    value: Any
+    number: int
+    end: "_Told | None" = None
+
+    @classmethod
+    def of(cls, told: dict[Any, Any], number: int) -> "_Told":
+        f, type_ = str(told[Keyword("f")]), Type(str(told[Keyword("type")]))
+        time = int(told.get(Keyword("time"), number))
+        return cls(f, type_, told[Keyword("process")], time, told.get(Keyword("value")), number)
+
+    def polled(self) -> list[tuple[Any, list[Any]]]:
+        """(key, pairs of offset and value) of every queue that the poll found something in."""
+        if self.end is None or self.end.type is not Type.OK:
+            return []
+        return [pair for micro in self.end.value if len(micro) > 1 for pair in micro[1].items()]
+
+
+def _of_jepsen(told: _Told) -> Iterator[Line]:
+    if told.process == Keyword(NEMESIS):
+        if told.type is Type.INFO and told.value is not None:
+            yield lines.Fault(0, 0, NEMESIS, Type.INFO, FaultValue(told.f, str(told.value)))
+    elif told.f == "send":
+        topic, offset, queue = str(told.value[0][1]), -1, ""
+        ids = [micro[2][1] if isinstance(micro[2], list) else micro[2] for micro in told.value]
+        if isinstance(told.value[0][2], list):
+            queue, offset = f"{topic}/jepsen/0", int(told.value[0][2][0])
+        messages = tuple(Message(str(id_)) for id_ in ids)
+        status = SEND_OK if told.type is Type.OK else ""
+        yield lines.Send(0, 0, told.process, told.type, SendValue(topic, messages, status, queue, offset))
+    elif told.f == "poll":
+        for key, pairs in told.polled():
+            queue, first, after = f"{key}/jepsen/0", int(pairs[0][0]), int(pairs[-1][0]) + 1
+            value = PollValue(f"jepsen {told.process}", queue, first)
+            if told.type is Type.OK:
+                found = tuple(Handed(str(id_), int(offset)) for offset, id_ in pairs)
+                value = PollValue(messages=found, next=after)
+            yield lines.Poll(0, 0, f"{told.process} {key}", told.type, value)
+    elif told.f in ("assign", "subscribe"):
+        queues = tuple(f"{key}/jepsen/0" for key in told.value)
+        assigned = AssignValue(f"jepsen {told.process}", queues=queues)
+        yield lines.Assign(0, 0, told.process, told.type, assigned)
+
+
+# elle's list-append: every queue is a list, a send appends, and each consumer reads once what it got.
+
+
+def write_elle(told: Iterable[Line]) -> bytes:
+    """EDN for `elle-cli --model list-append`: sends append to their queue's list; a consumer that polled a
+    queue from its beginning without a gap has read that much of the list, at its last poll."""
+    sorted_out = record(told)
+    queues, ids, processes = _Numbers(), _Numbers(), _Numbers()
+    read_by: dict[tuple[str, str, str], list[Read]] = defaultdict(list)
+    for read in sorted_out.reads:
+        if read.kind == "poll" and is_own(read.queue):
+            read_by[read.group, read.client, read.queue].append(read)
+    homes = {message.id: read.queue for read, message in sorted_out.sights if is_own(read.queue)}
+    events: list[tuple[int, int, str, Type, list[Any]]] = []
+    batches: dict[int, list[Sent]] = defaultdict(list)
+    for sent in sorted_out.sends:
+        batches[sent.span.start].append(sent)
+    for number, (start, batch) in enumerate(batches.items()):
+        span, home = batch[0].span, batch[0].queue or homes.get(batch[0].message.id, "")
+        if home:
+            value = [[Keyword("append"), queues[home], ids[sent.message.id]] for sent in batch]
+            events.append((start, span.began, f"s{number}", Type.INVOKE, value))
+            how = {Outcome.OK: Type.OK, Outcome.FAILED: Type.FAIL, Outcome.UNKNOWN: Type.INFO}[span.outcome]
+            if how is not Type.INFO:
+                events.append((span.end, span.ended, f"s{number}", how, value))
+    for number, ((_, _, queue), polls) in enumerate(read_by.items()):
+        got = [message for poll in polls for message in poll.messages]
+        if got and [message.offset for message in got] == list(range(len(got))):
+            last = polls[-1].span
+            asked = [[Keyword("r"), queues[queue], None]]
+            value = [[Keyword("r"), queues[queue], [ids[message.id] for message in got]]]
+            events.append((last.start, last.began, f"r{number}", Type.INVOKE, asked))
+            events.append((last.end, last.ended, f"r{number}", Type.OK, value))
+    events.sort(key=lambda event: event[:3])
+    out = [
+        edn.write(
+            {
+                Keyword("type"): Keyword(how),
+                Keyword("f"): Keyword("txn"),
+                Keyword("value"): value,
+                Keyword("process"): processes[process],
+                Keyword("time"): time,
+                Keyword("index"): index,
+            }
+        )
+        for index, (_, time, process, how, value) in enumerate(events)
+    ]
+    return "".join(f"{each}\n" for each in out).encode()
+
+
+# OpenChaos: a line of tab-separated columns for each request and each answer.
+
+OPENCHAOS: Final = ("process", "kind", "f", "result", "value", "time", "key", "queue", "offset", "latency")
+"""What the columns of an OpenChaos history are taken for. `kind` is REQUEST or RESPONSE, `f` enqueue or
+dequeue, `result` SUCCESS, FAILURE or UNKNOWN, `time` milliseconds. Empty, `-` and `null` say nothing."""
+_NOTHING: Final = frozenset({"", "-", "null"})
+_RESULTS: Final = {"SUCCESS": Type.OK, "FAILURE": Type.FAIL, "UNKNOWN": Type.INFO}
+_FAULT: Final = "fault"
+
+
+def read_openchaos(path: Path) -> list[Line]:
+    """A history file of OpenChaos: OPENCHAOS columns, and lines `fault NAME start|end TIME`.
+
+    Its consumers take what is next, of all queues: polls have no offsets unless the columns say some.
+
+    Raises:
+        HistoryError: a line has another form.
+    """
+    out: list[Line] = [lines.Setup(0, 0, NEMESIS, Type.INFO, SetupValue(name=path.name))]
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        columns = text.split("\t")
+        try:
+            out += _of_openchaos(columns, len(out))
+        except (ValueError, KeyError, IndexError) as error:
+            raise HistoryError(f"{path}:{number}: not a line of OpenChaos: {error!r}") from None
+    return out
+
+
+def _of_openchaos(columns: list[str], index: int) -> Iterator[Line]:
+    if columns[0] == _FAULT:
+        _, name, phase, moment = columns[:4]
+        kind = {"start": "kill", "end": "start"}[phase]
+        yield lines.Fault(index, int(moment) * _NS, NEMESIS, Type.INFO, FaultValue(kind, name))
+        return
+    told = {name: text for name, text in zip(OPENCHAOS, columns, strict=False) if text not in _NOTHING}
+    request = {"REQUEST": True, "RESPONSE": False}[told["kind"]]
+    type_ = Type.INVOKE if request else _RESULTS[told["result"]]
+    time, process = int(told["time"]) * _NS, told["process"]
+    queue = f"openchaos/b/{told.get('queue', 0)}"
+    offset, key, id_ = int(told.get("offset", -1)), told.get("key", ""), told.get("value", "")
+    if told["f"] == "enqueue":
+        answer = SendValue(status=SEND_OK if type_ is Type.OK else "", queue=queue, offset=offset)
+        asked = SendValue("openchaos", (Message(id_, key=key),))
+        yield lines.Send(index, time, process, type_, asked if request else answer)
+    elif told["f"] == "dequeue":
+        found = (Handed(id_, offset, key=key),) if id_ and type_ is Type.OK else ()
+        asked_ = PopValue("openchaos", queue) if request else PopValue(messages=found)
+        yield lines.Pop(index, time, process, type_, asked_)
+    else:
+        raise ValueError(f"operation {told['f']}, enqueue or dequeue expected")
+
+
+READERS: Final[dict[str, Callable[[Path], list[Line]]]] = {
+    "jsonl": _read_jsonl,
+    "jepsen": read_jepsen,
+    "openchaos": read_openchaos,
+}
+WRITERS: Final[dict[str, Callable[[Iterable[Line]], bytes]]] = {
+    "jsonl": _write_jsonl,
+    "jepsen": write_jepsen,
+    "elle": write_elle,
+}

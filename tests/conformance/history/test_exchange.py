@@ -1,0 +1,181 @@
+"""Other tools' forms: what goes out comes back with the same meaning; what is none of theirs is refused."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.history import edn, lines
+from conformance.history.edn import Keyword
+from conformance.history.exchange import read_jepsen, read_openchaos, write_elle, write_jepsen
+from conformance.history.judge import judge
+from conformance.history.lines import HistoryError, Line
+from conformance.history.perfect import clean
+from conformance.history.planted import PLANTED
+from conformance.history.record import Outcome, Record, record
+from report.model import Verdict
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text()
+    | st.from_regex("[a-z]{1,8}", fullmatch=True).map(Keyword),
+    lambda inner: st.lists(inner) | st.dictionaries(st.integers() | st.text(), inner),
+    max_leaves=12,
+)
+
+
+@given(VALUES)
+def test_edn_comes_back_as_it_was_written(value: object) -> None:
+    assert edn.read(edn.write(value)) == value
+
+
+@pytest.mark.parametrize("text", ["", "[1", "{:a}", "1 2", '"open', "[1]]", "{1 2} 3", "abc"])
+def test_what_is_no_edn_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        edn.read(text)
+
+
+def violated(told: list[Line]) -> set[str]:
+    return {judged.rule.id for judged in judge(told) if judged.finding.verdict is Verdict.VIOLATED}
+
+
+def to_jepsen_and_back(told: list[Line], folder: Path) -> list[Line]:
+    file = folder / "history.edn"
+    file.write_bytes(write_jepsen(told))
+    return read_jepsen(file)
+
+
+def sends(told: Record) -> list[tuple[Outcome, int, int]]:
+    return [(sent.span.outcome, sent.batch, sent.offset) for sent in told.sends if sent.topic != "L"]
+
+
+def test_what_goes_to_jepsen_comes_back_with_the_same_meaning(tmp_path: Path) -> None:
+    world = clean(3)
+    before, after = record(world.lines), record(to_jepsen_and_back(world.lines, tmp_path))
+    assert after.gap_count == 0
+    assert len(after.sends) == len(before.sends)
+    assert sorted(s.offset for s in after.placed) == sorted(s.offset for s in before.placed)
+    polled = [
+        r for r in before.reads if r.kind == "poll" and r.group != "f" and "%" not in r.queue and r.messages
+    ]
+    again = [r for r in after.reads if r.messages]
+    assert [[m.offset for m in r.messages] for r in polled] == [[m.offset for m in r.messages] for r in again]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "message-of-nobody",
+        "two-messages-at-one-place",
+        "sends-reversed",
+        "poll-goes-back",
+        "two-answers-one-place",
+    ],
+)
+def test_an_anomaly_survives_the_way_to_jepsen_and_back(name: str, tmp_path: Path) -> None:
+    world = clean(3)
+    assert violated(to_jepsen_and_back(world.lines, tmp_path)) == set()
+    PLANTED[name].plant(world)
+    assert PLANTED[name].rule in violated(to_jepsen_and_back(world.lines, tmp_path))
+
+
+def test_jepsens_operations_are_as_its_kafka_checker_wants_them() -> None:
+    """Every key is a keyword of Jepsen's, micro-operations are [:send k v], [:send k [offset v]] or [:poll {k
+    [[offset v] ...]}], indexes are dense, and no process has two operations at a time or one after :info."""
+    open_: dict[int, str] = {}
+    crashed: set[int] = set()
+    for index, text in enumerate(write_jepsen(clean(2).lines).decode().splitlines()):
+        told = edn.read(text)
+        assert set(told) == {Keyword(k) for k in ("type", "f", "value", "process", "time", "index")}
+        assert told[Keyword("index")] == index
+        process, type_ = told[Keyword("process")], str(told[Keyword("type")])
+        if process == Keyword("nemesis"):
+            assert type_ == "info"
+            continue
+        assert process not in crashed
+        assert (process in open_) is (type_ != "invoke")
+        open_.pop(process, None) if type_ != "invoke" else open_.update({process: "open"})
+        crashed |= {process} if type_ == "info" else set()
+        for micro in told[Keyword("value")] if told[Keyword("f")] != Keyword("assign") else ():
+            if micro[0] == Keyword("send"):
+                _, key, value = micro
+                assert isinstance(key, int)
+                assert isinstance(value, int) or (type_ == "ok" and len(value) == 2)
+            else:
+                assert micro[0] == Keyword("poll")
+                assert len(micro) == (2 if type_ == "ok" else 1)
+
+
+def test_elle_reads_prefixes_of_what_was_appended() -> None:
+    told = [edn.read(text) for text in write_elle(clean(2).lines).decode().splitlines()]
+    appended: dict[int, set[int]] = {}
+    lists: dict[int, list[list[int]]] = {}
+    for operation in told:
+        assert operation[Keyword("f")] == Keyword("txn")
+        for f, key, value in operation[Keyword("value")]:
+            if f == Keyword("append"):
+                appended.setdefault(key, set()).add(value)
+            elif value is not None:
+                lists.setdefault(key, []).append(value)
+    assert lists
+    for key, reads in lists.items():
+        longest = max(reads, key=len)
+        assert set(longest) <= appended[key]
+        assert all(read == longest[: len(read)] for read in reads)
+
+
+@pytest.mark.parametrize(
+    "text", ["{:type :ok}", "[1 2]", "nonsense", "{:type :ok, :f :send, :process 0, :value 3}"]
+)
+def test_what_is_not_jepsens_is_refused_with_its_line(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "history.edn"
+    file.write_text("{:type :invoke, :f :poll, :process 1, :value [[:poll]]}\n" + text)
+    with pytest.raises(HistoryError, match=r"history\.edn:2"):
+        read_jepsen(file)
+
+
+OPENCHAOS = """\
+0\tREQUEST\tenqueue\t-\tv1\t1000\tk1\t-\t-\t-
+0\tRESPONSE\tenqueue\tSUCCESS\tv1\t1002\tk1\t0\t5\t2
+1\tREQUEST\tdequeue\t-\t-\t1003\t-\t-\t-\t-
+1\tRESPONSE\tdequeue\tSUCCESS\tv1\t1004\tk1\t0\t5\t1
+fault\tminor-kill\tstart\t1005
+fault\tminor-kill\tend\t1006
+0\tREQUEST\tenqueue\t-\tv2\t1007\tk1\t-\t-\t-
+0\tRESPONSE\tenqueue\tUNKNOWN\tv2\t1010\tk1\t-\t-\t3
+1\tREQUEST\tdequeue\t-\t-\t1011\t-\t-\t-\t-
+1\tRESPONSE\tdequeue\tSUCCESS\tv3\t1012\tk1\t0\t6\t1
+"""
+
+
+def test_an_openchaos_history_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "history-file"
+    file.write_text(OPENCHAOS)
+    told = read_openchaos(file)
+    sorted_out = record(told)
+    assert sorted_out.gap_count == 0
+    assert [(s.message.id, s.span.outcome, s.offset) for s in sorted_out.sends] == [
+        ("v1", Outcome.OK, 5),
+        ("v2", Outcome.UNKNOWN, -1),
+    ]
+    assert [line.value.kind for line in told if isinstance(line, lines.Fault)] == ["kill", "start"]
+    assert violated(told) == {"A04"}  # nobody sent v3
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0\tREQUEST",
+        "0\tASKED\tenqueue\t-\tv\t1",
+        "0\tREQUEST\tcas\t-\tv\t1",
+        "0\tRESPONSE\tenqueue\tMAYBE\tv\t1",
+    ],
+)
+def test_what_is_not_openchaos_is_refused_with_its_line(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "history-file"
+    file.write_text(OPENCHAOS + line + "\n")
+    with pytest.raises(HistoryError, match=r"history-file:11: not a line of OpenChaos"):
+        read_openchaos(file)

@@ -1,0 +1,75 @@
+"""History files: every line comes back as it was written, and what is no line is refused by its place."""
+
+import pytest
+
+from conformance.history.lines import HistoryError, decode, decode_lines, encode
+from conformance.history.perfect import clean
+from conformance.history.record import NEVER, Outcome, record
+
+HISTORY = clean(0)
+
+
+def test_every_line_comes_back_as_it_was_written() -> None:
+    texts = [encode(line) for line in HISTORY.lines]
+    assert list(decode_lines(texts, "h")) == HISTORY.lines
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"[]\n", "h:1: not a line of a history: Expected `object`"),
+        (b"{\n", "h:1: not a line of a history"),
+        (b'{"f":"dance","index":0,"time":0,"process":1,"type":"ok"}\n', "Invalid value 'dance'"),
+        (b'{"f":"poll","index":0,"time":0,"process":1,"type":"maybe"}\n', "Invalid enum value 'maybe'"),
+        (b'{"f":"poll","time":0,"process":1,"type":"ok"}\n', "missing required field `index`"),
+        (b'{"f":"poll","index":"0","time":0,"process":1,"type":"ok"}\n', "$.index"),
+        (b'{"f":"poll","index":0,"time":0,"process":"\xff","type":"ok"}\n', "h:1: not a line of a history"),
+        (
+            b'{"f":"setup","index":0,"time":0,"process":1,"type":"info","value":{"schema":2}}\n',
+            "h:1: history schema 2, at most 1 expected",
+        ),
+    ],
+)
+def test_what_is_no_line_is_refused_with_its_place(text: bytes, message: str) -> None:
+    with pytest.raises(HistoryError) as caught:
+        list(decode_lines([text], "h"))
+    assert message in str(caught.value)
+    with pytest.raises(HistoryError):
+        decode(text, "h:1")
+
+
+def test_a_torn_last_line_leaves_its_operation_open() -> None:
+    texts = [encode(line) for line in HISTORY.lines]
+    told = record(decode_lines([*texts[:-1], texts[-1][:-5]], "h"))
+    assert told.gap_count == 0
+    assert told.drains[-1].span.end == NEVER
+    assert told.drains[-1].span.outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("spoil", "gap"),
+    [
+        (lambda lines: lines[:5] + lines[6:], "line 5 is missing: 6 comes instead"),
+        (lambda lines: [*lines[:-1], lines[-3]], "comes instead"),
+    ],
+)
+def test_gaps_are_named(spoil, gap: str) -> None:  # type: ignore[no-untyped-def]
+    told = record(spoil(HISTORY.lines))
+    assert gap in told.gaps[0]
+
+
+def test_a_listeners_messages_are_handed_over_when_it_is_called() -> None:
+    told = record(HISTORY.lines)
+    calls = [read for read in told.reads if read.kind == "consume"]
+    assert all(read.at == read.span.start for read in calls)
+    assert {read.span.outcome for read in calls} == {Outcome.OK, Outcome.FAILED}
+    assert [read.at for read in told.reads] == sorted(read.at for read in told.reads)
+
+
+def test_a_message_that_many_groups_read_is_one_object() -> None:
+    told = record(HISTORY.lines)
+    place = ("T/b/0", 0)
+    copies = {id(m) for read in told.reads for m in read.messages if (read.queue, m.offset) == place}
+    readers = {read.group for read in told.reads for m in read.messages if (read.queue, m.offset) == place}
+    assert len(copies) == 1
+    assert len(readers) > 4

@@ -1,0 +1,326 @@
+"""The rules are held against histories without an anomaly, and against the same with one planted in it."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from conformance.history import lines, planted
+from conformance.history.finding import Finding
+from conformance.history.judge import judge
+from conformance.history.lines import Line, Setup
+from conformance.history.perfect import SETUP, Perfect, clean
+from conformance.history.planted import PLANTED, QUEUE, Planted
+from conformance.history.record import record
+from conformance.history.rules import ELSEWHERE, NOT_SEEN, RULES
+from report.model import Verdict
+from spec.catalogue import catalogue
+
+BY_ID = {rule.id: rule for rule in RULES}
+ROWS = {*(f"A{n:02}" for n in range(1, 18)), *(f"C{n:02}" for n in range(1, 23))}
+SEEDS = st.integers(0, 2**20)
+SLOW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def findings(told: list[Line]) -> dict[str, Finding]:
+    return {judged.rule.id: judged.finding for judged in judge(told)}
+
+
+def noticed(world: Perfect) -> set[str]:
+    """The rules that are not content. A02 says no more than that it does not know."""
+    found = findings(world.lines)
+    wrong = {id_ for id_, finding in found.items() if finding.verdict is Verdict.VIOLATED}
+    return wrong | ({"A02"} if found["A02"].counts.get("unseen") else set())
+
+
+# The table.
+
+
+def test_every_row_that_a_client_can_see_has_a_rule_or_a_reason() -> None:
+    ruled = {rule.id.partition(".")[0] for rule in RULES} - {"L01"}
+    assert ruled | set(ELSEWHERE) == ROWS
+    assert not ruled & set(ELSEWHERE)
+    assert set(NOT_SEEN) <= ruled
+
+
+def test_every_rule_has_a_planted_anomaly_and_an_invariant_of_the_catalogue() -> None:
+    assert {each.rule for each in PLANTED.values()} == set(BY_ID)
+    assert {rule.invariant for rule in RULES} <= set(catalogue())
+
+
+def test_names_that_the_catalogue_has_are_the_catalogues() -> None:
+    """Where an invariant's `rules` name an anomaly that is judged here, it is judged for that invariant."""
+    named = {name: i.id for i in catalogue().values() for name in i.rules}
+    judged = {rule.name: rule.invariant for rule in RULES if rule.name in named}
+    assert len(judged) > 10
+    assert all(catalogue()[invariant] for invariant in judged.values())
+
+
+# Clean and planted.
+
+
+@SLOW
+@given(seed=SEEDS)
+def test_a_clean_history_breaks_no_rule(seed: int) -> None:
+    found = findings(clean(seed, 20).lines)
+    assert {i for i, f in found.items() if f.verdict is Verdict.VIOLATED} == set()
+    assert {i for i, f in found.items() if f.verdict is Verdict.UNKNOWN} <= {
+        "C05",
+        "C19",
+        "C03",
+        "C13",
+        "C12",
+    }
+
+
+@pytest.mark.parametrize("each", PLANTED.values(), ids=PLANTED)
+def test_a_planted_anomaly_is_found_and_no_other(each: Planted) -> None:
+    world = clean(3)
+    assert noticed(world) == set()
+    each.plant(world)
+    found = noticed(world)
+    assert each.rule in found
+    assert found <= {each.rule, *each.also}
+
+
+@SLOW
+@given(seed=SEEDS, each=st.sampled_from(sorted(PLANTED.values(), key=lambda p: p.name)))
+def test_so_it_is_in_any_history(seed: int, each: Planted) -> None:
+    world = clean(seed)
+    each.plant(world)
+    found = noticed(world)
+    assert each.rule in found
+    assert found <= {each.rule, *each.also}
+
+
+@SLOW
+@given(seed=SEEDS, each=st.sampled_from(sorted(PLANTED.values(), key=lambda p: p.name)))
+def test_with_a_line_missing_nothing_is_held_and_absence_proves_nothing(seed: int, each: Planted) -> None:
+    world = clean(seed, 10)
+    each.plant(world)
+    del world.lines[random.Random(seed).randrange(1, len(world.lines) - 1)]
+    for judged in judge(world.lines):
+        assert judged.finding.verdict is not Verdict.HELD
+        assert judged.finding.verdict is not Verdict.VIOLATED or not judged.rule.by_absence
+
+
+# What has a cause is no anomaly. Each of these is one planted anomaly with what explains it.
+
+
+def setup(world: Perfect, **changes: object) -> None:
+    world.edit(
+        lambda line: replace(line, value=replace(line.value, **changes)) if isinstance(line, Setup) else line
+    )
+
+
+def lost_with_the_machine(world: Perfect) -> None:
+    setup(world, flush_mode="ASYNC_FLUSH")
+    PLANTED["message-lost"].plant(world)
+    world.fault("crash_os")
+    world.fault("start")
+
+
+def lost_with_the_master(world: Perfect) -> None:
+    PLANTED["weak-status-lost"].plant(world)
+    world.fault("promote")
+
+
+def cut_off_by_a_power_loss(world: Perfect) -> None:
+    setup(world, flush_mode="ASYNC_FLUSH")
+    world.fault("lose_power")
+    world.fault("start")
+    PLANTED["queue-cut-off"].plant(world)
+
+
+def freed_and_given_again(world: Perfect) -> None:
+    setup(world, flush_mode="ASYNC_FLUSH")
+    message = planted._send(world)
+    world.queue(QUEUE).pop()
+    world.fault("crash_os")
+    world.fault("start")
+    again = planted._send(world, process="x2")
+    planted._read(world, again)
+    assert again.offset == message.offset
+
+
+def sent_twice(world: Perfect) -> None:
+    message = world.message()
+    at = [world.append(QUEUE, message) for _ in range(2)]
+    answer = lines.SendValue(status="SEND_OK", queue=QUEUE, offset=at[1], attempts=2)
+    world.did("x1", lines.SendValue("T", (message,)), answer)
+    for offset in at:
+        planted._read(world, world.queue(QUEUE)[offset])
+
+
+def handed_again_after_a_rebalance(world: Perfect) -> None:
+    message = planted._send(world)
+    planted._consumed(world, "r", QUEUE, "x3", message)
+    world.did("x5", lines.AssignValue("r", "x5", (QUEUE,)))
+    planted._consumed(world, "r", QUEUE, "x5", message)
+
+
+def polled_again_after_a_seek(world: Perfect) -> None:
+    first = world.queue(QUEUE)[0]
+    planted._read(world, *world.queue(QUEUE)[:3])
+    answer = lines.PollValue(messages=(first,), next=1, min=0, max=len(world.queue(QUEUE)))
+    world.did("x3", lines.PollValue("group of x3", QUEUE, 0, seek=True), answer)
+
+
+def filtered_by_its_tags(world: Perfect) -> None:
+    stored = world.queue(QUEUE)
+    answer = lines.PollValue(
+        messages=tuple(m for m in stored if m.tag == "A"), next=len(stored), min=0, max=len(stored)
+    )
+    world.did("x3", lines.PollValue("f", QUEUE, 0, seek=True), answer)
+
+
+def committed_less_by_the_next_owner(world: Perfect) -> None:
+    world.did("x3", lines.CommitValue("new", QUEUE, 5))
+    world.did("x5", lines.AssignValue("new", "x5", (QUEUE,)))
+    world.did("x5", lines.CommitValue("new", QUEUE, 3))
+
+
+def reset_on_purpose(world: Perfect) -> None:
+    world.did("x3", lines.CommitValue("new", QUEUE, 5))
+    world.did("x4", lines.CommitValue("new", QUEUE, 2, reset=True))
+    world.did("x3", lines.QueryValue("new", QUEUE), lines.QueryValue(offset=2))
+
+
+def forgotten_by_a_killed_broker(world: Perfect) -> None:
+    world.did("x3", lines.CommitValue("new", QUEUE, 5))
+    world.fault("kill")
+    world.fault("start")
+    world.did("x3", lines.QueryValue("new", QUEUE), lines.QueryValue(offset=3))
+
+
+def two_owners_for_a_moment(world: Perfect) -> None:
+    for name in ("x3", "x5"):
+        world.did(name, lines.AssignValue("new", name, (QUEUE,)))
+    world.did("x3", lines.AssignValue("new", "x3", (), left=True))
+
+
+def overlapping_after_a_restart(world: Perfect) -> None:
+    first, second = (planted._send(world, planted.ORDERED) for _ in range(2))
+    world.begin("o0", lines.ConsumeValue("o", planted.ORDERED, "o0", (first,)))
+    world.fault("kill")
+    world.fault("start")
+    planted._consumed(world, "o", planted.ORDERED, "x5", second)
+    world.end("o0", lines.ConsumeValue("o", planted.ORDERED))
+
+
+def popped_again_when_visible(world: Perfect) -> None:
+    answer = lines.PopValue(messages=(world.queue(QUEUE)[-1],))
+    for _ in range(2):
+        world.did("x3", lines.PopValue("new", QUEUE, invisible_ms=10), answer)
+        world.wait(100)
+
+
+def not_visible_yet(world: Perfect) -> None:
+    last = planted._send(world)
+    planted._read(world, asked=last.offset, end=last.offset)
+    planted._read(world, last, process="x5")
+
+
+def expired_in_front(world: Perfect) -> None:
+    PLANTED["message-lost"].plant(world)
+    end = len(world.queue(QUEUE))
+    world.did("x4", lines.BoundsValue(QUEUE), lines.BoundsValue(min=end, max=end))
+
+
+def deleted_on_purpose(world: Perfect) -> None:
+    world.did("x4", lines.TopicValue("T"))
+    PLANTED["topic-forgotten"].plant(world)
+
+
+def unserved_while_down(world: Perfect) -> None:
+    world.wait(10_000)
+    world.fault("kill")
+    asked = lines.SendValue("T", (world.message(),))
+    world.did("x1", asked, lines.SendValue(), lines.Type.FAIL, "SYSTEM_BUSY")
+    world.fault("start")
+
+
+EXPLAINED = (
+    lost_with_the_machine,
+    lost_with_the_master,
+    cut_off_by_a_power_loss,
+    freed_and_given_again,
+    sent_twice,
+    handed_again_after_a_rebalance,
+    polled_again_after_a_seek,
+    filtered_by_its_tags,
+    committed_less_by_the_next_owner,
+    reset_on_purpose,
+    forgotten_by_a_killed_broker,
+    two_owners_for_a_moment,
+    overlapping_after_a_restart,
+    popped_again_when_visible,
+    not_visible_yet,
+    expired_in_front,
+    deleted_on_purpose,
+    unserved_while_down,
+)
+
+
+@pytest.mark.parametrize("explained", EXPLAINED, ids=lambda each: each.__name__)
+def test_what_has_a_cause_is_no_anomaly(explained: Callable[[Perfect], None]) -> None:
+    world = clean(5)
+    explained(world)
+    assert noticed(world) - {"A02"} == set()
+
+
+# Without a bound nobody can say that something took too long.
+
+
+@pytest.mark.parametrize(
+    ("bound", "name", "rule"),
+    [
+        ("lag_max_ms", "poll-far-behind", "A15"),
+        ("rebalance_within_ms", "two-owners", "C09"),
+        ("stall_within_ms", "orderly-queue-stands-still", "C10.2"),
+        ("deliver_within_ms", "delayed-too-late", "C12"),
+        ("serve_within_ms", "does-not-serve", "C21"),
+        ("visible_within_ms", "not-visible-in-time", "A14"),
+    ],
+)
+def test_a_bound_that_is_not_set_is_not_judged(bound: str, name: str, rule: str) -> None:
+    world = clean(2)
+    setup(world, **{bound: None})
+    PLANTED[name].plant(world)
+    assert noticed(world) == set()
+    assert getattr(SETUP, bound) is not None
+    assert findings(world.lines)[rule].verdict is not Verdict.VIOLATED
+
+
+def test_empty_polls_count_where_everything_is_visible_at_once() -> None:
+    world = clean(4)
+    setup(world, visible_within_ms=0)
+    last = planted._send(world)
+    planted._read(world, asked=last.offset, end=last.offset)
+    planted._read(world, last)
+    assert "L01" in noticed(world)
+
+
+def test_a_send_without_an_answer_is_neither_lost_nor_a_phantom() -> None:
+    """Delivered, it counts as recovered (A05); not delivered, as nothing."""
+    world = clean(6)
+    before = findings(world.lines)
+    stored, gone = planted._unknown(world), planted._unknown(world)
+    planted._read(world, planted._at(stored, len(world.queue(QUEUE))))
+    found = findings(world.lines)
+    assert noticed(world) == set()
+    assert gone.id not in record(world.lines).seen
+    assert found["A04"].counts["recovered"] == before["A04"].counts["recovered"] + 1
+
+
+def test_witnesses_are_few_and_all_are_counted() -> None:
+    world = clean(1)
+    for number in range(40):
+        planted._read(world, lines.Handed(f"ghost{number}", len(world.queue(QUEUE)) + 100 + number))
+    found = findings(world.lines)["A04"]
+    assert found.counts["wrong"] == 40
+    assert len(found.witnesses) == 16
+    assert "ghost0, which was never sent" in found.witnesses[0].text
