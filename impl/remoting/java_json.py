@@ -14,7 +14,11 @@ import msgspec
 
 _T = TypeVar("_T")
 
-_TOKEN: Final = re.compile(r"""\s+|"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+""", re.DOTALL)
+# A string without its end is a token too, else the rest would be searched for that end from each quote in it.
+_TOKEN: Final = re.compile(r"""\s+|"(?:[^"\\]|\\.)*+"?|[{}\[\],:]|[^\s{}\[\],:"]+""", re.DOTALL)
+
+_DEPTH_MAX: Final = 100
+"""Brackets in brackets; no body has ten."""
 
 
 class BodyError(ValueError):
@@ -65,18 +69,23 @@ def quote_keys(text: str) -> str:
     """`text` with every raw key quoted. Text that is not JSON either way comes back as some non-JSON.
 
     Raises:
-        BodyError: an object in key position is not closed.
+        BodyError: a bracket that is not closed or was not opened, too many in one another, or one in key
+            position within another one there: each such quotes what is quoted already, and twice as long.
     """
     # One entry for each open bracket: where its text starts in `out`, and whether it stands as a key.
     out: list[str] = []
     open_at: list[tuple[int, bool]] = []
     brackets: list[str] = []
     key_next = False
+    keys_open = 0
     for match in _TOKEN.finditer(text):
         token = match.group()
         if token.isspace():
             continue
         if token in "{[":
+            if len(open_at) >= _DEPTH_MAX or (key_next and keys_open):
+                raise BodyError(f"too many brackets in brackets at character {match.start()}")
+            keys_open += key_next
             open_at.append((len(out), key_next))
             brackets.append(token)
             out.append(token)
@@ -87,6 +96,7 @@ def quote_keys(text: str) -> str:
                 raise BodyError(f"unmatched {token!r} at character {match.start()}")
             start, was_key = open_at.pop()
             brackets.pop()
+            keys_open -= was_key
             if was_key:
                 out[start:] = [json.dumps("".join(out[start:]), ensure_ascii=False)]
             key_next = False

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from impl.remoting import java_json
 from impl.remoting.bodies import (
     BrokerData,
     Heartbeat,
@@ -127,11 +128,29 @@ def test_garbage_is_a_body_error_or_a_body(text: str) -> None:
         (b"\xff\xfe", "Heartbeat"),
         (b"[" * 100_000, "."),
         (b'{"clientID":' * 50_000, "."),
+        (b"{1:" * 50_000, "brackets in brackets at character 300"),
+        (b"{{1:2}:3,{{4:5}:6}:7}", "brackets in brackets at character 10"),
+        (b"{" * 90 + b"1:1" + b"}:1}" * 90, "brackets in brackets at character 2"),
+        (b"{[{" * 30 + b"1:1" + b"}]:1}" * 30, "brackets in brackets"),
     ],
 )
 def test_a_body_of_another_shape_is_refused(body: bytes, reason: str) -> None:
     with pytest.raises(BodyError, match=reason):
         read(Heartbeat, body)
+
+
+@pytest.mark.parametrize("part", ['\\"', "a", "\\\\", "{", ":"])
+def test_a_string_without_its_end_is_one_token(part: str) -> None:
+    """Else the rest would be searched for that end from each quote in it, which takes a body of a mebibyte an
+    hour."""
+    text = '"' + part * 1000
+    assert [match.group() for match in java_json._TOKEN.finditer(text)] == [text]
+    with pytest.raises(BodyError):
+        read(Heartbeat, b'{"clientID":' + text.encode())
+
+
+def test_a_raw_key_within_what_an_object_in_key_position_holds_is_read() -> None:
+    assert json.loads(quote_keys('{{"a":{1:[2]}}:{3:4}}')) == {'{"a":{"1":[2]}}': {"3": 4}}
 
 
 def test_numbers_may_come_as_strings_and_defaults_fill_in() -> None:
