@@ -1,5 +1,6 @@
 """The real disk does what the simulated one does, and locks exclude other processes."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,17 @@ def test_a_new_file_is_full_of_zeros_and_is_read_and_written_by_position(place: 
     disk.sync_directory(f"{root}/deep/er")
     file.close()
     assert read_whole(disk, f"{root}/deep/er/f") == b"\0\0\0aXc\0\0\0\0"
+
+
+def test_a_write_that_the_system_cuts_short_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    whole = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda descriptor, data, at: whole(descriptor, data[:3], at))
+    file = RealDisk().create(str(tmp_path / "f"), 10)
+    for data in (b"01234567", bytearray(b"01234567"), memoryview(b"01234567")):
+        file.write(1, bytes(8))
+        file.write(1, data)
+        assert file.read(0, 10) == b"\x0001234567\0"
+    file.close()
 
 
 def test_names_come_sorted_and_directories_count(place: tuple[Disk, str]) -> None:

@@ -145,6 +145,49 @@ def test_on_a_nearly_full_disk_nothing_is_stored_until_there_is_room_again() -> 
     assert now(site.store.put(message("yes"))).status is PutStatus.PUT_OK
 
 
+def test_nothing_is_deleted_before_what_is_not_durable() -> None:
+    """A crash could take all that is left, and the offsets with it."""
+    site = Site(CONFIG)
+    site.simulated_disk.room = PLENTY
+    site.open()
+    site.append(*(str(number) for number in range(12)))
+    site.clock.advance_ms(20 * HOUR_MS)
+    assert clean(site, manually=True) == 0
+    now(site.store.flush_log())
+    assert clean(site, manually=True) > 0
+
+
+def test_no_reader_is_led_to_what_is_being_deleted() -> None:
+    site = _written()
+    begins = []
+
+    def look(step: Step) -> None:
+        if step.kind == "remove" and "commitlog" in step.path:
+            begins.append((site.store.min_offset("T", 0), site.store.get("T", 0, 0).status))
+
+    site.simulated_disk.on_step = look
+    clean(site, manually=True)
+    assert begins
+    assert all(begin > 0 and status is GetStatus.OFFSET_TOO_SMALL for begin, status in begins)
+
+
+def test_queue_files_stay_while_the_checkpoint_that_counts_their_entries_cannot_be_replaced() -> None:
+    site = _written()
+    before = site.disk.names("store/consumequeue/T/0")
+
+    def fail(step: Step) -> None:
+        if "checkpoint" in step.path:
+            raise OSError(28, "No space left on device", step.path)
+
+    site.simulated_disk.on_step = fail
+    assert clean(site, manually=True) > 0
+    site.simulated_disk.on_step = None
+    assert "No space left" in site.store.failure
+    assert site.disk.names("store/consumequeue/T/0") == before
+    site.reopen_after_process_crash()
+    check_whole(site)
+
+
 def test_a_reader_below_the_new_beginning_is_told_where_it_is() -> None:
     site = _written()
     clean(site, manually=True)

@@ -11,7 +11,7 @@ import pytest
 
 from impl.runtime.clock import now_ms
 from impl.runtime.disk import write_durably
-from impl.runtime.simulated_disk import Image
+from impl.runtime.simulated_disk import Image, Step
 from impl.store import record
 from impl.store.checkpoint import Checkpoint, read_checkpoint
 from impl.store.config import FlushMode
@@ -470,6 +470,29 @@ def test_what_was_recovered_is_durable_when_the_store_serves() -> None:
     assert store.log_flushed == store.log_end
     site.reopen_after_power_loss()
     assert bodies(site.store) == NAMES
+
+
+def test_what_a_failed_fsync_left_in_memory_only_is_durable_after_a_recovery() -> None:
+    """The page cache shows it, takes it for written, and would not write it out by itself."""
+    site = Site()
+    site.open()
+    site.append("a")
+    site.flush()
+    site.append("b")
+
+    def fail(step: Step) -> None:
+        if step.kind == "sync":
+            raise OSError(5, "Input/output error", step.path)
+
+    site.simulated_disk.on_step = fail
+    now(site.store.flush_log())
+    site.simulated_disk.on_step = None
+    assert site.store.failure
+    site.reopen_after_process_crash()
+    assert bodies(site.store) == ["a", "b"]
+    assert site.store.log_flushed == site.store.log_end
+    site.reopen_after_power_loss()
+    assert bodies(site.store) == ["a", "b"]
 
 
 def test_a_disk_error_during_recovery_is_one_clear_error_and_counts_nothing() -> None:
