@@ -126,6 +126,28 @@ def broker(
         json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
+@bench.command()
+def history(
+    operations: Annotated[int, typer.Option(min=100, help="Operations of the history.")] = 1_000_000,
+    directory: Annotated[Path, typer.Option(help="Where the history goes meanwhile.")] = Path("build/bench"),
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
+) -> None:
+    """All anomaly rules on a generated history without anomalies.
+
+    Example: mqproof bench history --operations 100000
+    """
+    from conformance.history import bench as history_bench
+
+    directory.mkdir(parents=True, exist_ok=True)
+    result = history_bench.measure(operations, directory)
+    print(history_bench.table(result))
+    if json_file is not None:
+        json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    if result["rules_violated"]:
+        typer.echo(f"mqproof bench: the clean history breaks {result['rules_violated']}", err=True)
+        raise typer.Exit(Exit.VIOLATED)
+
+
 def measure(load: Load, rounds: int, directory: Path) -> dict[str, Any]:
     """Every round of every mode, and the medians.
 
