@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from impl.runtime.disk import File, Lock, LockedError, Space, parent
+from impl.runtime.disk import Disk, File, Lock, LockedError, Space, parent
 
 
 class SimulatedCrashError(BaseException):
@@ -120,6 +120,10 @@ class SimulatedDisk:
         return _SimulatedLock(self._locked, path)
 
     # -- what the experimenter does
+
+    def process(self) -> Disk:
+        """The disk as one process sees it: whatever it does after its crash raises SimulatedCrashError."""
+        return _ProcessDisk(self)
 
     def crash_process(self) -> None:
         """The process dies; the operating system lives and keeps the page cache."""
@@ -378,6 +382,49 @@ class _Handle:
         if not self._open:
             raise ValueError(f"{self.path}: the file is closed")
         return self._inode
+
+
+class _ProcessDisk:
+    """Of one life. Handles see to themselves."""
+
+    def __init__(self, disk: SimulatedDisk) -> None:
+        self._disk = disk
+        self._life = disk.life
+
+    def open(self, path: str) -> File:
+        return self._alive().open(path)
+
+    def create(self, path: str, size: int) -> File:
+        return self._alive().create(path, size)
+
+    def exists(self, path: str) -> bool:
+        return self._alive().exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return self._alive().is_directory(path)
+
+    def names(self, directory: str) -> list[str]:
+        return self._alive().names(directory)
+
+    def remove(self, path: str) -> None:
+        self._alive().remove(path)
+
+    def replace(self, source: str, target: str) -> None:
+        self._alive().replace(source, target)
+
+    def sync_directory(self, directory: str) -> None:
+        self._alive().sync_directory(directory)
+
+    def space(self, directory: str) -> Space:
+        return self._alive().space(directory)
+
+    def lock(self, path: str) -> Lock:
+        return self._alive().lock(path)
+
+    def _alive(self) -> SimulatedDisk:
+        if self._life != self._disk.life:
+            raise SimulatedCrashError("the process that asks has crashed")
+        return self._disk
 
 
 class _SimulatedLock:

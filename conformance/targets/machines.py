@@ -1,0 +1,322 @@
+"""Machines with brokers and name servers of ours on them, in one simulated world.
+
+Each machine has its own disk, clock and address. Processes are killed, machines lose their power, links are
+cut; whatever happens follows from the seed.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar
+
+from impl.broker.broker import Broker
+from impl.broker.config import BrokerConfig
+from impl.client.session import Session, SessionConfig
+from impl.event_log import EventLog
+from impl.message import StoredMessage
+from impl.namesrv.config import NameServerConfig
+from impl.namesrv.server import NameServer
+from impl.replication.config import ReplicationConfig, Role
+from impl.runtime.network import Address
+from impl.runtime.runtime import Runtime
+from impl.runtime.simulated_disk import Image, SimulatedDisk
+from impl.runtime.simulated_internet import Link, SimulatedInternet
+from impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop
+from impl.store.config import FlushMode, StoreConfig
+from impl.store.message_store import MessageStore
+from impl.store.record import decode, peek
+from spec.events import Event, Kind
+
+T = TypeVar("T")
+
+MASTER: Final = "master"
+SLAVE: Final = "slave"
+OTHER: Final = "other"
+"""Another master, of its own broker name."""
+NAME_SERVERS: Final = ("names-1", "names-2")
+BROKER_NAMES: Final = {MASTER: "broker-a", SLAVE: "broker-a", OTHER: "broker-b"}
+
+_NAMES_PORT: Final = 9876
+_BROKER_PORT: Final = 10911
+_SEGMENT_BYTES: Final = 1 << 14
+_FSYNC_MS_MAX: Final = 2.0
+
+STORE: Final = StoreConfig(
+    commit_log_segment_bytes=_SEGMENT_BYTES,
+    consume_queue_segment_bytes=20_000,
+    index_slots=10,
+    index_entries=1000,
+    clean_forcibly=False,  # a full disk refuses messages, and costs none
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How a cluster is configured."""
+
+    flush: FlushMode = FlushMode.ASYNC_FLUSH
+    replication: ReplicationConfig | None = field(default_factory=lambda: ReplicationConfig(Role.SYNC_MASTER))
+    """Of the master, which has a slave; None is a master alone."""
+    other: bool = False
+    """Whether there is another master."""
+    queues: int = 1
+    """Of a topic at a broker."""
+    store: StoreConfig = STORE
+
+
+class Fsync:
+    """Offload of one machine: a call happens at some instant of a random delay, later where the disk is slow,
+    and not at all while it is held."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.slowness = 1.0
+        self._chance = chance
+        self._free = asyncio.Event()
+        self._free.set()
+
+    def hold(self) -> None:
+        self._free.clear()
+
+    def release(self) -> None:
+        self._free.set()
+
+    async def __call__(self, function: Callable[[], T]) -> T:
+        await self._while()
+        await self._free.wait()
+        result = function()
+        await self._while()
+        return result
+
+    async def _while(self) -> None:
+        await asyncio.sleep(self.slowness * self._chance.uniform(0, _FSYNC_MS_MAX / 1000))
+
+
+class Machine:
+    """What outlives the processes on it."""
+
+    def __init__(self, host: str, internet: SimulatedInternet, loop: SimulatedLoop, seed: str) -> None:
+        self.host = host
+        self.disk = SimulatedDisk()
+        self.clock = SimulatedClock(loop)
+        self.fsync = Fsync(random.Random(f"{seed} fsync"))
+        self.life = 0
+        """How many processes ended here without a word."""
+        self._network = internet.machine(host)
+        self._chance = random.Random(f"{seed} chance")
+
+    def runtime(self) -> Runtime:
+        """For one process."""
+        chance = random.Random(self._chance.getrandbits(64))
+        return Runtime(self.clock, self.disk.process(), self._network, chance, self.fsync)
+
+
+class Cluster:
+    """Two name servers, a master, perhaps a slave and another master: all down until they are started."""
+
+    def __init__(self, loop: SimulatedLoop, seed: int, setup: Setup) -> None:
+        self.setup = setup
+        self.chance = random.Random(seed)
+        self.internet = SimulatedInternet(random.Random(f"{seed} internet"))
+        self.events: list[Event] = []
+        self.brokers: dict[str, Broker] = {}
+        """Those whose process runs."""
+        self.name_servers: dict[str, NameServer] = {}
+        self.machines: dict[str, Machine] = {}
+        self._loop = loop
+        self._seed = seed
+        self._logs: dict[str, tuple[Broker, list[StoredMessage], int]] = {}
+        self._seqs: dict[str, int] = {}
+        self.on_recovered: Callable[[str], None] = lambda _: None
+        """Told of a broker whose store was recovered, before it serves anybody."""
+        self._working: dict[str, asyncio.Task[Any]] = {}
+        self._serving: set[str] = set()
+        for node in (*NAME_SERVERS, *self.nodes):
+            self.add_machine(node)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Every machine of a broker."""
+        slave = (SLAVE,) if self.setup.replication else ()
+        return (MASTER, *slave, *((OTHER,) if self.setup.other else ()))
+
+    @property
+    def names(self) -> tuple[Address, ...]:
+        """Where the name servers are."""
+        return tuple(Address(self.machines[node].host, _NAMES_PORT) for node in NAME_SERVERS)
+
+    def add_machine(self, name: str) -> Machine:
+        host = f"10.0.0.{len(self.machines) + 1}"
+        machine = self.machines[name] = Machine(host, self.internet, self._loop, f"{self._seed} {name}")
+        return machine
+
+    def session(self, client: str, config: SessionConfig | None = None) -> Session:
+        """A client on a machine of its own, which is made when there is none of that name."""
+        machine = self.machines.get(client) or self.add_machine(client)
+        return Session(self.names, machine.runtime(), f"{machine.host}@{client}", config)
+
+    def links(self, one: str, other: str) -> tuple[Link, Link]:
+        """From one machine to another, and back."""
+        first, second = self.machines[one].host, self.machines[other].host
+        return (first, second), (second, first)
+
+    # -- processes
+
+    async def start_all(self) -> None:
+        for node in (*NAME_SERVERS, *self.nodes):
+            await self.start(node)
+
+    async def start(self, node: str) -> None:
+        """Start the process on its machine, unless it runs. Raises StoreError, OSError."""
+        if node in self.brokers or node in self.name_servers:
+            return
+        machine = self.machines[node]
+        self.internet.power_on(machine.host)
+        if node in NAME_SERVERS:
+            config = NameServerConfig(machine.host, _NAMES_PORT, kv_path="/names/kvConfig.json")
+            server = NameServer(config, machine.runtime())
+            await server.start()
+            self.name_servers[node] = server
+            return
+        life = machine.life
+        events = EventLog(
+            lambda event: self._saw(event) if machine.life == life else None,
+            node,
+            machine.clock,
+            self._seqs.get(node, 0),
+        )
+        broker = self.brokers[node] = Broker(self.config(node), machine.runtime(), events)
+        if error := await self._while_it_lives(node, broker.start()):
+            del self.brokers[node]
+            self._serving.discard(node)
+            raise error
+
+    async def stop(self, node: str) -> None:
+        """A clean exit, unless it dies meanwhile."""
+        broker = self.brokers[node]
+        self.machines[node].life += 1
+        self._serving.discard(node)
+        await self._while_it_lives(node, broker.stop())
+        if self.brokers.get(node) is broker:
+            del self.brokers[node]
+
+    def is_serving(self, node: str) -> bool:
+        """The broker has recovered, and is not told to stop."""
+        return node in self._serving
+
+    async def _while_it_lives(self, node: str, work: Coroutine[Any, Any, Any]) -> BaseException | None:
+        """Work of a process on that machine: what it raised; nothing when the process died."""
+        life = self.machines[node].life
+        task = self._working[node] = asyncio.create_task(work)
+        await asyncio.wait([task])
+        if self._working.get(node) is task:
+            del self._working[node]
+        died = task.cancelled() or self.machines[node].life != life
+        return None if died else task.exception()
+
+    def kill(self, node: str) -> None:
+        """SIGKILL: the page cache lives on, and the peers are told."""
+        self.machines[node].disk.crash_process()
+        self._die(node)
+
+    def lose_power(self, node: str) -> None:
+        """Only what was synced remains; nobody is told."""
+        self.machines[node].disk.lose_power()
+        self._die(node, dark=True)
+
+    def crash(self, node: str, kept: Image | None = None) -> None:
+        """The operating system dies: of what was not synced any part may be left."""
+        self.machines[node].disk.crash_os(kept or self.chance)
+        self._die(node, dark=True)
+
+    def lose_disk(self, node: str) -> None:
+        """The disk is destroyed; a new one is empty."""
+        self.machines[node].disk.crash_process()
+        self.machines[node].disk = SimulatedDisk()
+        self._die(node, dark=True)
+
+    def _die(self, node: str, *, dark: bool = False) -> None:
+        machine = self.machines[node]
+        machine.life += 1
+        self._serving.discard(node)
+        if dark:
+            self.internet.lose_power(machine.host)
+        if node in self._working:
+            self._working.pop(node).cancel()
+        if node in self.brokers:
+            self.brokers.pop(node).kill()
+        elif node in self.name_servers:
+            self.name_servers.pop(node).kill()
+
+    def config(self, node: str) -> BrokerConfig:
+        setup = self.setup
+        replication = setup.replication or ReplicationConfig()
+        if node == SLAVE:
+            replication = replace(replication, role=Role.SLAVE, in_sync_replicas=None)
+        return BrokerConfig(
+            name=BROKER_NAMES[node],
+            broker_id=int(node == SLAVE),
+            host=self.machines[node].host,
+            port=_BROKER_PORT,
+            name_servers=self.names,
+            store_directory="/store",
+            default_topic_queues=setup.queues,
+            store=replace(setup.store, flush_mode=setup.flush),
+            replication=replication if node != OTHER else ReplicationConfig(),
+        )
+
+    def _saw(self, event: Event) -> None:
+        self._seqs[event.node] = event.seq + 1
+        self.events.append(event)
+        if event.kind is Kind.RECOVER:
+            self._loop.call_soon(self._recovered, self.brokers[event.node], event.node)
+
+    def _recovered(self, broker: Broker, node: str) -> None:
+        if self.brokers.get(node) is broker:
+            self._serving.add(node)
+            self.on_recovered(node)
+
+    # -- what is seen, of no client's business
+
+    def log(self, node: str) -> Sequence[StoredMessage]:
+        """The messages in a running broker's log, in its order."""
+        broker = self.brokers[node]
+        seen, found, position = self._logs.get(node, (None, [], 0))
+        store = broker.store
+        assert isinstance(store, MessageStore), "its log is its own"
+        if seen is not broker:
+            found, position = [], store.log_begin
+        while position < store.log_end:
+            size, _ = peek(store.log_read(position, 8))
+            room = store.log_segment_bytes - position % store.log_segment_bytes
+            if size == room:  # a filler
+                position += room
+                continue
+            found.append(decode(store.log_read(position, size), position))
+            position += size
+        self._logs[node] = (broker, found, position)
+        return found
+
+    def follows(self) -> bool:
+        """The slave is connected, and the logs were found to agree."""
+        master, slave = self.brokers.get(MASTER), self.brokers.get(SLAVE)
+        if master is None or slave is None:
+            return False
+        server, client = master.replicas.server, slave.replicas.client
+        if server is None or client is None or client.local is None:
+            return False
+        # A slave does not know at once that the other end of its connection is gone.
+        return client.is_following and server.serves(client.local)
+
+    def has_caught_up(self) -> bool:
+        """It lacks nothing, too."""
+        return self.follows() and self.brokers[SLAVE].store.log_end == self.brokers[MASTER].store.log_end
+
+    async def until(self, condition: Callable[[], bool], seconds_max: float) -> bool:
+        """Let time pass until something holds; whether it came to that."""
+        end_s = self._loop.time() + seconds_max
+        while not condition():
+            if self._loop.time() >= end_s:
+                return False
+            await asyncio.sleep(0.05)
+        return True

@@ -1,0 +1,196 @@
+"""The links between simulated machines: what TCP promises holds, whatever the network does."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import pytest
+
+from impl.runtime.network import Address, Connection
+from impl.runtime.simulated_internet import SimulatedInternet
+from impl.runtime.simulated_loop import run_simulated
+
+ONE, OTHER = "10.0.0.1", "10.0.0.2"
+DOOR = Address(OTHER, 80)
+THERE, BACK = (ONE, OTHER), (OTHER, ONE)
+
+
+class Ear:
+    """A receiver that keeps what it hears."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.heard = b""
+        self.is_closed = False
+
+    def received(self, data: bytes) -> None:
+        self.heard += data
+
+    def write_paused(self) -> None:
+        raise AssertionError("buffers never fill")
+
+    write_resumed = write_paused
+
+    def closed(self) -> None:
+        assert not self.is_closed
+        self.is_closed = True
+
+
+class World:
+    def __init__(self, seed: int = 0) -> None:
+        self.internet = SimulatedInternet(Random(seed))
+        self.accepted: list[Ear] = []
+
+    async def pair(self) -> tuple[Ear, Ear]:
+        """Both ends of a connection from ONE to OTHER."""
+        if not self.accepted:
+            await self.internet.machine(OTHER).listen(*DOOR, self.accept)
+        connected: list[Ear] = []
+
+        def opened(connection: Connection) -> Ear:
+            connected.append(Ear(connection))
+            return connected[0]
+
+        await self.internet.machine(ONE).connect(DOOR, opened)
+        return connected[0], self.accepted[-1]
+
+    def accept(self, connection: Connection) -> Ear:
+        self.accepted.append(Ear(connection))
+        return self.accepted[-1]
+
+
+def play(scene: Callable[[World], Awaitable[None]], seed: int = 0) -> None:
+    async def main() -> None:
+        await scene(World(seed))
+
+    run_simulated(main())
+
+
+def test_connections_come_from_the_machines_address() -> None:
+    async def scene(world: World) -> None:
+        near, far = await world.pair()
+        assert near.connection.local.host == ONE
+        assert far.connection.remote == near.connection.local
+
+    play(scene)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bytes_arrive_in_order_though_segments_are_lost(seed: int) -> None:
+    async def scene(world: World) -> None:
+        near, far = await world.pair()
+        world.internet.loss = 0.4
+        sent = [b"%d " % number for number in range(100)]
+        for data in sent:
+            near.connection.write(data)
+        await asyncio.sleep(600)
+        assert far.heard == b"".join(sent)
+
+    play(scene, seed)
+
+
+def test_what_is_written_before_a_close_arrives_before_it() -> None:
+    async def scene(world: World) -> None:
+        near, far = await world.pair()
+        near.connection.write(b"last words")
+        near.connection.close()
+        near.connection.write(b"ignored")
+        await asyncio.sleep(1)
+        assert (far.heard, far.is_closed, near.is_closed) == (b"last words", True, True)
+
+    play(scene)
+
+
+def test_a_link_that_is_cut_keeps_what_is_sent_until_it_heals_and_the_way_back_works() -> None:
+    async def scene(world: World) -> None:
+        near, far = await world.pair()
+        world.internet.cut([THERE])
+        near.connection.write(b"question")
+        far.connection.write(b"unasked")
+        await asyncio.sleep(60)
+        assert (far.heard, near.heard) == (b"", b"unasked")
+        world.internet.heal([BACK])
+        await asyncio.sleep(60)
+        assert far.heard == b""
+        near.connection.close()
+        world.internet.heal([THERE])
+        await asyncio.sleep(1)
+        assert (far.heard, far.is_closed) == (b"question", True)
+
+    play(scene)
+
+
+def test_a_connection_is_opened_when_its_link_is_there() -> None:
+    async def scene(world: World) -> None:
+        await world.pair()
+        world.internet.cut([BACK])
+        opening = asyncio.ensure_future(world.pair())
+        await asyncio.sleep(60)
+        assert not opening.done()
+        world.internet.heal()
+        near, far = await opening
+        near.connection.write(b"hello")
+        await asyncio.sleep(1)
+        assert far.heard == b"hello"
+
+    play(scene)
+
+
+def test_nobody_listens_is_refused_and_an_address_is_taken_once() -> None:
+    async def scene(world: World) -> None:
+        machine = world.internet.machine(OTHER)
+        with pytest.raises(ConnectionRefusedError):
+            await world.internet.machine(ONE).connect(DOOR, Ear)
+        listener = await machine.listen(*DOOR, world.accept)
+        with pytest.raises(OSError, match="in use"):
+            await machine.listen(*DOOR, world.accept)
+        with pytest.raises(OSError, match="not an address"):
+            await machine.listen(ONE, 80, world.accept)
+        listener.close()
+        await machine.listen(*DOOR, world.accept)
+        listener.close()  # the address is another's by now
+        await world.internet.machine(ONE).connect(DOOR, Ear)
+
+    play(scene)
+
+
+def test_a_reset_closes_both_ends() -> None:
+    async def scene(world: World) -> None:
+        near, far = await world.pair()
+        world.internet.reset(OTHER, ONE)
+        await asyncio.sleep(1)
+        assert near.is_closed
+        assert far.is_closed
+
+    play(scene)
+
+
+def test_a_machine_without_power_says_nothing_and_resets_what_comes_in_its_next_life() -> None:
+    async def scene(world: World) -> None:
+        near, far = await world.pair()
+        world.internet.lose_power(OTHER)
+        near.connection.write(b"anybody?")
+        await asyncio.sleep(600)
+        assert (near.is_closed, far.heard, far.is_closed) == (False, b"", False)
+        world.internet.power_on(OTHER)
+        await asyncio.sleep(1)
+        assert near.is_closed
+        with pytest.raises(ConnectionRefusedError):  # nobody listens there yet
+            await world.internet.machine(ONE).connect(DOOR, Ear)
+
+    play(scene)
+
+
+def test_who_does_not_read_gets_it_later() -> None:
+    async def scene(world: World) -> None:
+        near, far = await world.pair()
+        far.connection.pause_reading()
+        near.connection.write(b"a")
+        near.connection.write(b"b")
+        await asyncio.sleep(1)
+        assert far.heard == b""
+        far.connection.resume_reading()
+        await asyncio.sleep(1)
+        assert far.heard == b"ab"
+
+    play(scene)
