@@ -1,0 +1,482 @@
+"""Programs for a whole cluster: a seed, how it is configured, and faults with their times, as bytes.
+
+Six bytes for the cluster, then four a fault: what, to whom, when and for how long (quarters of a second).
+Zeros stand where a program ends early, so any bytes are a program; a shorter one has fewer faults, nodes or
+messages, which is how a finding is made small. After the faults comes the calm, in which progress is asked
+for. Name servers, brokers and clients are the real ones; what surrounds them is simulated.
+"""
+
+import asyncio
+import errno
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from random import Random
+from typing import Any, Final
+
+from conformance.history.steps import End
+from conformance.targets.machines import MASTER, NAME_SERVERS, SLAVE, STORE, Cluster, Setup
+from fuzz.cluster_witness import GROUP, Topic, Witness
+from fuzz.target import Finding
+from impl.client.model import ClientError, MessageQueue, NoRouteError, ReceivedMessage
+from impl.client.producer import Producer, ProducerConfig
+from impl.client.pull_consumer import PullConsumer
+from impl.client.push_consumer import PushConsumer, PushConsumerConfig
+from impl.client.session import SessionConfig
+from impl.client.start_offset import ConsumeFrom
+from impl.message import UNIQUE_KEY, Message
+from impl.replication.config import ReplicationConfig, Role
+from impl.runtime.disk import Space
+from impl.runtime.simulated_disk import SimulatedCrashError, Step
+from impl.runtime.simulated_internet import Link
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from impl.store.config import FlushMode
+from impl.store.errors import StoreError
+
+HEAD_BYTES: Final = 6
+FAULT_BYTES: Final = 4
+FAULTS_MAX: Final = 12
+CALM_S: Final = 120.0
+"""Within that a master serves, its slave has caught up, and the group has what it was promised."""
+_QUARTER_S: Final = 0.25
+_AFTER_S: Final = 8.0
+"""After the last fault began, before the calm."""
+_STEP_S: Final = 5.0
+_PRODUCER: Final = "producer"
+_QUEUES: Final = 2
+_BODY_BYTES: Final = 150
+_SEND_MS: Final = 4000
+_ROOM: Final = Space(1 << 40, 1 << 39)
+_FULL: Final = Space(1 << 40, 1 << 30)
+_SHAPES: Final = (
+    None,
+    ReplicationConfig(Role.ASYNC_MASTER),
+    ReplicationConfig(Role.SYNC_MASTER),
+    ReplicationConfig(Role.SYNC_MASTER, in_sync_replicas=2),
+)
+_SESSION: Final = SessionConfig(route_refresh_ms=5000, heartbeat_ms=10_000)
+
+
+def random_program(seed: int) -> bytes:
+    """The program of a seed: any cluster, weather, load and faults."""
+    chance = Random(seed)
+    faults = chance.randint(1, FAULTS_MAX)
+    return seed.to_bytes(8, "little")[:4] + chance.randbytes(2 + FAULT_BYTES * faults)
+
+
+class Run:
+    """One program."""
+
+    def __init__(self, data: bytes, checked: Counter[str]) -> None:
+        head = data[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
+        shape, sky = head[4], head[5]
+        self._faults = [
+            tuple(data[at : at + FAULT_BYTES].ljust(FAULT_BYTES, b"\0"))
+            for at in range(HEAD_BYTES, min(len(data), HEAD_BYTES + FAULTS_MAX * FAULT_BYTES), FAULT_BYTES)
+        ]
+        setup = Setup(
+            FlushMode.SYNC_FLUSH if shape // 4 % 2 else FlushMode.ASYNC_FLUSH,
+            _SHAPES[shape % 4],
+            queues=_QUEUES,
+            store=STORE,
+        )
+        self._members = 1 + shape // 32 % 2
+        self._topics = 1 + shape // 8 % 4
+        self._sky = sky
+        self._pause_s = (2.0, 1.0, 0.5, 0.3)[sky // 16 % 4]
+        self._checked = checked
+        self._loop = SimulatedLoop()
+        self._failures: list[BaseException] = []
+        self._sends = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sending = True
+        self.cluster = Cluster(self._loop, int.from_bytes(head[:4], "little"), setup)
+        self.witness = Witness(self.cluster, self._topics, self._members, checked)
+
+    @property
+    def seconds(self) -> float:
+        """How long the cluster was simulated."""
+        return self._loop.time()
+
+    @property
+    def sends(self) -> int:
+        return self._sends
+
+    def run(self) -> None:
+        """Faults first, then the calm. Raises Finding, or whatever surprised a background task."""
+        self._loop.set_exception_handler(self._surprised)
+        with _silence():
+            run_simulated(self._play(), self._loop)
+        if self._failures:
+            raise self._failures[0]
+
+    def _surprised(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if error is not None and not isinstance(error, SimulatedCrashError | OSError):
+            self._failures.append(error)
+
+    async def _play(self) -> None:
+        cluster = self.cluster
+        await cluster.start_all()
+        internet = cluster.internet
+        internet.loss = (0.0, 0.02, 0.1, 0.2)[self._sky % 4]
+        internet.delay_s = ((0.0002, 0.001), (0.02, 0.1), (0.0002, 0.001), (0.001, 0.5))[self._sky // 4 % 4]
+        producing = cluster.session(_PRODUCER, _SESSION)
+        await producing.start()
+        producer = Producer(producing, ProducerConfig("PG", retries=0))
+        consuming = []
+        for number in range(self._members):
+            session = cluster.session(f"consumer-{number}", _SESSION)
+            await session.start()
+            consumer = PushConsumer(
+                session, GROUP, self._consume, PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
+            )
+            await consumer.start()
+            for topic in self.witness.topics:
+                await consumer.subscribe(topic.name)
+            consuming.append(consumer)
+        for topic in self.witness.topics:
+            self.do(self._produce(producer, topic))
+        for fault in self._faults:
+            self.do(self._strike(*fault))
+        last = max((at * _QUARTER_S for _, _, at, _ in self._faults), default=0.0)
+        end_s = self._loop.time() + last + _AFTER_S
+        while self._loop.time() < end_s:
+            await asyncio.sleep(min(_STEP_S, end_s - self._loop.time()))
+            self.witness.look()
+        await self._calm(producer)
+        self.witness.judge()
+
+    async def _consume(self, messages: Sequence[ReceivedMessage]) -> None:
+        for message in messages:
+            self.witness.delivered(message.stored)
+
+    async def _produce(self, producer: Producer, topic: Topic) -> None:
+        while self._sending:
+            await asyncio.sleep(self._pause_s)
+            await self._send(producer, topic, self._sends % _QUEUES)
+
+    async def _send(self, producer: Producer, topic: Topic, queue_id: int) -> str:
+        """One message; its status."""
+        self._sends += 1
+        name = f"m{self._sends:05}"
+        body = name.encode() + b"." * (self._sends % _BODY_BYTES)
+        sending = self.witness.begins(topic, queue_id, name, body)
+        queue = MessageQueue(topic.name, "broker-a", queue_id)
+        outcome = await producer.send(
+            Message(topic.name, body, {UNIQUE_KEY: name}), queue, timeout_ms=_SEND_MS
+        )
+        self.witness.ended(topic, sending, outcome)
+        return getattr(outcome, "status", "unknown")
+
+    def do(self, work: Coroutine[Any, Any, None]) -> None:
+        """In the background."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            self._failures.append(error)
+
+    # -- the calm
+
+    async def _calm(self, producer: Producer) -> None:
+        """Faults end: the network works, all are up, and what was promised is there."""
+        cluster, witness = self.cluster, self.witness
+        for task in list(self._tasks):
+            if task.get_name() == "fault":
+                task.cancel()
+        cluster.internet.loss, cluster.internet.delay_s = 0.0, (0.0002, 0.001)
+        cluster.internet.heal()
+        for machine in cluster.machines.values():
+            machine.disk.on_step, machine.disk.room = None, _ROOM
+            machine.fsync.slowness = 1.0
+        self._sending = False
+        for node in cluster.nodes:
+            if node in cluster.brokers and cluster.brokers[node].store.failure:
+                self.end(node, End.KILL)  # its operator starts it again
+        for node in (*NAME_SERVERS, *cluster.nodes):
+            await self.start(node)
+        began_s = self._loop.time()
+        if SLAVE in cluster.nodes and not witness.forked:
+            witness.calm(caught_up=await cluster.until(cluster.has_caught_up, CALM_S))
+        for topic in witness.topics:
+            await self._is_served(producer, topic)
+        while (left := witness.undelivered()) and self._loop.time() < began_s + CALM_S:
+            await asyncio.sleep(0.5)
+        self._checked["AckedDelivered"] += 1
+        if left:
+            text = f"{CALM_S:g} s after the last fault {min(left)} and {len(left) - 1} others"
+            raise Finding("AckedDelivered", f"{text}, answered SEND_OK, are not delivered")
+        if cluster.is_serving(SLAVE) and not witness.forked:
+            await self._read_the_slave()
+
+    async def _is_served(self, producer: Producer, topic: Topic) -> None:
+        """A send is answered SEND_OK before long."""
+        end_s = self._loop.time() + CALM_S
+        self._checked["SendAnswered"] += 1
+        while (status := await self._send(producer, topic, 0)) != "SEND_OK":
+            if self.witness.forked and status in ("SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT"):
+                return
+            if self._loop.time() >= end_s:
+                text = f"{CALM_S:g} s after the last fault a send is answered {status}"
+                raise Finding("SendAnswered", text)
+            await asyncio.sleep(1)
+
+    async def _read_the_slave(self) -> None:
+        """With its master away the slave is read."""
+        cluster = self.cluster
+        await cluster.until(cluster.has_caught_up, CALM_S)
+        await asyncio.sleep(25)  # the slave hears of the topics
+        self.end(MASTER, End.KILL)
+        await asyncio.sleep(1)
+        session = cluster.session("reader", _SESSION)
+        consumer = PullConsumer(session, "R")
+        for topic in self.witness.topics:
+            for queue_id in range(_QUEUES):
+                held = tuple(
+                    stored.message_id
+                    for stored in cluster.log(SLAVE)
+                    if (stored.message.topic, stored.message.queue_id) == (topic.name, queue_id)
+                )
+                if held:
+                    read = await _read(consumer, MessageQueue(topic.name, "broker-a", queue_id))
+                    self.witness.read(held, read)
+        await self.start(MASTER)
+
+    # -- faults
+
+    async def _strike(self, kind: int, whom: int, at: int, length: int) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "faults are tasks"
+        task.set_name("fault")
+        await asyncio.sleep(at * _QUARTER_S)
+        await _FAULTS[kind % len(_FAULTS)](self, whom, (1 + length % 80) * _QUARTER_S)
+
+    def node(self, whom: int) -> str:
+        """The master half of the time, else any other machine."""
+        nodes = (*self.cluster.nodes[1:], *NAME_SERVERS)
+        return MASTER if whom % 2 else nodes[whom // 2 % len(nodes)]
+
+    def broker(self, whom: int) -> str:
+        nodes = self.cluster.nodes
+        return nodes[whom % len(nodes)]
+
+    def end(self, node: str, how: End) -> None:
+        """Its process, or its machine, ends."""
+        cluster = self.cluster
+        if node in cluster.nodes:
+            self.witness.dies(node, how)  # also of a machine whose broker is down: it may lose what it kept
+        cluster.machines[node].disk.on_step = None
+        {End.KILL: cluster.kill, End.OS_CRASH: cluster.crash, End.POWER_LOSS: cluster.lose_power}[how](node)
+
+    async def start(self, node: str) -> None:
+        """Start what does not run; a broker whose disk fails stays down. Raises Finding."""
+        cluster = self.cluster
+        if node in NAME_SERVERS:
+            await cluster.start(node)
+            return
+        disk = cluster.machines[node].disk
+        try:
+            await cluster.start(node)
+        except SimulatedCrashError:
+            self.end(node, End.OS_CRASH)
+        except (StoreError, OSError) as error:
+            if disk.on_step is None:
+                raise Finding("RecoveryEnds", f"{node} does not start again: {error}") from None
+            self.end(node, End.KILL)
+
+    async def cut(self, links: set[Link], seconds: float) -> None:
+        self.cluster.internet.cut(links)
+        await asyncio.sleep(seconds)
+        self.cluster.internet.heal(links)
+
+    def around(self, node: str) -> list[tuple[Link, Link]]:
+        """The links between a machine and all others, from it and to it."""
+        return [self.cluster.links(node, other) for other in self.cluster.machines if other != node]
+
+
+async def _read(consumer: PullConsumer, queue: MessageQueue) -> tuple[str, ...]:
+    read: list[str] = []
+    with suppress(ClientError, NoRouteError):  # what was not read is missing from what was read
+        while messages := (await consumer.pull(queue, len(read))).messages:
+            read += [stored.message_id for stored in messages]
+    return tuple(read)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Every fault is meant, and each would be a warning."""
+    loggers = [logging.getLogger(name) for name in ("impl", "asyncio")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+async def _down(run: Run, node: str, how: End, seconds: float) -> None:
+    run.end(node, how)
+    await asyncio.sleep(seconds)
+    await run.start(node)
+
+
+async def _kill(run: Run, whom: int, seconds: float) -> None:
+    await _down(run, run.node(whom), End.KILL, seconds)
+
+
+async def _lose_power(run: Run, whom: int, seconds: float) -> None:
+    await _down(run, run.broker(whom), End.POWER_LOSS, seconds)
+
+
+async def _crash(run: Run, whom: int, seconds: float) -> None:
+    await _down(run, run.broker(whom), End.OS_CRASH, seconds)
+
+
+async def _crash_all(run: Run, whom: int, seconds: float) -> None:
+    """The power of all machines fails at once; each comes back in its time."""
+    how = End.POWER_LOSS if whom % 2 else End.OS_CRASH
+    await asyncio.gather(
+        *(
+            _down(run, node, how, seconds + 0.1 * (number * whom % 7))
+            for number, node in enumerate(run.cluster.nodes)
+        )
+    )
+
+
+async def _restart(run: Run, whom: int, _seconds: float) -> None:
+    """Down for milliseconds: nobody misses it."""
+    how = End.OS_CRASH if whom // 2 % 2 else End.KILL
+    await _down(run, run.broker(whom), how, 0.005 * (1 + whom % 16))
+
+
+async def _stop(run: Run, whom: int, seconds: float) -> None:
+    """A clean exit."""
+    node = run.broker(whom)
+    if not run.cluster.is_serving(node):
+        return
+    run.witness.dies(node, End.SHUTDOWN)
+    await run.cluster.stop(node)
+    await asyncio.sleep(seconds)
+    await run.start(node)
+
+
+async def _crash_at_step(run: Run, whom: int, seconds: float) -> None:
+    """The machine dies at one of the next steps of its disk."""
+    node = run.broker(whom)
+    done = asyncio.Event()
+    left = whom % 23
+
+    def on_step(_: Step) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            done.set()
+            raise SimulatedCrashError("at this step")
+
+    run.cluster.machines[node].disk.on_step = on_step
+    with suppress(TimeoutError):
+        await asyncio.wait_for(done.wait(), seconds)
+    await _down(run, node, End.OS_CRASH, seconds / 4)
+
+
+async def _disk_fails(run: Run, whom: int, seconds: float) -> None:
+    """One of the next steps of its disk fails, and all that come until the disk is another."""
+    node = run.broker(whom)
+    disk = run.cluster.machines[node].disk
+    left = whom % 23
+    error = OSError(errno.ENOSPC if whom % 2 else errno.EIO, "the disk failed")
+
+    def on_step(_: Step) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise error
+
+    disk.on_step = on_step
+    await asyncio.sleep(seconds)
+    if disk.on_step is on_step:
+        disk.on_step = None
+        await _down(run, node, End.KILL, 0.5)
+
+
+async def _disk_full(run: Run, whom: int, seconds: float) -> None:
+    disk = run.cluster.machines[run.broker(whom)].disk
+    disk.room = _FULL
+    await asyncio.sleep(seconds)
+    disk.room = _ROOM
+
+
+async def _slow_disk(run: Run, whom: int, seconds: float) -> None:
+    machine = run.cluster.machines[run.broker(whom)]
+    machine.fsync.slowness = 2000.0 if whom // 2 % 2 else 100.0
+    await asyncio.sleep(seconds)
+    machine.fsync.slowness = 1.0
+
+
+async def _isolate(run: Run, whom: int, seconds: float) -> None:
+    await run.cut({link for pair in run.around(run.node(whom)) for link in pair}, seconds)
+
+
+async def _deafen(run: Run, whom: int, seconds: float) -> None:
+    """It is heard, and hears nothing."""
+    await run.cut({back for _, back in run.around(run.node(whom))}, seconds)
+
+
+async def _mute(run: Run, whom: int, seconds: float) -> None:
+    """It hears, and is not heard."""
+    await run.cut({there for there, _ in run.around(run.node(whom))}, seconds)
+
+
+async def _cut_link(run: Run, whom: int, seconds: float) -> None:
+    """Between two machines, in one direction or both: half of the time between master and slave."""
+    machines = list(run.cluster.machines)
+    one, other = MASTER, machines[whom // 4 % len(machines)]
+    if SLAVE in machines and whom // 2 % 2:
+        other = SLAVE
+    links = run.cluster.links(one, other)
+    await run.cut(set(links) if whom % 2 else {links[whom // 8 % 2]}, seconds)
+
+
+async def _reset(run: Run, whom: int, _seconds: float) -> None:
+    """Connections between two machines break, and can be opened again."""
+    machines = list(run.cluster.machines)
+    one, other = (run.cluster.machines[name].host for name in (MASTER, machines[whom % len(machines)]))
+    run.cluster.internet.reset(one, other)
+
+
+async def _step_clock(run: Run, whom: int, seconds: float) -> None:
+    clock = run.cluster.machines[run.node(whom)].clock
+    clock.skew_us += int(seconds * 1_000_000) * (1 if whom // 2 % 2 else -1)
+
+
+_FAULTS: Final[tuple[Callable[[Run, int, float], Coroutine[Any, Any, None]], ...]] = (
+    _kill,
+    _lose_power,
+    _crash,
+    _crash_all,
+    _restart,
+    _stop,
+    _crash_at_step,
+    _disk_fails,
+    _disk_full,
+    _slow_disk,
+    _isolate,
+    _deafen,
+    _mute,
+    _cut_link,
+    _reset,
+    _step_clock,
+)
+
+
+def fault(name: str, whom: int, at: int, length: int) -> bytes:
+    """One fault as bytes; `at` and `length` are quarters of a second."""
+    number = next(number for number, each in enumerate(_FAULTS) if each.__name__ == f"_{name}")
+    return bytes((number, whom, at, length))

@@ -1,0 +1,46 @@
+"""What FLUSH, REPL and DELIV promise of a cluster (name servers, a master, perhaps its slave, producers and
+consumers), whatever happens to its machines, disks, clocks and network; and once that ends, that a master
+serves, its slave catches up, and the group is given what it was promised.
+
+An input is a program for a whole cluster in simulation (fuzz/cluster_program.py). What was seen is judged by
+conformance's checkers.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+from fuzz.cluster_program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, random_program
+from spec import catalogue
+
+_SEEDS: Final = range(32)
+_IDS: Final = (
+    *("FLUSH-1", "FLUSH-2", "FLUSH-3", "FLUSH-4", "FLUSH-5", "FLUSH-7", "FLUSH-8"),
+    *("REPL-1", "REPL-2", "REPL-3", "REPL-4", "REPL-5"),
+    *("DELIV-1", "DELIV-2", "DELIV-4", "DELIV-5", "DELIV-12"),
+)
+
+
+class ClusterTarget:
+    name: ClassVar = "cluster"
+    invariants: ClassVar = {
+        each.name: each.statement for each in (catalogue.catalogue()[invariant] for invariant in _IDS)
+    }
+    watched: ClassVar = ("impl.replication",)
+    input_bytes_max: ClassVar = HEAD_BYTES + FAULTS_MAX * FAULT_BYTES
+
+    def __init__(self) -> None:
+        self.checked: Counter[str] = Counter()
+
+    def seeds(self) -> Iterable[bytes]:
+        return map(random_program, _SEEDS)
+
+    def run(self, data: bytes) -> None:
+        tested: Counter[str] = Counter()
+        try:
+            Run(data, tested).run()
+        finally:
+            self.checked.update(list(+tested))  # inputs are counted, not topics
+
+
+TARGET = ClusterTarget
