@@ -1,0 +1,88 @@
+"""Goes through the cells: random lives where nothing acknowledged may be lost, the model's counterexample
+replayed where a message may."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+from conformance.targets.cell import Played, ReplayError, live, replay
+from spec.guarantee.matrix import Cell, Matrix, Outcome
+from spec.tlc.trace import Trace
+
+RUNS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Lived:
+    """What one cell did to brokers."""
+
+    cell: Cell
+    expected: Outcome
+    """The model's verdict."""
+    worst: Outcome
+    """Of all that was seen."""
+    runs: int
+    """Random lives, none of them worse than the model's verdict unless `failure` says so."""
+    replayed: Played | None
+    """What became of the message in the replay of the model's counterexample; None of a safe cell."""
+    failure: str = ""
+    """How brokers and model differ; empty when they do not."""
+
+
+def keeps_acknowledged(outcome: Outcome) -> bool:
+    """Whether the verdict says that nothing is lost that was answered SEND_OK."""
+    return outcome in (Outcome.SAFE, Outcome.TOLD, Outcome.SILENT)
+
+
+def live_through(
+    cell: Cell, expected: Outcome, counterexample: Trace | None, runs: int = RUNS, seed: int = 0
+) -> Lived:
+    """One cell: its counterexample, if it has one, and as many random lives."""
+    worst, failure, replayed = Outcome.NEVER, "", None
+    if counterexample is not None:
+        try:
+            replayed = replay(cell, counterexample)
+        except ReplayError as error:
+            failure = str(error)
+        else:
+            worst = replayed.became
+            if worst is not expected:
+                failure = f"the replay ends in {_tell(replayed)}, the model's in {expected}"
+    lives = runs if keeps_acknowledged(expected) else 0
+    for number in range(seed, seed + lives):
+        played = live(cell, number)
+        worst = max(worst, played.became, key=lambda outcome: outcome.badness)
+        if played.became.badness > expected.badness and not failure:
+            failure = f"seed {number} ends in {_tell(played)}, {expected} is the model's worst"
+    return Lived(cell, expected, worst, lives, replayed, failure)
+
+
+def live_through_all(
+    decided: Matrix, faults: Mapping[str, str], runs: int = RUNS, workers: int = 1
+) -> Iterator[Lived]:
+    """Every cell that can happen, in the matrix's order, as soon as it and those before it are done; `faults`
+    may choose a column by `fault`."""
+    chosen = [
+        (cell, outcome, decided.counterexamples.get(cell), runs)
+        for cell, outcome in decided.verdicts.items()
+        if outcome is not Outcome.NEVER and faults.get("fault", cell.faults[0]) in cell.faults
+    ]
+    if workers == 1:
+        yield from (live_through(*each) for each in chosen)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        yield from pool.map(_live_through, chosen, chunksize=4)
+
+
+def differing(lived: Sequence[Lived]) -> list[Lived]:
+    """The cells in which brokers and model differ."""
+    return [each for each in lived if each.failure]
+
+
+def _live_through(each: tuple[Cell, Outcome, Trace | None, int]) -> Lived:
+    return live_through(*each)
+
+
+def _tell(played: Played) -> str:
+    return f"{played.became} ({played.message}, whose sender was told {played.told})"

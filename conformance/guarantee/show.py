@@ -1,0 +1,100 @@
+"""The cells as they were lived through, beside the model's verdicts: Markdown, and lines for a terminal."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from conformance.guarantee.live import Lived, keeps_acknowledged
+from spec.guarantee.matrix import FAULTS, Cell, Setup, columns
+from spec.guarantee.view import LETTERS, WORDS
+
+DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "guarantees.md"
+BEGIN: Final = "<!-- Written by `mqproof matrix --on impl --record`. -->\n"
+END: Final = "<!-- End of what it writes. -->\n"
+
+
+def refreshed(text: str, lived: Sequence[Lived]) -> str:
+    """The document's text with these tables between the marks."""
+    head, _, rest = text.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    return f"{head}{BEGIN}\n{markdown(lived)}\n{END}{tail}"
+
+
+def markdown(lived: Sequence[Lived]) -> str:
+    """Both tables: each cell has the model's verdict and the brokers'."""
+    return "\n".join(_markdown(lived)) + "\n"
+
+
+def summary(lived: Sequence[Lived]) -> str:
+    """How many cells were lived through in which way."""
+    runs = sum(each.runs for each in lived)
+    replays = sum(each.replayed is not None for each in lived)
+    kept = sum(keeps_acknowledged(each.expected) for each in lived)
+    return (
+        f"{len(lived)} cells; {runs:,} lives in the {kept} that lose nothing acknowledged, none lost any;"
+        f" {replays} counterexamples replayed"
+    )
+
+
+def _markdown(lived: Sequence[Lived]) -> Iterator[str]:
+    by_cell = {each.cell: each for each in lived}
+    setups = list(dict.fromkeys(each.cell.setup for each in lived))
+    alone = [faults for faults in columns() if len(faults) == 1]
+    pairs = [faults for faults in columns() if len(faults) == 2]
+    yield f"{summary(lived)}. A cell is *model : broker*."
+    yield ""
+    names = [f"{FAULTS.index(fault) + 1} {fault}" for (fault,) in alone]
+    yield from _table(setups, names, alone, by_cell, _words)
+    yield ""
+    names = ["".join(str(FAULTS.index(fault) + 1) for fault in pair) for pair in pairs]
+    yield from _table(setups, names, pairs, by_cell, _letters)
+
+
+def _table(
+    setups: Iterable[Setup],
+    names: Sequence[str],
+    faults: Sequence[tuple[str, ...]],
+    by_cell: Mapping[Cell, Lived],
+    tell: Callable[[Lived], str],
+) -> Iterator[str]:
+    yield _line("flush", "replication", "producer", *names)
+    yield "|" + "---|" * (3 + len(names))
+    for setup in setups:
+        cells = [by_cell.get(Cell(setup, each)) for each in faults]
+        yield _line(
+            setup.flush, setup.replication, setup.producer, *(tell(each) if each else "–" for each in cells)
+        )
+
+
+def _words(each: Lived) -> str:
+    how = f"{each.runs} lives" if each.runs else "replayed"
+    return f"{WORDS[each.expected]} : {WORDS[each.worst]}, {how}"
+
+
+def _letters(each: Lived) -> str:
+    return f"{LETTERS[each.expected]}:{LETTERS[each.worst]}"
+
+
+def _line(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def as_json(lived: Sequence[Lived]) -> str:
+    """Every cell with both verdicts."""
+    cells = [
+        {
+            "flush": each.cell.setup.flush,
+            "replication": each.cell.setup.replication,
+            "producer": each.cell.setup.producer,
+            "faults": list(each.cell.faults),
+            "model": str(each.expected),
+            "broker": str(each.worst),
+            "runs": each.runs,
+            "replayed": str(each.replayed.became) if each.replayed else None,
+            "told": each.replayed.told if each.replayed else None,
+            "failure": each.failure or None,
+        }
+        for each in lived
+    ]
+    return json.dumps({"schema": "mqproof.matrix-live/1", "cells": cells}, indent=1) + "\n"
