@@ -7,6 +7,7 @@ import random
 import re
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from msgspec import structs
@@ -17,6 +18,7 @@ from impl.examine.verdict import Verdict
 from impl.examine.verify import verify
 from impl.message import SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK
 from impl.runtime.disk import read_whole, write_durably
+from impl.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from impl.store.delay import scheduled
 from impl.store.errors import StoreError
 from tests.impl.store.site import Site, message, now
@@ -142,6 +144,21 @@ def _lost_queue(site: Site) -> None:
         site.disk.remove(segment("store/consumequeue/T/1", number))
 
 
+def _checkpoint(change: Callable[[Checkpoint], Checkpoint]) -> Callable[[Site], None]:
+    path = "store/checkpoint"
+    return lambda site: write_checkpoint(site.disk, path, change(read_checkpoint(site.disk, path)))
+
+
+def _count_more(known: Checkpoint) -> Checkpoint:
+    assert known.queue_count is not None
+    return replace(known, queue_count=replace(known.queue_count, entries=known.queue_count.entries + 5))
+
+
+def _index_ahead(known: Checkpoint) -> Checkpoint:
+    assert known.index is not None
+    return replace(known, index=replace(known.index, position=1 << 40))
+
+
 DAMAGES: dict[str, tuple[Callable[[Site], None], str]] = {
     "a size": (_write(segment(LOG, 1), 0, b"\x7f"), r"commitlog/0+512: .* at commit offset 512: record says"),
     "a magic": (_write(segment(LOG, 1), 4, b"\0"), r"commitlog/0+512: no whole record .*: magic 0x00a320a7"),
@@ -197,6 +214,14 @@ DAMAGES: dict[str, tuple[Callable[[Site], None], str]] = {
             site.disk, "store/checkpoint", struct.pack(">qqq", 1 << 50, 0, 0).ljust(4096, b"\0")
         ),
         r"checkpoint: the log time 1125899906842624 is later than any record's",
+    ),
+    "a count too great": (
+        _checkpoint(_count_more),
+        r"checkpoint: 38 queue entries up to commit offset \d+, 33 are there",
+    ),
+    "a position ahead": (
+        _checkpoint(_index_ahead),
+        r"checkpoint: the index goes to commit offset 1099511627776, the log to \d+",
     ),
     "no checkpoint": (_remove("store/checkpoint"), "checkpoint: missing after a clean exit"),
     "an offset ahead": (
