@@ -4,7 +4,7 @@ Read with `java_json.read`, written with `java_json.write`. Members appear in th
 writes them, and have its defaults. See docs/protocol.md, "JSON bodies".
 """
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -145,13 +145,42 @@ class Subscription(_Body, frozen=True):
     """The client's own code filters: the broker lets everything through."""
 
 
+if TYPE_CHECKING:
+    _Constant = str
+else:
+    _Constant = str | int  # what comes in; see ConsumerData
+
+_CONSTANTS: Final = {
+    "consume_from_where": (
+        "CONSUME_FROM_LAST_OFFSET",
+        "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+        "CONSUME_FROM_MIN_OFFSET",
+        "CONSUME_FROM_MAX_OFFSET",
+        "CONSUME_FROM_FIRST_OFFSET",
+        "CONSUME_FROM_TIMESTAMP",
+    ),
+    "consume_type": ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP"),
+    "message_model": ("BROADCASTING", "CLUSTERING"),
+}
+
+
 class ConsumerData(_Body, frozen=True):
+    """How a member consumes. C++ clients send a constant's place among its like, all others its name."""
+
     group_name: str
-    consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
-    consume_type: str = "CONSUME_PASSIVELY"
-    message_model: str = "CLUSTERING"
+    consume_from_where: _Constant = "CONSUME_FROM_LAST_OFFSET"
+    consume_type: _Constant = "CONSUME_PASSIVELY"
+    message_model: _Constant = "CLUSTERING"
     subscription_data_set: list[Subscription] = []
     unit_mode: bool = False
+
+    def __post_init__(self) -> None:
+        for field, names in _CONSTANTS.items():
+            given = getattr(self, field)
+            if isinstance(given, int):
+                if not 0 <= given < len(names):
+                    raise ValueError(f"{field} is {given}, 0 to {len(names) - 1} or a name expected")
+                msgspec.structs.force_setattr(self, field, names[given])
 
 
 class ProducerData(_Body, frozen=True):

@@ -218,6 +218,41 @@ def test_the_connections_of_groups_are_listed_with_their_clients_versions() -> N
     play(scene)
 
 
+CPP_HEARTBEAT = (
+    b'{"clientID":"8908-127.0.0.1@DEFAULT","consumerDataSet":[{"consumeFromWhere":0,"consumeType":1,'
+    b'"groupName":"G","messageModel":1,"subscriptionDataSet":['
+    b'{"subString":"*","subVersion":"1795310808099","topic":"%RETRY%G"},'
+    b'{"codeSet":[0,0],"subString":"A || B","subVersion":"1795311016914","tagsSet":["A","B"],'
+    b'"topic":"T"}]}]}\n'
+)
+"""As a released C++ client says it (seen of rocketmq-client-python 0.5.0rc2)."""
+
+
+def test_a_client_in_cpp_names_constants_by_their_places() -> None:
+    async def scene(world: World) -> ConsumerConnection:
+        assert (await world.ask(RequestCode.HEART_BEAT, body=CPP_HEARTBEAT)).code == 0
+        answer = await world.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupRequest("G"))
+        return java_json.read(ConsumerConnection, answer.body)
+
+    group = play(scene)
+    assert (group.consume_type, group.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
+    assert group.consume_from_where == "CONSUME_FROM_LAST_OFFSET"
+    assert group.subscription_table["T"].sub_string == "A || B"
+    assert group.subscription_table["T"].sub_version == 1795311016914
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b'"consumeType":1', b'"consumeType":3'), (b'"messageModel":1', b'"messageModel":-1')]
+)
+def test_a_place_that_no_constant_has_is_refused(old: bytes, new: bytes) -> None:
+    async def scene(world: World) -> Command:
+        return await world.ask(RequestCode.HEART_BEAT, body=CPP_HEARTBEAT.replace(old, new))
+
+    answer = play(scene)
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert "or a name expected" in (answer.remark or "")
+
+
 def test_groups_without_members_have_no_connections() -> None:
     async def scene(world: World) -> list[int]:
         consumers = await world.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupRequest("G"))
