@@ -61,7 +61,7 @@ def write_jepsen(told: Iterable[Line]) -> bytes:
     """EDN, an operation a line, as jepsen.tests.kafka has it: send and poll of queues that applications use.
 
     Queues become numbers, message ids become numbers. A process that was left without an answer goes on under
-    a new number: in Jepsen it has crashed. Groups that subscribe to tags would seem to skip, and are left out.
+    a new number: in Jepsen it has crashed. Groups that subscribe to tags are left out: they seem to skip.
     """
     queues, ids, processes = _Numbers(), _Numbers(), _Numbers()
     crashed: dict[str | int, int] = defaultdict(int)

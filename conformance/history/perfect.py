@@ -7,12 +7,11 @@ the seed. `planted.py` puts one anomaly into such a history.
 import random
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
-from conformance.history import lines
+from conformance.history.historian import Historian
 from conformance.history.lines import (
     AckValue,
     AssignValue,
@@ -20,7 +19,6 @@ from conformance.history.lines import (
     CommitValue,
     ConsumeValue,
     DrainValue,
-    FaultValue,
     Group,
     Handed,
     Line,
@@ -62,37 +60,25 @@ SETUP: Final = SetupValue(
     lag_max_ms=60_000,
 )
 
-_KINDS: Final[dict[type, type]] = {
-    SendValue: lines.Send, PollValue: lines.Poll, ConsumeValue: lines.Consume, PopValue: lines.Pop,
-    AckValue: lines.Ack, CommitValue: lines.Commit, QueryValue: lines.Query, BoundsValue: lines.Bounds,
-    AssignValue: lines.Assign, lines.RecallValue: lines.Recall, lines.TopicValue: lines.DeleteTopic,
-    DrainValue: lines.Drain,
-}  # fmt: skip
-
 Client = Iterator[None]
 
 
-@dataclass
-class Perfect:
+class Perfect(Historian):
     """The lines so far, and what the queues hold."""
 
-    seed: int
-    setup: SetupValue = SETUP
-    lines: list[Line] = field(default_factory=list)
-    queues: dict[str, list[Handed]] = field(default_factory=dict)
-    down: bool = False
-    sent: int = 0
-    time: int = 1_000_000 * MS
-    producing: int = 0
-    """Producers that have not sent all yet."""
-    waiting: list[Handed] = field(default_factory=list)
-    """What failed and comes again; `stored` is when."""
-    returning: int = 0
-    """Listeners that may yet give something back."""
-
-    def __post_init__(self) -> None:
-        self.chance = random.Random(self.seed)
-        self._say(lines.Setup(0, self.time, lines.NEMESIS, Type.INFO, self.setup))
+    def __init__(self, seed: int, setup: SetupValue = SETUP) -> None:
+        self.chance = random.Random(seed)
+        self.queues: dict[str, list[Handed]] = {}
+        self.time = 1_000_000 * MS
+        self.down = False
+        self.sent = 0
+        self.producing = 0
+        """Producers that have not sent all yet."""
+        self.waiting: list[Handed] = []
+        """What failed and comes again; `stored` is when."""
+        self.returning = 0
+        """Listeners that may yet give something back."""
+        super().__init__(self._tick, setup)
 
     def queue(self, name: str) -> list[Handed]:
         return self.queues.setdefault(name, [])
@@ -105,22 +91,6 @@ class Perfect:
             if next(left[place], self) is self:
                 left[place] = left[-1]
                 left.pop()
-
-    def begin(self, process: str, value: Any) -> type:
-        kind = _KINDS[type(value)]
-        self._say(kind(len(self.lines), self.time, process, Type.INVOKE, value))
-        return kind
-
-    def end(self, process: str, value: Any, how: Type = Type.OK, error: str = "") -> None:
-        self._say(_KINDS[type(value)](len(self.lines), self.time, process, how, value, error))
-
-    def did(self, process: str, asked: Any, told: Any = None, how: Type = Type.OK, error: str = "") -> None:
-        """A whole operation, with nothing in between."""
-        self.begin(process, asked)
-        self.end(process, asked if told is None else told, how, error)
-
-    def fault(self, kind: str, node: str = "b") -> None:
-        self._say(lines.Fault(len(self.lines), self.time, lines.NEMESIS, Type.INFO, FaultValue(kind, node)))
 
     def wait(self, milliseconds: int) -> None:
         self.time += milliseconds * MS
@@ -144,9 +114,9 @@ class Perfect:
     def edit(self, change: Callable[[Line], Line]) -> None:
         self.lines = list(map(change, self.lines))
 
-    def _say(self, line: Line) -> None:
-        self.lines.append(line)
-        self.time += self.chance.randrange(*_STEP_NS)
+    def _tick(self) -> int:
+        now, self.time = self.time, self.time + self.chance.randrange(*_STEP_NS)
+        return now
 
 
 def clean(seed: int, messages: int = 40, setup: SetupValue = SETUP) -> Perfect:

@@ -325,6 +325,8 @@ class _Builder:
 
     def _send(self, span: Span, asked: lines.SendValue, told: lines.SendValue | None) -> None:
         self.record.spans.append(("send", asked.topic, span))
+        # Who got no answer may have tried again and again.
+        attempts = told.attempts if told is not None else _UNTOLD_ATTEMPTS
         told = told if told is not None and span.outcome is Outcome.OK else _NO_ANSWER
         batch, placed = len(asked.messages), bool(told.queue) and told.offset >= 0
         for place, message in enumerate(asked.messages):
@@ -332,7 +334,7 @@ class _Builder:
             self.record.sends.append(
                 Sent(
                     message, asked.topic, span, told.status, told.queue, offset, place, batch,
-                    told.attempts, told.offset_id if place == 0 else "",
+                    attempts, told.offset_id if place == 0 else "",
                 )
             )  # fmt: skip
 
@@ -414,4 +416,5 @@ class _Builder:
         self.record.drains.append(Step(span, asked))
 
 
+_UNTOLD_ATTEMPTS: Final = 2
 _NO_ANSWER: Final = lines.SendValue()

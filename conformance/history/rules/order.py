@@ -153,8 +153,8 @@ def _find_causes(told: Record) -> _Causes:
 
 def duplicate_delivery(told: Record) -> Finding:
     """A07: a group is handed a place of a queue again only for a cause: its consumer failed or its fate is
-    unknown, a rebalance, a reset, a seek, the end of a broker's life. Of a broadcast the same goes for each
-    member."""
+    unknown, a rebalance, a reset, a seek, the end of a broker's life, a second owner. Of a broadcast the same
+    goes for each member."""
     tally = Tally()
     causes = _causes(told)
     handed: dict[tuple[str, str], dict[int, Read]] = defaultdict(dict)
@@ -171,12 +171,30 @@ def duplicate_delivery(told: Record) -> Finding:
             if before is None:
                 continue
             failed = before.kind == "consume" and before.span.outcome is not Outcome.OK
-            if failed or read.seek or causes.between(read.group, before.span.start, read.at):
+            moved = failed or read.seek or causes.between(read.group, before.span.start, read.at)
+            # Of two owners at a time, which C09 judges, each is handed the queue.
+            if moved or (read.client != before.client and _owned(told, read, before.at)):
                 tally.explained += 1
             else:
                 text = f"{whose} was handed {message.id} at {message.offset} of {read.queue} twice"
                 tally.found(text, id=message.id, queue=read.queue, offset=message.offset)
     return tally.finding("handed")
+
+
+def _owned(told: Record, read: Read, index: int) -> bool:
+    """Whether the queue was assigned to the reader at that index already."""
+    steps = told.once(_assignments).get((read.group, read.client), [])
+    place = bisect_left(steps, index, key=lambda step: step[0])
+    return place > 0 and read.queue in steps[place - 1][1]
+
+
+def _assignments(told: Record) -> dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]]:
+    """Group and member to what it was assigned, and when."""
+    members: dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]] = defaultdict(list)
+    for step in told.assigns:
+        at = step.value.group, step.value.client or str(step.span.process)
+        members[at].append((step.span.start, step.value.queues))
+    return members
 
 
 def nonmonotonic_send(told: Record) -> Finding:

@@ -78,7 +78,8 @@ def offset_collision(told: Record) -> Finding:
 
 
 def duplicate_offset(told: Record) -> Finding:
-    """A06: one message is at one place. A producer that tried twice, or does not know, explains two."""
+    """A06: one message is at one place. A producer that tried twice, or does not know, explains two; so does
+    a broker's death after it put a delayed message there, which it may not remember."""
     tally = Tally()
     places: dict[str, tuple[str, int]] = {}
     told_twice: set[str] = set()
@@ -86,7 +87,7 @@ def duplicate_offset(told: Record) -> Finding:
     for sent in told.sends:
         tries[sent.message.id] = tries.get(sent.message.id, 0) + sent.attempts
 
-    def at(id_: str, queue: str, offset: int) -> None:
+    def at(id_: str, queue: str, offset: int, index: int) -> None:
         place = places.get(id_)
         if place is None:
             places[id_] = queue, offset
@@ -94,7 +95,9 @@ def duplicate_offset(told: Record) -> Finding:
         if (place[1] == offset and place[0] == queue) or id_ in told_twice:
             return
         told_twice.add(id_)
-        if tries.get(id_, 1) > 1:
+        sent = told.by_id.get(id_)
+        forgotten = sent is not None and sent.message.deliver_at and told.ends.between(sent.span.start, index)
+        if tries.get(id_, 1) > 1 or forgotten:
             tally.explained += 1
         else:
             text = f"{id_} is at offset {place[1]} of {place[0]} and at offset {offset} of {queue}"
@@ -102,10 +105,10 @@ def duplicate_offset(told: Record) -> Finding:
 
     for sent in told.placed:
         if not sent.place:
-            at(sent.message.id, sent.queue, sent.offset)
+            at(sent.message.id, sent.queue, sent.offset, sent.span.end)
     for read, message in told.sights:
         if is_own(read.queue):
-            at(message.id, read.queue, message.offset)
+            at(message.id, read.queue, message.offset, read.at)
     tally.looked = len(places)
     return tally.finding("messages")
 

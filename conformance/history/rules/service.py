@@ -1,7 +1,7 @@
 """Whether a cluster goes on serving, and keeps what it is told of topics."""
 
 from conformance.history.finding import Finding, Tally, not_judged
-from conformance.history.record import CLOSERS, NEVER, Outcome, Record
+from conformance.history.record import CLOSERS, NEVER, Outcome, Record, Span
 
 _MS = 1_000_000
 _UNKNOWN_TOPIC = ("TOPIC_NOT_EXIST", "SUBSCRIPTION_NOT_EXIST", "SUBSCRIPTION_GROUP_NOT_EXIST", "NO_ROUTE")
@@ -43,15 +43,20 @@ def unavailable(told: Record) -> Finding:
         if span.outcome is Outcome.OK or any(name in span.error for name in _UNKNOWN_TOPIC):
             continue  # what is unknown is C20's business
         for begin, end in calm:
-            if begin + within * _MS < span.began and min(span.ended, told.last_time) <= end:
+            if begin + within * _MS < span.began and _within(span, end):
                 text = f"a {f} of {topic} at index {span.start} did not succeed, and nothing was wrong"
                 tally.found(f"{text}: {span.error or 'no answer'}", index=span.start)
                 break
     return tally.finding("asked", worst_recovery_ms=worst)
 
 
+def _within(span: Span, end: int) -> bool:
+    """Whether it was over before that index. What has no end is over when the history is."""
+    return span.start < end and (span.end < end or (span.end == NEVER and end == NEVER))
+
+
 def _calm(told: Record) -> list[tuple[int, int]]:
-    """The times in which no fault was on."""
+    """When no fault was on: the time at which that begins, and the index at which it ends."""
     calm, since = [], 0
     on: set[tuple[str, str]] = set()
     for fault in told.faults:
@@ -62,7 +67,7 @@ def _calm(told: Record) -> list[tuple[int, int]]:
         elif kind != "promote":
             on.add((kind, node))
         if on and not was:
-            calm.append((since, fault.time))
+            calm.append((since, fault.index))
         elif was and not on:
             since = fault.time
     if not on:

@@ -12,7 +12,7 @@ from conformance.history import lines, planted
 from conformance.history.finding import Finding
 from conformance.history.judge import judge
 from conformance.history.lines import Line, Setup
-from conformance.history.perfect import SETUP, Perfect, clean
+from conformance.history.perfect import LATER, SETUP, Perfect, clean
 from conformance.history.planted import PLANTED, QUEUE, Planted
 from conformance.history.record import record
 from conformance.history.rules import ELSEWHERE, NOT_SEEN, RULES
@@ -162,6 +162,25 @@ def handed_again_after_a_rebalance(world: Perfect) -> None:
     planted._consumed(world, "r", QUEUE, "x5", message)
 
 
+def handed_to_two_owners(world: Perfect) -> None:
+    message = planted._send(world)
+    for name in ("x3", "x5"):
+        world.did(name, lines.AssignValue("r", name, (QUEUE,)))
+    for name in ("x3", "x5"):
+        planted._consumed(world, "r", QUEUE, name, message)
+    world.did("x3", lines.AssignValue("r", "x3", (), left=True))
+
+
+def delayed_twice_by_a_killed_broker(world: Perfect) -> None:
+    message = planted._delayed(world, 10)
+    queue = f"{LATER}/b/0"
+    world.wait(20)
+    planted._read(world, message, queue=queue)
+    world.fault("kill")
+    world.fault("start")
+    planted._read(world, planted._at(message, len(world.queue(queue))), queue=queue)
+
+
 def polled_again_after_a_seek(world: Perfect) -> None:
     first = world.queue(QUEUE)[0]
     planted._read(world, *world.queue(QUEUE)[:3])
@@ -250,6 +269,8 @@ EXPLAINED = (
     freed_and_given_again,
     sent_twice,
     handed_again_after_a_rebalance,
+    handed_to_two_owners,
+    delayed_twice_by_a_killed_broker,
     polled_again_after_a_seek,
     filtered_by_its_tags,
     committed_less_by_the_next_owner,

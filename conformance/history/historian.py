@@ -1,0 +1,54 @@
+"""Writes a history down, line by line, as the operations happen."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from conformance.history import lines
+from conformance.history.lines import (
+    AckValue,
+    AssignValue,
+    BoundsValue,
+    CommitValue,
+    ConsumeValue,
+    DrainValue,
+    FaultValue,
+    Line,
+    PollValue,
+    PopValue,
+    QueryValue,
+    SendValue,
+    SetupValue,
+    Type,
+)
+
+_KINDS: Final[dict[type, type]] = {
+    SendValue: lines.Send, PollValue: lines.Poll, ConsumeValue: lines.Consume, PopValue: lines.Pop,
+    AckValue: lines.Ack, CommitValue: lines.Commit, QueryValue: lines.Query, BoundsValue: lines.Bounds,
+    AssignValue: lines.Assign, lines.RecallValue: lines.Recall, lines.TopicValue: lines.DeleteTopic,
+    DrainValue: lines.Drain,
+}  # fmt: skip
+
+
+class Historian:
+    """All clients of a run tell it what they ask and what they are told. `now` is nanoseconds, one clock."""
+
+    def __init__(self, now: Callable[[], int], setup: SetupValue) -> None:
+        self.now = now
+        self.lines: list[Line] = [lines.Setup(0, now(), lines.NEMESIS, Type.INFO, setup)]
+
+    def begin(self, process: str, value: Any) -> None:
+        kind = _KINDS[type(value)]
+        self.lines.append(kind(len(self.lines), self.now(), process, Type.INVOKE, value))
+
+    def end(self, process: str, value: Any, how: Type = Type.OK, error: str = "") -> None:
+        kind = _KINDS[type(value)]
+        self.lines.append(kind(len(self.lines), self.now(), process, how, value, error))
+
+    def did(self, process: str, asked: Any, told: Any = None, how: Type = Type.OK, error: str = "") -> None:
+        """A whole operation, with nothing in between."""
+        self.begin(process, asked)
+        self.end(process, asked if told is None else told, how, error)
+
+    def fault(self, kind: str, node: str = "b", failure: str = "") -> None:
+        value = FaultValue(kind, node, failure)
+        self.lines.append(lines.Fault(len(self.lines), self.now(), lines.NEMESIS, Type.INFO, value))
