@@ -91,6 +91,40 @@ STRATEGIES = [
 ]
 
 
+MEMBERS = ["10.0.0.1@1", "10.0.0.1@2", "10.0.0.2@1"]
+
+
+def room_of_member(client_id: str) -> str:
+    return {"10.0.0.1": "r1", "10.0.0.2": "r3"}[client_id.partition("@")[0]]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        (averagely, ("10 11 12 13 14 15 16 17", "20 21 22 23 24 25 26 27", "30 31 32 33 34 35 36 37")),
+        (by_circle, ("10 13 16 21 24 27 32 35", "11 14 17 22 25 30 33 36", "12 15 20 23 26 31 34 37")),
+        (by_machine_room({"r1", "r3"}), ("10 11 12 13 14 37", "15 16 17 30 31", "32 33 34 35 36")),
+        (consistent_hash, ("11 26 32 35", "14 15 16 17 21 24 30 31 37", "10 12 13 20 22 23 25 27 33 34 36")),
+        (
+            by_nearest_room(averagely, room_of_member),
+            ("10 11 12 13 20 21 22", "14 15 16 17 23 24 25", "26 27 30 31 32 33 34 35 36 37"),
+        ),
+        (
+            by_nearest_room(by_circle, room_of_member),
+            ("10 12 14 16 20 23 26", "11 13 15 17 21 24 27", "22 25 30 31 32 33 34 35 36 37"),
+        ),
+    ],
+)
+def test_shares_are_those_of_released_clients(strategy: Strategy, expected: tuple[str, ...]) -> None:
+    """Taken from 4.9.5's and 5.5.0's strategies, by calling them: members of both may be in one group."""
+    some = [queue for room in ("r1@x", "r2@y", "r3@z") for queue in queues(8, room)]
+    got = [
+        " ".join(f"{queue.broker_name[1]}{queue.queue_id}" for queue in strategy(some, MEMBERS, own))
+        for own in MEMBERS
+    ]
+    assert got == list(expected)
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_who_is_not_among_the_ids_gets_nothing(strategy: Strategy) -> None:
     assert strategy(queues(5, "r@b"), IDS, "z") == []

@@ -129,9 +129,26 @@ def test_without_auto_commit_only_commit_stores() -> None:
             await asyncio.sleep(6)
             before = (await committed(world))[0]
             await consumer.commit()
-            return before, await consumer.committed(QUEUE)
+            after = await consumer.committed(QUEUE)
+            await fill(world, QUEUE, 1)
+            assert len(await consumer.poll()) == 1
+        assert (await committed(world))[0] == after
+        return before, after
 
     assert play(scene) == (0, 5)
+
+
+def test_with_auto_commit_what_was_polled_before_is_stored_in_time() -> None:
+    async def scene(world: World) -> int | None:
+        await fill(world, QUEUE, 5)
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE])
+            for _ in range(2):
+                assert len(await consumer.poll(max_count=2)) == 2
+            await asyncio.sleep(6)
+            return (await committed(world))[0]
+
+    assert play(scene) == 2
 
 
 def test_seeking_goes_forward_and_back_and_is_said_to_be_a_reset() -> None:
@@ -197,6 +214,23 @@ def test_paused_queues_give_nothing_until_resumed() -> None:
             return [paused, await poll_all(consumer)]
 
     assert play(scene) == [[], numbers(0, 2)]
+
+
+def test_a_poll_that_waits_has_what_is_resumed_at_once() -> None:
+    async def scene(world: World) -> tuple[int, float]:
+        await fill(world, QUEUE, 2)
+        loop = asyncio.get_running_loop()
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE])
+            consumer.pause([QUEUE])
+            await asyncio.sleep(1)
+            waiting = asyncio.create_task(consumer.poll(60_000))
+            await asyncio.sleep(1)
+            consumer.resume([QUEUE])
+            resumed_s = loop.time()
+            return len(await waiting), loop.time() - resumed_s
+
+    assert play(scene) == (2, 0.0)
 
 
 def test_another_assignment_replaces_the_first() -> None:

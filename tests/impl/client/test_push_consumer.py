@@ -1,6 +1,7 @@
 """A push consumer in the simulated world: what its listener gets, when offsets move, who reads what."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -200,6 +201,20 @@ def test_pulling_pauses_while_too_much_is_held(limits: PullLimits) -> None:
 
 def owners(consumers: Sequence[PushConsumer]) -> Counter[MessageQueue]:
     return Counter(queue for consumer in consumers for queue in consumer.owned())
+
+
+def test_members_are_counted_in_the_order_in_which_java_sorts_texts() -> None:
+    """By UTF-16: else members in two languages would take the same queue, and nobody another one."""
+    names = ["c", "\uff61", "a", "\U0001f600"]
+
+    async def scene(world: World) -> list[list[int]]:
+        await make_topic(world)
+        async with contextlib.AsyncExitStack() as stack:
+            members = [await stack.enter_async_context(member(world, name, Ear())) for name in names]
+            await asyncio.sleep(30)
+            return [[queue.queue_id for queue in one.owned() if queue.topic == "T"] for one in members]
+
+    assert play(scene) == [[1], [3], [0], [2]]
 
 
 def test_deliv_6_one_owner_while_members_come_and_go() -> None:
@@ -415,11 +430,11 @@ def test_deliv_1_a_member_that_cannot_learn_its_offset_does_not_skip(
     ("config", "expected"),
     [
         (PushConsumerConfig(consume_from=ConsumeFrom.LAST_OFFSET), [b"new"]),
-        (PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET), [b"hour", b"minute", b"new"]),
-        (PushConsumerConfig(consume_from=ConsumeFrom.TIMESTAMP), [b"minute", b"new"]),
+        (PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET), [b"hour", b"quarter", b"minute", b"new"]),
+        (PushConsumerConfig(consume_from=ConsumeFrom.TIMESTAMP), [b"quarter", b"minute", b"new"]),
         (
             PushConsumerConfig(consume_from=ConsumeFrom.TIMESTAMP, consume_from_ms=0),
-            [b"hour", b"minute", b"new"],
+            [b"hour", b"quarter", b"minute", b"new"],
         ),
     ],
 )
@@ -429,7 +444,9 @@ def test_a_new_group_begins_where_it_is_told_to(
     async def scene(world: World) -> list[bytes]:
         ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
         await world.producer.send(Message("T", b"hour"), queue)
-        await asyncio.sleep(3600)
+        await asyncio.sleep(2700)
+        await world.producer.send(Message("T", b"quarter"), queue)
+        await asyncio.sleep(900)
         await world.producer.send(Message("T", b"minute"), queue)
         await asyncio.sleep(60)
         async with member(world, "c1", ear, config):
@@ -706,7 +723,8 @@ def test_a_broadcast_does_not_repeat_what_failed() -> None:
         await make_topic(world)
         ear = Ear()
         ear.answer = RetryLater()
-        async with member(world, "c1", ear, BROADCAST):
+        async with member(world, "c1", ear, BROADCAST) as consumer:
+            assert {queue.topic for queue in consumer.owned()} == {"T"}  # and no retry topic
             await send(world, numbers(0, 4))
             await asyncio.sleep(100)
         return len(ear.heard), Counter(event.kind for event in world.events if event.node == "c1")

@@ -101,6 +101,27 @@ def test_a_queue_that_comes_back_while_its_task_runs_waits_for_it() -> None:
     assert play(scene) == 1
 
 
+def test_an_operators_reset_is_stored_for_the_queues_that_are_ours() -> None:
+    async def scene(world: World) -> dict[int, int | None]:
+        await send(world, numbers(0, 8))
+        bodies: list[bytes] = []
+
+        async def once(consumer: PullConsumer, queue: MessageQueue) -> int:
+            await consume(bodies, consumer, queue)
+            return 60_000
+
+        async with ScheduledPull(world.session, GROUP) as service:
+            await service.register("T", once)
+            await asyncio.sleep(3)
+            queue = MessageQueue("T", "broker-a", 0)
+            foreign = MessageQueue("T", "broker-b", 1)
+            service.reset_offsets("T", {queue: 1, foreign: 1})
+            await asyncio.sleep(1)
+            return await committed(world)
+
+    assert play(scene) == {0: 1, 1: 2, 2: 2, 3: 2}
+
+
 def test_the_end_waits_for_the_call_that_runs() -> None:
     async def scene(world: World) -> tuple[int, int]:
         began, ended = [], []
