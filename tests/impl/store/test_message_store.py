@@ -183,9 +183,10 @@ def test_get_statuses(offset: int, status: GetStatus, next_offset: int) -> None:
         Unit((1 << 63) - 1, 50, 0),
     ],
 )
-def test_an_entry_that_leads_nowhere_is_passed_over(entry: Unit) -> None:
+@pytest.mark.parametrize("is_real", [False, True])
+def test_an_entry_that_leads_nowhere_is_passed_over(entry: Unit, is_real: bool, tmp_path: Path) -> None:
     """No released broker and no crash leaves it among good ones; a disk may."""
-    site = Site()
+    site = Site(disk=RealDisk(), directory=str(tmp_path / "store")) if is_real else Site()
     site.open()
     site.append("a", "b", "c")
     queue = site.store._queues.find("T", 0)
@@ -202,6 +203,7 @@ def test_an_entry_that_leads_nowhere_is_passed_over(entry: Unit) -> None:
     queue.write(2, [entry])
     gone = site.store.get("T", 0, 1)
     assert (gone.status, gone.next_offset, gone.records) == (GetStatus.MESSAGE_WAS_REMOVING, 3, ())
+    site.close()
 
 
 @pytest.mark.parametrize(("asked", "looked_at"), [(1, 800), (32, 800), (900, 900)])
