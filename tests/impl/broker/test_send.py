@@ -22,6 +22,8 @@ from impl.remoting.dispatch import RefusedError
 from impl.remoting.headers import SendResponse
 from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from impl.store import record
+from impl.store.flush import LogFlusher
+from impl.store.message_store import MessageStore
 from spec.events import Kind
 from tests.impl.broker.test_broker import SEND, altered
 from tests.impl.world import SMALL_STORE, World, play
@@ -223,12 +225,17 @@ def test_sends_beyond_the_bounds_are_refused_before_anything_is_stored() -> None
     run_simulated(main(), SimulatedLoop())
 
 
+def flusher_of(world: World) -> LogFlusher:
+    assert world.broker is not None
+    assert isinstance(world.broker.store, MessageStore)
+    return world.broker.store._flusher
+
+
 @contextmanager
 def hanging_disk(world: World) -> Iterator[asyncio.Event]:
     """No fsync of the log returns before that is set, or the end of it."""
     released = asyncio.Event()
-    assert world.broker is not None
-    flusher = world.broker.store._flusher
+    flusher = flusher_of(world)
     offload = flusher._offload
 
     async def hanging(function):  # type: ignore[no-untyped-def]

@@ -15,15 +15,14 @@ from impl.runtime.disk import read_whole
 from impl.runtime.network import Address
 from tests.impl.broker.test_broker import PULL, QUEUE, SEND, altered
 from tests.impl.broker.test_groups import Client
-from tests.impl.broker.test_send import hanging_disk, send, stored
+from tests.impl.broker.test_send import flusher_of, hanging_disk, send, stored
 from tests.impl.world import World, play
 
 
 def test_a_send_that_waits_for_a_slow_disk_is_answered_and_a_held_pull_too() -> None:
     async def scene(world: World) -> list[int]:
         await send(world)
-        assert world.broker is not None
-        flusher = world.broker.store._flusher
+        flusher = flusher_of(world)
         offload = flusher._offload
 
         async def slow(function):  # type: ignore[no-untyped-def]
