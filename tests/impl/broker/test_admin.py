@@ -61,7 +61,7 @@ from impl.runtime.simulated_disk import Step
 from impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop, run_simulated
 from impl.store import record
 from tests.impl.broker.test_broker import PULL, QUEUE, altered, message, sent
-from tests.impl.broker.test_send import CONFIG, send, stored
+from tests.impl.broker.test_send import CONFIG, hanging_disk, send, stored
 from tests.impl.world import SMALL_STORE, World, play
 
 
@@ -719,6 +719,24 @@ def test_the_state_of_a_broker_has_what_administrators_tables_show() -> None:
     }
     assert read_by_tools <= table.keys()
     assert json.loads(json.dumps(table)) == table
+
+
+def test_what_waits_for_the_disk_is_in_the_state_of_a_broker() -> None:
+    async def scene(world: World) -> None:
+        await send(world)
+        with hanging_disk(world):
+            waiting = [asyncio.create_task(send(world)) for _ in range(3)]
+            await asyncio.sleep(0.7)
+            answer = await world.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+            table = java_json.read(Table, answer.body).table
+            bytes_behind = services(world).store.log_end - services(world).store.log_flushed
+        assert table["sendThreadPoolQueueSize"] == "3"
+        assert table["sendThreadPoolQueueHeadWaitTimeMills"] == table["pageCacheLockTimeMills"] == "700"
+        assert table["dispatchBehindBytes"] == table["remainHowManyDataToFlush"] == str(bytes_behind)
+        assert bytes_behind > 0
+        await asyncio.gather(*waiting)
+
+    play(scene)
 
 
 def test_a_broker_began_when_it_began_whatever_the_clock_says_now() -> None:
