@@ -1,0 +1,183 @@
+"""`mqproof behaviours`: the models' behaviours on a target, and how much of each it was seen to take."""
+
+import itertools
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from report.console import stages, stop
+from report.model import Exit, Figure, Report, Result, Table, Verdict, Witness, exit_code
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+TARGETS: Final = ("reference", "impl")
+_WITNESSES_MAX: Final = 5
+
+
+@app.callback()
+def _root() -> None:
+    """Behaviours generated from the models."""
+
+
+@app.command()
+def behaviours(
+    models: Annotated[list[str] | None, typer.Argument(metavar="[MODEL...]", help="Default: all.")] = None,
+    target: Annotated[
+        str, typer.Option(help="reference, or impl (Flush: our store, step by step).")
+    ] = "impl",
+    every: Annotated[int, typer.Option(min=1, help="Replay every so many-th behaviour only.")] = 1,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Behaviours from there; default: those of this release."),
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the behaviours there, and replay nothing.")
+    ] = None,
+    images: Annotated[
+        bool, typer.Option("--images", help="Flush on impl: also each disk image that a crash may leave.")
+    ] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
+    ] = None,
+    report_file: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE.html", help="The result as a page, with the graphs."),
+    ] = None,
+    draw: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="The coloured state graph of one model.")
+    ] = None,
+) -> None:
+    """Take every step of the models' state graphs on a target; try what is disabled in a sample of states.
+
+    Examples: mqproof behaviours Flush --draw flush.svg; mqproof behaviours --target reference;
+    mqproof behaviours --write build/corpus
+    """
+    from conformance.behaviours.corpus import CORPUS, CorpusError, write_file
+    from reference.models import MODELS, expect_models
+
+    expect_models(models or ())
+    if target not in TARGETS:
+        stop(f"--target {target}: expected one of {', '.join(TARGETS)}", Exit.USAGE)
+    chosen = models or list(MODELS)
+    if draw is not None and len(chosen) != 1:
+        stop("--draw: name one model", Exit.USAGE)
+    with stages("behaviours") as told:
+        try:
+            if write is not None:
+                for model in chosen:
+                    told(f"{write_file(model, write)}")
+                return
+            found = []
+            for model in chosen:
+                told(f"{model} on {target}")
+                found.append(_replayed(model, target, corpus or CORPUS, every, images=images))
+        except CorpusError as error:
+            stop(str(error), Exit.USAGE)
+        except OSError as error:
+            stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+    results = tuple(result for result, _, _ in found)
+    report = Report(
+        "mqproof behaviours",
+        results,
+        facts={"target": target, "every": str(every)},
+        tables=tuple(table for _, table, _ in found if table.rows),
+        figures=tuple(figure for _, _, figure in found if figure),
+    )
+    _show(report, json_file, report_file, draw)
+    raise typer.Exit(exit_code(results))
+
+
+def _replayed(
+    model: str, target: str, folder: Path, every: int, *, images: bool
+) -> tuple[Result, Table, Figure | None]:
+    from conformance.behaviours.corpus import configuration, file_of, read, read_lines
+    from conformance.behaviours.cover import graph
+    from conformance.behaviours.drawing import draw
+    from conformance.behaviours.replay import replay
+    from conformance.behaviours.target import resolve
+    from reference.equiv import constants
+    from reference.models import MODELS
+
+    began = time.perf_counter()
+    name = f"Behaviours {model}"
+    command = f"mqproof behaviours {model} --target {target} --every {every}"
+    make = resolve(target, model)
+    if make is None:
+        result = Result(
+            "SPEC-1", name, "behaviours", Verdict.UNKNOWN, detail=f"not tested: {target} has no steps of it"
+        )
+        return result, Table(model, (), ()), None
+    path = file_of(model, folder)
+    lines = read_lines(path)
+    head: dict[str, Any] = json.loads(lines[0]) if lines else {}
+    scripts = list(itertools.islice(read(lines, str(path)), 0, None, every))
+    seen = replay(make, scripts)
+    reference = MODELS[model]
+    steps = graph(reference, reference.from_constants(constants(configuration(model))))
+    counts = {
+        "behaviours": seen.scripts,
+        "states": len(seen.states),
+        "states_of": head["states"],
+        "steps": len(seen.steps),
+        "steps_of": head["steps"],
+        "actions": len(seen.actions),
+        "actions_of": len(reference.actions),
+        "disabled_tried": sum(seen.refused.values()),
+        "impossible": sum(seen.impossible.values()),
+    }
+    failures = list(seen.failures)
+    if images and (target, model) == ("impl", "Flush"):
+        from conformance.targets.crash_images import Recovered, States, expand
+
+        recovered, states = Recovered(), States(steps)
+        for script in scripts:
+            expand(script, states, recovered)
+        counts |= {"crash_edges": recovered.edges, "disk_images": recovered.images}
+        failures += recovered.failures
+    result = Result(
+        "SPEC-1",
+        name,
+        "behaviours",
+        Verdict.VIOLATED if failures else Verdict.HELD,
+        counts,
+        witnesses=tuple(_witness(failure) for failure in failures[:_WITNESSES_MAX]),
+        detail=f"{100 * len(seen.steps) / head['steps']:.1f} % of the steps",
+        replay=command,
+        seconds=time.perf_counter() - began,
+    )
+    rows = tuple(
+        (action, str(seen.actions[action]), str(seen.refused[action]), str(seen.impossible[action]))
+        for action in reference.actions
+    )
+    table = Table(f"{model}: actions", ("action", "taken", "refused", "impossible"), rows)
+    return result, table, Figure(f"{model} on {target}", draw(model, target, steps, seen.states, seen.steps))
+
+
+def _witness(failure: Any) -> Witness:
+    from conformance.behaviours.plain import order
+
+    steps = failure.script.steps[: failure.at + 1]
+    told = " ".join(f"{step.action}{order(step.parameters)}" for step in steps)
+    return Witness(f"{failure.why}, after {told}", {"step": str(failure.at)})
+
+
+def _show(report: Report, json_file: Path | None, report_file: Path | None, draw: Path | None) -> None:
+    from report import json_file as as_json
+    from report import terminal
+    from report.write import write_report, write_text
+
+    terminal.show(report)
+    try:
+        if json_file is not None:
+            write_text(json_file, as_json.render(report))
+        if report_file is not None:
+            write_report(report, report_file)
+        if draw is not None and report.figures:
+            write_text(draw, report.figures[0].svg)
+    except ValueError as error:
+        stop(f"--report {error}", Exit.USAGE)
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)

@@ -1,0 +1,177 @@
+"""Writes behaviours down for anybody to replay, in whatever language: JSON Lines, described in
+corpus/README.md.
+
+The first line tells the model, its constants and what it may begin with; each other line is a behaviour:
+where it begins, and its steps. A step is an action with its parameters and the variables that it changed. A
+file is a function of the model, byte for byte; how it is compressed is not.
+"""
+
+import json
+import lzma
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from conformance.behaviours.cover import Path as Behaviour
+from conformance.behaviours.cover import Steps, cover, graph
+from conformance.behaviours.plain import order, plain
+from reference.equiv import constants
+from reference.explorer import Label
+from reference.models import MODELS
+
+SCHEMA: Final = 1
+CORPUS: Final = Path(__file__).parent / "corpus"
+TLA: Final = Path(__file__).parents[2] / "spec" / "tla"
+SAMPLE_EVERY: Final = 16
+"""Every so many-th behaviour tells the disabled actions of one of its states."""
+_SPREAD: Final = 7919
+
+Variables = Mapping[str, Any]
+"""Variable to its value: numbers, texts, lists and objects."""
+
+
+class CorpusError(ValueError):
+    """A file that holds no behaviours. The message names file and line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stimulus:
+    action: str
+    parameters: tuple[Any, ...]
+    changes: Variables
+    """What it changed, and to what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One behaviour."""
+
+    initial: Variables
+    steps: tuple[Stimulus, ...]
+    disabled_at: int | None = None
+    """In the state after so many steps, these actions must be refused."""
+    disabled: tuple[Stimulus, ...] = ()
+
+    def states(self) -> Iterator[Variables]:
+        """The initial state, and the one after each step."""
+        state = dict(self.initial)
+        yield dict(state)
+        for step in self.steps:
+            state.update(step.changes)
+            yield dict(state)
+
+
+def configuration(model: str) -> str:
+    """The text of the model's smoke configuration."""
+    return (TLA / f"MC{model}_smoke.cfg").read_text(encoding="utf-8")
+
+
+def lines(model: str) -> Iterator[str]:
+    """The behaviours that take every step of the smoke model, as the lines of its file."""
+    reference = MODELS[model]
+    given = constants(configuration(model))
+    config = reference.from_constants(given)
+    steps = graph(reference, config)
+    labels = [(name, each) for name, action in reference.actions.items() for each in action.domain(config)]
+    return written(model, given, steps, labels, cover(steps))
+
+
+def written(
+    model: str,
+    given: Mapping[str, Any],
+    steps: Steps[Any],
+    labels: Sequence[Label],
+    behaviours: Sequence[Behaviour],
+) -> Iterator[str]:
+    """The lines for these behaviours; `labels` are all actions with all their parameters."""
+    every = sorted(((name, plain(parameters)) for name, parameters in labels), key=order)
+    initial = {number: at for at, number in enumerate(steps.initial)}
+    told = lru_cache(maxsize=None)(lambda number: plain(steps.states[number]))
+    yield _line(
+        {
+            "schema": SCHEMA,
+            "model": model,
+            "constants": plain(given),
+            "states": len(steps.states),
+            "steps": steps.count,
+            "initial": [told(number) for number in steps.initial],
+        }
+    )
+    for number, behaviour in enumerate(behaviours):
+        rows: list[Any] = []
+        before = told(behaviour.initial)
+        for step in behaviour.steps:
+            after = told(step.target)
+            changes = {name: value for name, value in after.items() if value != before[name]}
+            rows.append([step.label[0], plain(step.label[1]), changes])
+            before = after
+        row: dict[str, Any] = {"initial": initial[behaviour.initial], "steps": rows}
+        if number % SAMPLE_EVERY == 0:
+            at = number * _SPREAD % (len(rows) + 1)
+            state = behaviour.steps[at - 1].target if at else behaviour.initial
+            enabled = [(step.label[0], plain(step.label[1])) for step in steps.out[state]]
+            row["disabled"] = [at, [list(label) for label in every if label not in enabled]]
+        yield _line(row)
+
+
+def read(text_lines: Iterable[str], where: str) -> Iterator[Script]:
+    """The behaviours of a file; `where` names it in errors.
+
+    Raises:
+        CorpusError: not a file of behaviours, or of a newer schema.
+    """
+    rows = iter(text_lines)
+    head = _object(next(rows, ""), f"{where}:1")
+    if head.get("schema") != SCHEMA:
+        raise CorpusError(f"{where}:1: schema {head.get('schema')!r}, {SCHEMA} expected")
+    for number, row in enumerate(rows, start=2):
+        told = _object(row, f"{where}:{number}")
+        try:
+            begins = head["initial"][told["initial"]]
+            steps = tuple(Stimulus(name, tuple(values), changes) for name, values, changes in told["steps"])
+            at, refused = told.get("disabled", (None, ()))
+            disabled = tuple(Stimulus(name, tuple(values), {}) for name, values in refused)
+        except (KeyError, IndexError, TypeError, ValueError):
+            raise CorpusError(f"{where}:{number}: not a behaviour: initial and steps expected") from None
+        yield Script(begins, steps, at, disabled)
+
+
+def file_of(model: str, folder: Path = CORPUS) -> Path:
+    return folder / f"{model}.jsonl.xz"
+
+
+def write_file(model: str, folder: Path) -> Path:
+    text = "".join(line + "\n" for line in lines(model))
+    folder.mkdir(parents=True, exist_ok=True)
+    file_of(model, folder).write_bytes(lzma.compress(text.encode(), preset=9))
+    return file_of(model, folder)
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a file of behaviours, compressed or not.
+
+    Raises:
+        OSError: it cannot be read. CorpusError: it is damaged.
+    """
+    data = path.read_bytes()
+    try:
+        text = lzma.decompress(data) if path.suffix == ".xz" else data
+        return text.decode().splitlines()
+    except (lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
+        raise CorpusError(f"{path}: {error}") from None
+
+
+def _line(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _object(line: str, where: str) -> dict[str, Any]:
+    try:
+        told = json.loads(line)
+    except ValueError as error:
+        raise CorpusError(f"{where}: not JSON: {error}") from None
+    if not isinstance(told, dict):
+        raise CorpusError(f"{where}: an object expected")
+    return told

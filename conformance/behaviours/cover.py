@@ -1,0 +1,141 @@
+"""Few paths that together take every step of a state graph.
+
+Greedy: a path goes on over steps that no path took yet, through steps already taken where a new one is
+near, and a new path begins with the shortest way to the first step that is left. The order of states and
+steps decides, and that is the order in which a breadth-first walk finds them, so that the same model gives
+the same paths.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic
+
+from conformance.behaviours.plain import order
+from reference.explorer import Label, explore
+from reference.model import ConfigT, Model, StateT
+
+NEAR_MAX: Final = 40
+"""So many states are looked at for a step that is left, before a path ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    label: Label
+    target: int
+    """The state's number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps(Generic[StateT]):
+    """A model's state graph; states are numbered as a breadth-first walk finds them."""
+
+    states: tuple[StateT, ...]
+    initial: tuple[int, ...]
+    out: tuple[tuple[Step, ...], ...]
+    """By state."""
+    count: int
+    """Of steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    initial: int
+    steps: tuple[Step, ...]
+
+
+def graph(model: Model[ConfigT, StateT], config: ConfigT) -> Steps[StateT]:
+    """The graph that `mqproof equiv` shows to be TLC's, its states and steps in an order of their own."""
+    edges: dict[StateT, list[tuple[str, Label, StateT]]] = {}
+    found = explore(
+        model,
+        config,
+        on_edge=lambda before, name, parameters, after: edges.setdefault(before, []).append(
+            (f"{name} {order(parameters)}", (name, parameters), after)
+        ),
+        stop_at_violation=False,
+    )
+    initial = model.initial(config)
+    number = {state: n for n, state in enumerate(initial)}
+    out: list[tuple[Step, ...]] = []
+    for state in (states := list(initial)):  # it grows: breadth first
+        steps = sorted(edges.get(state, ()), key=lambda edge: edge[0])
+        for _, _, after in steps:
+            if after not in number:
+                number[after] = len(states)
+                states.append(after)
+        out.append(tuple(Step(label, number[after]) for _, label, after in steps))
+    assert len(states) == len(found.parents), f"{model.name}: a state that no step leads to"
+    return Steps(tuple(states), tuple(range(len(initial))), tuple(out), found.edges)
+
+
+def cover(steps: Steps[Any]) -> tuple[Path, ...]:
+    """Paths from initial states that take every step at least once."""
+    left = [deque(range(len(out))) for out in steps.out]
+    ways = _ways(steps)
+    paths: list[Path] = []
+    for first in sorted(range(len(left)), key=lambda state: (len(ways[state][1]), state)):
+        while left[first]:
+            initial, way = ways[first]
+            taken = list(way)
+            _go_on(steps, left, first, taken)
+            paths.append(Path(initial, tuple(taken)))
+    return tuple(paths)
+
+
+def _ways(steps: Steps[Any]) -> list[tuple[int, tuple[Step, ...]]]:
+    """By state: the shortest way to it, and where that begins."""
+    came: list[tuple[int, Step] | None] = [None] * len(steps.states)
+    begins: list[int] = list(range(len(steps.states)))
+    seen = set(steps.initial)
+    todo = deque(steps.initial)
+    while todo:
+        state = todo.popleft()
+        for step in steps.out[state]:
+            if step.target not in seen:
+                seen.add(step.target)
+                came[step.target], begins[step.target] = (state, step), begins[state]
+                todo.append(step.target)
+    return [(begins[state], _back(came, state)) for state in range(len(steps.states))]
+
+
+def _back(came: Sequence[tuple[int, Step] | None], state: int) -> tuple[Step, ...]:
+    way: list[Step] = []
+    while (link := came[state]) is not None:
+        state = link[0]
+        way.append(link[1])
+    return tuple(reversed(way))
+
+
+def _go_on(steps: Steps[Any], left: list[deque[int]], state: int, taken: list[Step]) -> None:
+    while True:
+        while left[state]:
+            step = steps.out[state][left[state].popleft()]
+            taken.append(step)
+            state = step.target
+        bridge = _near(steps, left, state)
+        if not bridge:
+            return
+        taken += bridge
+        state = bridge[-1].target
+
+
+def _near(steps: Steps[Any], left: list[deque[int]], state: int) -> list[Step]:
+    """The shortest way to a state near by from which a step is left; none when there is no such."""
+    came: dict[int, tuple[int, Step]] = {}
+    todo, seen = deque([state]), {state}
+    while todo and len(seen) < NEAR_MAX:
+        at = todo.popleft()
+        for step in steps.out[at]:
+            if step.target in seen:
+                continue
+            seen.add(step.target)
+            came[step.target] = (at, step)
+            if left[step.target]:
+                way, back = [], step.target
+                while back != state:
+                    back, link = came[back]
+                    way.append(link)
+                return way[::-1]
+            todo.append(step.target)
+    return []

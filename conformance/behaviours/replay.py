@@ -1,0 +1,90 @@
+"""Replays behaviours on a target, and tells which states, steps and actions of the model it took."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformance.behaviours.corpus import Script, Variables
+from conformance.behaviours.plain import order
+from conformance.behaviours.target import BehaviourTarget, DeviationError, ImpossibleError
+
+Taken = tuple[str, str, str]
+"""A step: state, action with parameters, state; each as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Where a target leaves its model."""
+
+    script: Script
+    at: int
+    """The step, from 0."""
+    why: str
+
+
+@dataclass(slots=True)
+class Replayed:
+    scripts: int = 0
+    states: set[str] = field(default_factory=set)
+    steps: set[Taken] = field(default_factory=set)
+    actions: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    """How often a disabled action was tried, and nothing happened."""
+    impossible: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+
+
+def replay(
+    make: Callable[[], BehaviourTarget], scripts: Iterable[Script], failures_max: int = 10
+) -> Replayed:
+    """Each script on a target of its own, until one deviates or cannot go on. Ends after so many failures."""
+    seen = Replayed()
+    for script in scripts:
+        seen.scripts += 1
+        target = make()
+        target.open(script)
+        try:
+            _replay(target, script, seen)
+        finally:
+            target.close()
+        if len(seen.failures) >= failures_max:
+            break
+    return seen
+
+
+def _replay(target: BehaviourTarget, script: Script, seen: Replayed) -> None:
+    states = script.states()
+    state = next(states)
+    before = order(state)
+    seen.states.add(before)
+    for at, step in enumerate(script.steps):
+        try:
+            if at == script.disabled_at:
+                for each in script.disabled:
+                    seen.refused[each.action] += target.refuses(each)
+            target.take(at)
+            state = next(states)
+            _compare(target.look(), state)
+        except ImpossibleError:
+            seen.impossible[step.action] += 1
+            return
+        except DeviationError as error:
+            seen.failures.append(Failure(script, at, str(error)))
+            return
+        after = order(state)
+        seen.states.add(after)
+        seen.steps.add((before, f"{step.action} {order(step.parameters)}", after))
+        seen.actions[step.action] += 1
+        before = after
+
+
+def _compare(shown: Variables, expected: Variables) -> None:
+    for name, value in shown.items():
+        if value != expected[name]:
+            raise DeviationError(f"{name} is {_brief(value)}, {_brief(expected[name])} expected")
+
+
+def _brief(value: Any) -> str:
+    text = order(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."

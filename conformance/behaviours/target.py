@@ -1,0 +1,97 @@
+"""What behaviours are replayed on: one class for each model, and the reference for all.
+
+A target takes the steps of a script one by one and tells after each what can be seen of it, variable by
+variable as the model has them. What it tells is compared; what it does not tell is not.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from conformance.behaviours.corpus import Script, Stimulus, Variables, configuration
+from conformance.behaviours.plain import plain
+from reference.equiv import constants
+from reference.model import Action, Parameters
+from reference.models import MODELS
+
+
+class DeviationError(AssertionError):
+    """The target does what the model does not. The message tells what."""
+
+
+class ImpossibleError(Exception):
+    """The target cannot be brought to take this step: nobody who drives it from outside could."""
+
+
+class BehaviourTarget(Protocol):
+    def open(self, script: Script) -> None:
+        """Begin where the script begins; it is known whole, so that a flush may begin long before it ends."""
+
+    def take(self, at: int) -> None:
+        """Take that step of the script. Raises DeviationError, ImpossibleError."""
+
+    def look(self) -> Variables:
+        """What can be seen now, without changing anything."""
+
+    def refuses(self, step: Stimulus) -> bool:
+        """Try a step that is disabled now. Returns False when nobody could even ask for it.
+
+        Raises:
+            DeviationError: it was done.
+        """
+
+    def close(self) -> None: ...
+
+
+class ReferenceTarget:
+    """The reference model itself: it shows everything."""
+
+    def __init__(self, model: str) -> None:
+        self._model = MODELS[model]
+        self._config = self._model.from_constants(constants(configuration(model)))
+        self._parameters = {
+            (name, _key(parameters)): parameters
+            for name, action in self._model.actions.items()
+            for parameters in action.domain(self._config)
+        }
+
+    def open(self, script: Script) -> None:
+        self._steps = script.steps
+        self._state = next(s for s in self._model.initial(self._config) if plain(s) == script.initial)
+
+    def take(self, at: int) -> None:
+        after = self._after(self._steps[at])
+        if after is None:
+            raise DeviationError(f"{self._steps[at].action} is disabled")
+        self._state = after
+
+    def look(self) -> Variables:
+        shown: Variables = plain(self._state)
+        return shown
+
+    def refuses(self, step: Stimulus) -> bool:
+        if self._after(step) is not None:
+            raise DeviationError(f"{step.action} is enabled")
+        return True
+
+    def close(self) -> None:
+        pass
+
+    def _after(self, step: Stimulus) -> Any:
+        action: Action[Any, Any] = self._model.actions[step.action]
+        parameters: Parameters = self._parameters[step.action, _key(step.parameters)]
+        return action.apply(self._config, self._state, *parameters)
+
+
+def _key(parameters: object) -> str:
+    return repr(plain(parameters))
+
+
+def resolve(name: str, model: str) -> Callable[[], BehaviourTarget] | None:
+    """The target `reference` or `impl` for a model; None when there is no such."""
+    if name == "reference":
+        return lambda: ReferenceTarget(model)
+    if (name, model) == ("impl", "Flush"):
+        from conformance.targets.stepped_store import SteppedStore
+
+        return SteppedStore
+    return None

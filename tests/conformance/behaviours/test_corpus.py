@@ -1,0 +1,83 @@
+"""The behaviours in the repository are those of the models, and anybody can read them."""
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from conformance.behaviours.corpus import CORPUS, CorpusError, file_of, lines, read, read_lines
+from reference.models import MODELS
+
+BIG = ("Group", "OrderLock", "QueueChoice")
+"""Long to make: compared in the deep profile."""
+
+
+@pytest.mark.parametrize(
+    "model", [*(pytest.param(m, marks=pytest.mark.deep) for m in BIG), *sorted(set(MODELS) - {*BIG})]
+)
+def test_what_is_in_the_repository_is_what_the_model_gives(model: str) -> None:
+    kept = read_lines(file_of(model))
+    for made, line in itertools.zip_longest(lines(model), kept):
+        assert made == line, "mqproof behaviours --write conformance/behaviours/corpus"
+
+
+def test_there_is_a_file_for_each_model() -> None:
+    assert {file.name.partition(".")[0] for file in CORPUS.glob("*.xz")} == set(MODELS)
+
+
+def test_states_are_told_by_what_each_step_changes() -> None:
+    script = next(read(read_lines(file_of("Delivery")), "Delivery"))
+    states = list(script.states())
+    assert states[0] == script.initial
+    assert len(states) == len(script.steps) + 1
+    for state, step in zip(states[1:], script.steps, strict=True):
+        assert step.changes.items() <= state.items()
+
+
+def test_the_lines_are_as_their_schema_says() -> None:
+    """As far as a schema's word goes, by hand: the shapes that a reader relies on."""
+    schema = json.loads((CORPUS / "schema.json").read_text(encoding="utf-8"))
+    head, *rows = map(json.loads, read_lines(file_of("Election")))
+    assert set(head) == set(schema["$defs"]["head"]["required"])
+    for row in rows:
+        assert set(row) <= set(schema["$defs"]["behaviour"]["properties"])
+        assert all(
+            isinstance(s[0], str) and isinstance(s[1], list) and isinstance(s[2], dict) for s in row["steps"]
+        )
+        if "disabled" in row:
+            at, actions = row["disabled"]
+            assert 0 <= at <= len(row["steps"])
+            assert all(isinstance(name, str) and isinstance(values, list) for name, values in actions)
+
+
+def test_the_readme_shows_how_to_read_it() -> None:
+    """The program in the README, as it stands there."""
+    text = (CORPUS / "README.md").read_text(encoding="utf-8")
+    program = text.partition("```python\n")[2].partition("```")[0]
+    program = program.replace("Flush.jsonl.xz", str(file_of("Delivery")))
+    names: dict[str, object] = {}
+    exec(program, names)
+    assert names["state"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "log:1: not JSON"),
+        ('{"schema":2}', "log:1: schema 2, 1 expected"),
+        ('{"schema":1,"initial":[{}]}\n{"initial":3,"steps":[]}', "log:2: not a behaviour"),
+        ('{"schema":1,"initial":[{}]}\n{"initial":0,"steps":[["a"]]}', "log:2: not a behaviour"),
+        ('{"schema":1,"initial":[{}]}\n[]', "log:2: an object expected"),
+    ],
+)
+def test_what_is_no_behaviour_is_one_error(text: str, said: str) -> None:
+    with pytest.raises(CorpusError, match=said):
+        list(read(text.splitlines(), "log"))
+
+
+def test_a_damaged_file_is_one_error(tmp_path: Path) -> None:
+    path = tmp_path / "Flush.jsonl.xz"
+    path.write_bytes(b"nothing of the kind")
+    with pytest.raises(CorpusError, match="Flush"):
+        read_lines(path)
