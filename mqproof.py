@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "store": ("impl.examine.cli", "inspect and verify a store directory, ours or a released broker's"),
     "admin": ("impl.admin.cli", "administer a cluster, with mqadmin's names and letters"),
     "conform": ("conformance.cli", "hold an implementation to the specification"),
+    "behaviours": ("conformance.behaviours.cli", "take every step of the models' state graphs on a target"),
     "trace-check": ("conformance.cli", "validate event logs against the specification with TLC"),
     "fuzz": ("fuzz.cli", "run, replay and list fuzz targets"),
     "audit": ("spark_audit.cli", "find lost, duplicated, reordered and phantom messages with Spark"),
