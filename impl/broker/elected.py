@@ -4,8 +4,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from impl.broker.services import Services
 from impl.dledger.store import LedgerStore
+from impl.remoting.bodies import TopicConfig
 from impl.remoting.dispatch import RefusedError
 
 _log = logging.getLogger(__name__)
@@ -38,7 +41,7 @@ class Elected:
     async def _become_master(self) -> None:
         services = self._services
         try:
-            await services.topics.ensure_all(self._topics())
+            await services.topics.put_all(self._topics_of_log())
         except (OSError, RefusedError) as error:
             _log.error("topics of the log cannot be made: %s", error)
         if not self._store.leads:
@@ -49,14 +52,20 @@ class Elected:
         self._delivery = asyncio.create_task(services.delays.run(services.address))
         _log.info("%s leads its group in term %d", services.config.node, self._store.term)
 
-    def _topics(self) -> dict[str, int]:
-        """The topics of the log, and at least how many queues they may have. Of one that was made in the last
-        master's last seconds nothing else is known here."""
-        least = self._services.config.default_topic_queues
-        return {
-            name: count if name.startswith("%") else max(count, least)  # a group's own topics have one
-            for name, count in self._store.topics().items()
-        }
+    def _topics_of_log(self) -> list[TopicConfig]:
+        """What the topic table lacks that the log has. The table is not in the log: of what the last master
+        changed in its last seconds nothing else is known here."""
+        table, least = self._services.topics, self._services.config.default_topic_queues
+        lacking = []
+        for name, count in self._store.topics().items():
+            known = table.get(name)
+            if known is None:
+                # A delayed message may still go to any queue of its topic; a group's own topics have one.
+                queues = count if name.startswith("%") else max(count, least)
+                lacking.append(TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues))
+            elif known.read_queue_nums < count:
+                lacking.append(replace(known, read_queue_nums=count))
+        return lacking
 
     def _role_changed(self) -> None:
         """At once it is no master any more; to become one takes a moment."""

@@ -10,6 +10,7 @@ from impl.remoting.bodies import TopicConfig
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import new_request
 from impl.store import record
+from impl.store.results import PutStatus
 from tests.impl.broker.group import IDS, Group, play
 
 
@@ -156,6 +157,30 @@ def test_a_topic_of_the_log_is_there_after_a_change_of_masters() -> None:
     topic, bodies = play(scene)
     assert topic is not None
     assert bodies == ["hello"]
+
+
+def test_a_master_lets_all_queues_of_the_log_be_read_whatever_its_table_says() -> None:
+    async def scene(group: Group) -> tuple[int, int]:
+        master = await group.master()
+        await group.send("hello")
+        of_master = group.brokers[master].services
+        assert of_master is not None
+        await of_master.topics.put(TopicConfig(topic_name="T", read_queue_nums=30, write_queue_nums=30))
+        result = await of_master.store.put(Message("T", b"far", queue_id=29))
+        assert result.status is PutStatus.PUT_OK
+        for id_ in IDS:  # the others have an older table
+            services = group.brokers[id_].services
+            assert services is not None
+            if id_ != master:
+                await services.topics.put(TopicConfig(topic_name="T", read_queue_nums=4, write_queue_nums=4))
+        group.kill(master)
+        services = group.brokers[await group.master()].services
+        assert services is not None
+        topic = services.topics.get("T")
+        assert topic is not None
+        return topic.read_queue_nums, topic.write_queue_nums
+
+    assert play(scene) == (30, 4)
 
 
 async def _received_at(group: Group) -> list[StoredMessage]:

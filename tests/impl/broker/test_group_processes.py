@@ -1,0 +1,177 @@
+"""A group of three brokers and two name servers as processes on real sockets: killed, stopped, cut off.
+
+Whatever happens to its master, a group loses nothing that it acknowledged, and no two masters acknowledge:
+each acknowledged message is found where its acknowledgement says, so no two were given one place.
+"""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from conformance.cluster import Cluster, cluster, free_port
+from conformance.targets.apache.relay import Relay
+from impl.client.blocking import BlockingClient
+from impl.client.compose import new_message
+from impl.client.model import ClientError, Sent
+from impl.runtime.network import Address
+
+IDS = ("n0", "n1", "n2")
+SECONDS_MAX = 120.0
+
+
+@dataclass
+class Site:
+    """The processes, the links between them, and what was acknowledged."""
+
+    made: Cluster
+    names: list[str]
+    ports: dict[str, int]
+    peers: dict[str, str]
+    """What each is told of all: the others are reached through links."""
+    silent: set[str] = field(default_factory=set)
+    """Cut off from the other brokers, and from nobody else."""
+    acked: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    """By queue and offset."""
+    sent: int = 0
+    last_id: str = ""
+
+    def start(self, id_: str) -> None:
+        said = self.made._start_server(
+            id_, "broker", "--namesrv", ";".join(self.names), "--port", "0", "--name", "a",
+            "--store", str(self.made.folder / id_), "--self-id", id_, "--peers", self.peers[id_],
+        )  # fmt: skip
+        self.ports[id_] = Address.parse(said["broker"]).port
+
+    def kill(self, id_: str) -> None:
+        process = self.made.processes.pop(id_)
+        process.kill()
+        process.wait(SECONDS_MAX)
+
+    def signal(self, id_: str, number: signal.Signals) -> None:
+        self.made.processes[id_].send_signal(number)
+
+    def send(self, client: BlockingClient, count: int) -> None:
+        """Send so many messages, each until it is acknowledged."""
+        deadline = time.monotonic() + SECONDS_MAX
+        for _ in range(count):
+            body = b"%d" % self.sent
+            self.sent += 1
+            while (sent := _sent(client, body)) is None:
+                assert time.monotonic() < deadline, f"message {self.sent} is not acknowledged"
+                for topic in ("T", "TBW102"):  # ask for the routes, which else stay for half a minute
+                    with suppress(ClientError):
+                        client.queues(topic)
+                time.sleep(0.1)
+            place = (sent.queue.queue_id, sent.queue_offset)
+            assert place not in self.acked, f"{body!r} and {self.acked[place]!r} are at one place"
+            self.acked[place] = body
+            self.last_id = sent.offset_message_id
+
+    @property
+    def master(self) -> str:
+        """The member that took the last message, by the message's id."""
+        port = int(self.last_id[8:16], 16)
+        return next(id_ for id_, its in self.ports.items() if its == port)
+
+    def found(self, client: BlockingClient) -> dict[tuple[int, int], bytes]:
+        """All that can be consumed, by queue and offset."""
+        found = {}
+        for queue in client.queues("T"):
+            offset = 0
+            while (result := client.pull(queue, offset)).messages:
+                for stored in result.messages:
+                    found[queue.queue_id, stored.queue_offset] = stored.message.body
+                offset = result.next_offset
+        return found
+
+
+def _sent(client: BlockingClient, body: bytes) -> Sent | None:
+    try:
+        outcome = client.send(new_message("T", body))
+    except ClientError:
+        return None
+    return outcome if isinstance(outcome, Sent) and outcome.status == "SEND_OK" else None
+
+
+@contextmanager
+def _site(folder: Path) -> Iterator[Site]:
+    with cluster(folder, "ASYNC_FLUSH") as made, ExitStack() as links:
+        names = []
+        for number in range(2):
+            store = str(folder / f"names{number}")
+            said = made._start_server(f"names{number}", "namesrv", "--port", "0", "--store", store)
+            names.append(said["namesrv"])
+        ports: set[int] = set()
+        while len(ports) < len(IDS):
+            ports.add(free_port())
+        own = {id_: Address("127.0.0.1", port) for id_, port in zip(IDS, sorted(ports), strict=True)}
+        site = Site(made, names, {}, {})
+        for id_ in IDS:
+            seen = dict(own)
+            for other in IDS:
+                if other != id_:
+                    seen[other] = links.enter_context(_link(site, id_, other, own[other])).address
+            site.peers[id_] = ";".join(f"{other}-{address}" for other, address in seen.items())
+        for id_ in IDS:
+            site.start(id_)
+        yield site
+
+
+def _link(site: Site, one: str, other: str, server: Address) -> Relay:
+    def way(data: bytes) -> list[bytes]:
+        return [] if site.silent & {one, other} else [data]
+
+    return Relay(server, lambda: (way, way))
+
+
+def _kill(site: Site, client: BlockingClient, master: str) -> None:
+    site.kill(master)
+    site.send(client, 10)
+    assert site.master != master
+    site.start(master)
+
+
+def _stop_and_continue(site: Site, client: BlockingClient, master: str) -> None:
+    site.signal(master, signal.SIGSTOP)
+    site.send(client, 10)
+    assert site.master != master
+    site.signal(master, signal.SIGCONT)  # it may believe to lead still
+    site.send(client, 10)
+
+
+def _cut_off(site: Site, client: BlockingClient, master: str) -> None:
+    site.silent = {master}
+    site.send(client, 10)
+    assert site.master != master
+    site.silent = set()
+
+
+Fault = Callable[[Site, BlockingClient, str], None]
+FAULTS: tuple[Fault, ...] = (_kill, _stop_and_continue, _cut_off)
+
+
+def _play(folder: Path, faults: tuple[Fault, ...]) -> None:
+    with _site(folder) as site, BlockingClient(";".join(site.names)) as client:
+        site.send(client, 30)
+        for fault in faults:
+            fault(site, client, site.master)
+        with BlockingClient(";".join(site.names)) as late:
+            found = site.found(late)
+        assert {place: found.get(place) for place in site.acked} == site.acked
+
+
+def test_nothing_acknowledged_is_lost_when_masters_are_killed_stopped_and_cut_off(tmp_path: Path) -> None:
+    _play(tmp_path, FAULTS)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_acknowledged_is_lost_through_many_changes_of_masters(tmp_path: Path, seed: int) -> None:
+    chance = Random(seed)
+    _play(tmp_path, tuple(chance.choice(FAULTS) for _ in range(8)))
