@@ -180,6 +180,21 @@ def test_an_acting_master_is_shown_for_reading_where_that_is_switched_on() -> No
     assert not shown.queue_datas[0].perm & PERM_WRITE
 
 
+def test_no_acting_master_is_shown_where_somebody_could_write_to_it() -> None:
+    """Its queues are as the master left them, until the slave registers as the least of its name."""
+    table = RouteTable()
+    register(table, MASTER, topics("T"), connection=1)
+    register(table, SLAVE, topics("T"), connection=2, acting=True)
+    table.connection_closed(1)
+    before = table.route("T", acting_masters=True)
+    register(table, SLAVE, topics("T", version=2), connection=2, acting=True)
+    after = table.route("T", acting_masters=True)
+    assert before is not None
+    assert after is not None
+    assert before.broker_datas[0].broker_addrs == {1: SLAVE.address}
+    assert after.broker_datas[0].broker_addrs == {0: SLAVE.address}
+
+
 def test_an_older_claim_to_an_id_is_ignored_while_the_later_claimant_lives() -> None:
     table = RouteTable()
     later = TopicConfigs(DataVersion(1, 1, 5), {"T": TopicConfig("T")})
