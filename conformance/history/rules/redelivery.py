@@ -71,6 +71,8 @@ class _Returns:
     """The call with the most returns that did not end well."""
     most: int = -1
     """Returns on it then."""
+    place: tuple[str, int] = ("", -1)
+    """Where it was read then."""
     dead: int = NEVER
     """The index at which it was seen among the dead letters."""
 
@@ -104,6 +106,8 @@ def _come(told: Record, tally: Tally, read: Read, message: Handed, was: _Returns
         tally.found(f"{text}, and is a dead letter", id=message.id)
     elif times > was.most + 1:
         tally.found(f"{text}, {was.most + 1} are known of", id=message.id)
+    elif times > group.reconsume_max and (read.queue, message.offset) == was.place:
+        tally.explained += 1  # nobody took it back: its consumer has it still, and tries again
     elif times > group.reconsume_max:
         tally.found(f"{text}, at most {group.reconsume_max} were to be", id=message.id)
     elif was.failed and times == was.most + 1 and was.most < len(group.retry_delays_ms):
@@ -112,8 +116,11 @@ def _come(told: Record, tally: Tally, read: Read, message: Handed, was: _Returns
         due = since + group.retry_delays_ms[was.most] * _MS - told.setup.skew_ms * _MS
         if read.span.began < due:
             tally.found(f"{text} {due - read.span.began} ns too early", id=message.id)
-    if read.span.outcome is not Outcome.OK and times > was.most:
-        was.failed, was.most = read, times
+    if read.span.outcome is not Outcome.OK:
+        # Of two owners, which C09 judges, the first that fails gives it back.
+        sooner = was.failed is not None and read.span.ended < was.failed.span.ended
+        if times > was.most or (times == was.most and sooner):
+            was.failed, was.most, was.place = read, times, (read.queue, message.offset)
 
 
 def _bury(told: Record, tally: Tally, group: str, id_: str, was: _Returns, at: int) -> None:

@@ -171,6 +171,14 @@ def handed_to_two_owners(world: Perfect) -> None:
     world.did("x3", lines.AssignValue("r", "x3", (), left=True))
 
 
+def kept_by_its_consumer(world: Perfect) -> None:
+    """No broker took it back, so it comes from where it was, as often as that takes."""
+    message = planted._send(world)
+    planted._fail(world, message, 3)
+    last = replace(message, times=3, offset=10_002)
+    planted._consumed(world, "r", "%RETRY%r/b/0", "x3", last)
+
+
 def delayed_twice_by_a_killed_broker(world: Perfect) -> None:
     message = planted._delayed(world, 10)
     queue = f"{LATER}/b/0"
@@ -270,6 +278,7 @@ EXPLAINED = (
     sent_twice,
     handed_again_after_a_rebalance,
     handed_to_two_owners,
+    kept_by_its_consumer,
     delayed_twice_by_a_killed_broker,
     polled_again_after_a_seek,
     filtered_by_its_tags,

@@ -1,0 +1,71 @@
+"""Workloads on our broker in simulated time: the same seed is the same history, and it breaks no rule."""
+
+from collections import Counter
+
+import pytest
+
+from conformance.history.judge import judge
+from conformance.history.lines import Consume, Fault, Line, Send, Type, encode
+from conformance.history.record import Outcome, record
+from conformance.history.workload import Workload
+from conformance.planting import planted
+from conformance.targets.mutants import MUTANTS
+from conformance.targets.workload import run
+from report.model import Verdict
+
+SMALL = Workload(messages=30, faults=3, seed=2)
+
+
+def violated(told: list[Line]) -> set[str]:
+    return {judged.rule.id for judged in judge(told) if judged.finding.verdict is Verdict.VIOLATED}
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_our_broker_breaks_no_rule_whatever_becomes_of_it(seed: int) -> None:
+    assert violated(run("impl", Workload(messages=30, faults=3, seed=seed))) == set()
+
+
+def test_the_same_seed_is_the_same_history() -> None:
+    first, again = (b"".join(map(encode, run("impl", SMALL))) for _ in range(2))
+    assert first == again
+
+
+def test_a_workload_does_everything_that_the_rules_look_at() -> None:
+    told = run("impl", SMALL)
+    sorted_out = record(told)
+    assert sorted_out.gap_count == 0
+    assert {line.value.kind for line in told if isinstance(line, Fault)} & {"kill", "crash_os"}
+    sends = [line for line in told if isinstance(line, Send)]
+    assert max(len(line.value.messages) for line in sends) > 1
+    assert any(message.deliver_at for line in sends for message in line.value.messages)
+    ends = Counter(line.type for line in told if isinstance(line, Consume))
+    assert ends[Type.FAIL]
+    assert any(message.times for read in sorted_out.reads for message in read.messages)
+    assert all(step.span.outcome is Outcome.OK for step in sorted_out.drains)
+    decided = {judged.rule.id for judged in judge(sorted_out) if judged.finding.verdict is Verdict.HELD}
+    assert len(decided) >= 30
+
+
+# Defects of the broker, noticed by what its clients saw.
+
+
+@pytest.mark.parametrize(
+    ("mutant", "seed", "rule"),
+    [
+        ("ack-before-flush", 0, "C02"),
+        ("last-record-forgotten", 1, "C02"),
+        ("queue-of-the-neighbour", 0, "A08"),
+        ("not-dispatched-again", 0, "C02"),
+        ("pull-skips", 0, "A09"),
+    ],
+)
+def test_a_defect_of_the_broker_is_noticed(mutant: str, seed: int, rule: str) -> None:
+    with planted(MUTANTS[mutant]):
+        told = run("impl", Workload(messages=30, faults=4, seed=seed))
+    assert rule in violated(told)
+
+
+@pytest.mark.parametrize("name", ["nowhere", "remoting://nowhere"])
+def test_a_target_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"HOST:PORT"):
+        run(name, SMALL)
