@@ -63,6 +63,22 @@ def test_every_acknowledged_message_outlives_two_masters() -> None:
     assert sorted(set(bodies)) == [f"{life}{number}" for life in range(3) for number in range(10)]
 
 
+def test_every_acknowledged_message_outlives_a_power_failure_of_all_members() -> None:
+    async def scene(group: Group) -> list[str]:
+        for number in range(20):
+            await group.send(f"m{number}")
+        for id_ in IDS:
+            group.kill(id_)
+            group.disks[id_].lose_power()
+        for id_ in IDS:
+            await group.start(id_)
+        await group.send("after")
+        return _bodies(await _received(group))
+
+    bodies = play(scene)
+    assert sorted(set(bodies)) == sorted(["after", *(f"m{number}" for number in range(20))])
+
+
 def test_members_have_the_same_log_and_queues_in_the_end() -> None:
     async def scene(group: Group) -> list[tuple[int, list[bytes]]]:
         for number in range(20):
