@@ -33,6 +33,12 @@ COMMANDS: Final = {
     "conform": ("conformance.cli", "hold an implementation to the specification"),
     "behaviours": ("conformance.behaviours.cli", "take every step of the models' state graphs on a target"),
     "trace-check": ("conformance.cli", "validate event logs against the specification with TLC"),
+    "workload": (
+        "conformance.history.cli",
+        "let clients of all kinds loose on a cluster, and write down all they saw",
+    ),
+    "check-history": ("conformance.history.cli", "find anomalies in what clients saw"),
+    "convert-history": ("conformance.history.cli", "histories from OpenChaos, to Jepsen and elle"),
     "fuzz": ("fuzz.cli", "run, replay and list fuzz targets"),
     "audit": ("spark_audit.cli", "find lost, duplicated, reordered and phantom messages with Spark"),
     "bench": ("mqproof", "side-by-side benchmarks"),
