@@ -2,7 +2,8 @@
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -12,13 +13,15 @@ from report.console import stages, stop
 from report.model import Exit, exit_code
 
 if TYPE_CHECKING:
-    from conformance.target import Target
+    from conformance.suite import Suite, TargetFactory
+    from conformance.targets.impl import ImplTarget
     from report.model import Report
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 WIRE: Final = "wire"
-SUITES: Final = ("flush", WIRE)
+SUITES: Final = ("flush", "routing", WIRE)
+SINCE: Final = ("4.9", "5")
 _PROGRESS_LINES: Final = 10
 
 
@@ -32,13 +35,14 @@ def conform(
     target: Annotated[
         str,
         typer.Option(
-            help="reference, impl, remoting://HOST:PORT of a name server, or mutant:NAME; for the suite wire "
-            "impl, remoting://HOST:PORT[,HOST:PORT] of a name server, a broker or both, or apache:LINE."
+            help="reference (flush only), impl, remoting://HOST:PORT of a name server, mutant:NAME, or "
+            "apache:LINE (routing and wire); for the suite wire remoting:// takes HOST:PORT[,HOST:PORT] of a "
+            "name server, a broker or both."
         ),
     ],
     suite: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="flush (the default), or wire alone.")
-    ] = None,
+        str, typer.Option(metavar="NAME", help="flush (brokers), routing (name servers), or wire.")
+    ] = "flush",
     seed: Annotated[int, typer.Option(help="The same seed draws the same examples.")] = 0,
     examples: Annotated[int, typer.Option(min=1, help="How many runs to draw.")] = 100,
     json_file: Annotated[
@@ -57,7 +61,9 @@ def conform(
     ids: Annotated[
         list[str] | None, typer.Option("--id", metavar="GLOB", help="wire: only cases with such an id.")
     ] = None,
-    since: Annotated[str, typer.Option(help="wire: rules that hold since 4.9, or since 5 too.")] = "5",
+    since: Annotated[
+        str, typer.Option(help="wire, routing: rules that hold since 4.9, or since 5 too.")
+    ] = "5",
     strict: Annotated[bool, typer.Option("--strict", help="wire: a SHOULD that is not met fails.")] = False,
     dryrun: Annotated[bool, typer.Option("--dryrun", help="wire: list the cases, ask nobody.")] = False,
 ) -> None:
@@ -67,19 +73,20 @@ def conform(
 
     Examples: mqproof conform --target impl --examples 300;
     mqproof conform --target remoting://127.0.0.1:9876 --report conform.html;
+    mqproof conform --target apache:5 --suite routing --examples 30;
     mqproof conform --target remoting://127.0.0.1:9876 --suite wire --since 4.9 --id 'remoting/send*'
     """
     from conformance.scoreboard import scoreboard
     from conformance.suite import examine, results
     from conformance.target import TargetError
-    from conformance.targets import UnknownTargetError, resolve
+    from conformance.targets import UnknownTargetError
     from report import terminal
 
-    if unknown := [name for name in suite or [] if name not in SUITES]:
-        stop(f"--suite {unknown[0]}: expected {', '.join(SUITES)}", Exit.USAGE)
-    if WIRE in (suite or []):
-        if set(suite or []) != {WIRE}:
-            stop("--suite wire: runs alone", Exit.USAGE)
+    if suite not in SUITES:
+        stop(f"--suite {suite}: expected {', '.join(SUITES)}", Exit.USAGE)
+    if since not in SINCE:
+        stop(f"--since {since}: expected {' or '.join(SINCE)}", Exit.USAGE)
+    if suite == WIRE:
         from conformance.wire.command import wire
 
         judged = wire(target, ids or [], since, strict=strict, dryrun=dryrun)
@@ -87,18 +94,18 @@ def conform(
         raise typer.Exit(exit_code(judged.results))
     if ids or strict or dryrun:
         stop("--id, --strict, --dryrun: only with --suite wire", Exit.USAGE)
-    try:
-        factory = resolve(target)
-    except UnknownTargetError as error:
-        stop(f"--target {error}", Exit.USAGE)
-    if events is not None:
-        factory = _recorded(factory, events)
-    with stages(f"conform {target}") as told:
+    with ExitStack() as stack:
+        told = stack.enter_context(stages(f"conform {target}"))
         try:
-            examination = examine(factory, examples, seed, _progress(told))
+            chosen, factory = stack.enter_context(_examined(suite, target, since))
+            if events is not None:
+                factory = _recorded(factory, events)
+            examination = examine(factory, examples, seed, _progress(told), suite=chosen)
+        except UnknownTargetError as error:
+            stop(f"--target {error}", Exit.USAGE)
         except TargetError as error:
             stop(f"{target}: {error}", Exit.TOOL)
-    found = results(examination, factory(), examples, seed)
+        found = results(examination, factory(), examples, seed)
     report = scoreboard(found, target=target, seed=seed, examples=examples, examination=examination)
     terminal.show(report)
     _write(report, json_file, report_file, junit_file)
@@ -146,6 +153,22 @@ def trace_check(
     raise typer.Exit(exit_code(found))
 
 
+@contextmanager
+def _examined(suite: str, target: str, since: str) -> "Iterator[tuple[Suite, TargetFactory]]":
+    """The suite and the targets of that name, for as long as the block lasts."""
+    if suite == "routing":
+        from conformance.routing.suite import ROUTING
+        from conformance.targets.routing.name_servers import targets
+
+        with targets(target, slave_speaks=since != SINCE[0]) as factory:
+            yield ROUTING, factory
+    else:
+        from conformance.suite import FLUSH
+        from conformance.targets import resolve
+
+        yield FLUSH, resolve(target)
+
+
 def _progress(told: Callable[[str], None]) -> Callable[[int, int], None]:
     def progress(done: int, examples: int) -> None:
         if done % max(1, examples // _PROGRESS_LINES) == 0:
@@ -154,7 +177,7 @@ def _progress(told: Callable[[str], None]) -> Callable[[int, int], None]:
     return progress
 
 
-def _recorded(factory: "Callable[[], Target]", folder: Path) -> "Callable[[], Target]":
+def _recorded(factory: "TargetFactory", folder: Path) -> "TargetFactory":
     """Targets that write their event logs to the folder, numbered."""
     from conformance.targets.impl import ImplTarget
 
@@ -166,7 +189,7 @@ def _recorded(factory: "Callable[[], Target]", folder: Path) -> "Callable[[], Ta
         stop(f"--events {folder}: {error.strerror}", Exit.USAGE)
     numbers = itertools.count(1)
 
-    def recorded() -> "Target":
+    def recorded() -> "ImplTarget":
         target = factory()
         assert isinstance(target, ImplTarget)
         target.events_file = folder / f"example-{next(numbers):05}.ndjson"

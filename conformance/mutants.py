@@ -2,14 +2,18 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from conformance import replication
 from conformance.planting import planted
-from conformance.suite import examine
-from conformance.targets import pair_mutants
+from conformance.routing.suite import ROUTING
+from conformance.suite import FLUSH, Suite, TargetFactory, examine, of_suite
+from conformance.targets import MUTANT, pair_mutants
 from conformance.targets.mutants import MUTANTS, Mutant, MutantTarget
 from conformance.targets.pair_life import live
+from conformance.targets.routing import mutants as routing_mutants
+from conformance.targets.routing.name_servers import targets
 from report.model import Result, Verdict, Witness
 
 LAYER: Final = "impl"
@@ -21,7 +25,7 @@ Progress = Callable[[str, int, int], None]
 
 def names() -> tuple[str, ...]:
     """The mutants, in order."""
-    return (*MUTANTS, *pair_mutants.MUTANTS)
+    return (*MUTANTS, *pair_mutants.MUTANTS, *routing_mutants.MUTANTS)
 
 
 def run(
@@ -36,8 +40,13 @@ def run(
     for name in chosen or names():
         if name in pair_mutants.MUTANTS:
             yield judge_pair(pair_mutants.MUTANTS[name], on_progress, seed=seed, lives_max=examples_max)
+        elif name in routing_mutants.MUTANTS:
+            with targets(f"{MUTANT}{name}") as factory:
+                yield judge(routing_mutants.MUTANTS[name], factory, ROUTING, on_progress, seed, examples_max)
         else:
-            yield judge(MUTANTS[name], on_progress, seed=seed, examples_max=examples_max)
+            yield judge(
+                MUTANTS[name], partial(MutantTarget, MUTANTS[name]), FLUSH, on_progress, seed, examples_max
+            )
 
 
 def judge_pair(
@@ -67,19 +76,25 @@ def judge_pair(
 
 
 def judge(
-    mutant: Mutant, on_progress: Progress | None = None, *, seed: int = 0, examples_max: int = EXAMPLES_MAX
+    mutant: Mutant,
+    factory: TargetFactory,
+    suite: Suite,
+    on_progress: Progress | None,
+    seed: int,
+    examples_max: int,
 ) -> Result:
-    """Examine one mutant until its invariant notices it."""
+    """Examine one mutant by its suite until its invariant notices it."""
 
     def progress(done: int, most: int) -> None:
         if on_progress:
             on_progress(mutant.name, done, most)
 
     examination = examine(
-        lambda: MutantTarget(mutant),
+        factory,
         examples_max,
         seed,
         progress,
+        suite=suite,
         wanted=frozenset({mutant.breaks}),
         shrink=False,
     )
@@ -92,6 +107,7 @@ def judge(
         counts={"examples": examination.examples, "examples_max": examples_max},
         witnesses=caught.finding.witnesses if caught else (Witness(mutant.defect),),
         detail=mutant.defect,
-        replay=f"mqproof conform --target mutant:{mutant.name} --seed {seed} --examples {examples_max}",
+        replay=f"mqproof conform --target mutant:{mutant.name}{of_suite(suite)} --seed {seed}"
+        f" --examples {examples_max}",
         seconds=examination.seconds,
     )

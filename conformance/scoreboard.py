@@ -1,6 +1,5 @@
 """The scoreboard: what an examination found, as a report that every renderer of report/ can show."""
 
-from collections import Counter
 from collections.abc import Iterable
 
 from conformance.suite import SCRIPT, Examination
@@ -18,7 +17,7 @@ def scoreboard(
         "examples": f"{examination.examples} of {examples}",
         "seconds": f"{examination.seconds:.1f}",
     }
-    tables = (*_minimal_script(results), *_actions(examination.actions))
+    tables = (*_minimal_script(results), *_actions(examination))
     return Report(f"Conformance of {target}", results, facts, tables)
 
 
@@ -36,8 +35,9 @@ def _minimal_script(results: tuple[Result, ...]) -> Iterable[Table]:
         yield Table(f"Minimal script that violates {violated}", ("step", "what"), shortest)
 
 
-def _actions(actions: Counter[str]) -> Iterable[Table]:
+def _actions(examination: Examination) -> Iterable[Table]:
     """Nothing for a run that explained nothing."""
-    if actions:
-        rows = tuple((name, str(count)) for name, count in actions.most_common())
-        yield Table("Actions of Flush.tla that explain what was seen", ("action", "times"), rows)
+    if actions := examination.actions.most_common():
+        rows = tuple((name, str(count)) for name, count in actions)
+        title = f"Actions of {examination.suite.model} that explain what was seen"
+        yield Table(title, ("action", "times"), rows)

@@ -194,7 +194,8 @@ def examine(
         return suite.machine(target_factory(), judge)
 
     try:
-        run_state_machine_as_test(machine, settings=_settings(examples, shrink=shrink))
+        settings = _settings(examples, shrink=shrink)
+        run_state_machine_as_test(machine, settings=settings)  # type: ignore[arg-type]  # any factory will do
     except (ViolationError, Flaky, _EnoughShrinkingError):
         # Flaky: a target that does not repeat itself; the failure stands as it was last seen.
         if not examination.failures:
@@ -229,10 +230,14 @@ def _count(examination: Examination, session: Session, findings: dict[str, Findi
 def results(examination: Examination, target: Examined, examples: int, seed: int) -> tuple[Result, ...]:
     """The examination as results; `examples` is how many there could have been."""
     suite = examination.suite
-    chosen = "" if suite is FLUSH else f" --suite {suite.name}"
-    replay = f"mqproof conform --target {target.name}{chosen} --seed {seed} --examples {examples}"
+    replay = f"mqproof conform --target {target.name}{of_suite(suite)} --seed {seed} --examples {examples}"
     known = [invariant for invariant in catalogue() if invariant in suite.ids]
     return tuple(_result(examination, target.capabilities, invariant, replay) for invariant in known)
+
+
+def of_suite(suite: Suite) -> str:
+    """How `conform` is told of the suite; nothing for the one that it takes by itself."""
+    return "" if suite is FLUSH else f" --suite {suite.name}"
 
 
 def _result(examination: Examination, capabilities: frozenset[Any], invariant: str, replay: str) -> Result:

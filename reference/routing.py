@@ -506,10 +506,17 @@ def wipe_write(config: Config, state: State, name_server: str, name: str) -> Sta
         return None
     if all(permissions[i] != "write" for permissions in table.queues):
         return None
-    wiped = table._replace(
+    return state._replace(
+        tables=with_item(state.tables, n, wiped(config, table, name)), faults=state.faults + 1
+    )
+
+
+def wiped(config: Config, table: Tables, name: str) -> Tables:
+    """The tables of WipeWrite."""
+    i = config.names.index(name)
+    return table._replace(
         queues=tuple(with_item(p, i, "read") if p[i] == "write" else p for p in table.queues)
     )
-    return state._replace(tables=with_item(state.tables, n, wiped), faults=state.faults + 1)
 
 
 # What is mended

@@ -1,0 +1,232 @@
+"""Name servers to be examined: ours in simulated time, any that runs, Apache's, and mutants of ours.
+
+Begin with `targets`, which turns the name given to `--target` into a factory.
+"""
+
+import asyncio
+import secrets
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from conformance.planting import Defect, planted
+from conformance.routing.target import Broker, Capability, NameServerTarget, Route, Times
+from conformance.target import TargetError
+from conformance.targets import IMPL, MUTANT, REMOTING, UnknownTargetError
+from conformance.targets.routing.player import Player
+from impl.namesrv.config import NameServerConfig
+from impl.namesrv.server import NameServer
+from impl.runtime.network import Address, AsyncioNetwork, SimulatedNetwork
+from impl.runtime.runtime import Runtime, production, simulated
+from impl.runtime.simulated_loop import SimulatedLoop
+
+if TYPE_CHECKING:
+    from conformance.targets.apache.servers import ApacheServer
+
+T = TypeVar("T")
+Factory = Callable[[], NameServerTarget]
+
+APACHE: Final = "apache:"
+_CONFIG: Final = NameServerConfig()
+TIMES: Final = Times(_CONFIG.broker_expiry_ms / 1000, _CONFIG.scan_interval_ms / 1000)
+"""RocketMQ's own, which ours are too; a broker may name another expiry, ours here do not."""
+
+
+@contextmanager
+def targets(name: str, *, slave_speaks: bool = True) -> Iterator[Factory]:
+    """The factory of the target called `impl`, `remoting://HOST:PORT`, `apache:LINE` or `mutant:NAME`.
+
+    What it needs runs within the block. `slave_speaks` is told of a running name server: it is of 5.x.
+
+    Raises:
+        UnknownTargetError: the name is none of these. TargetError: the name server did not come up.
+    """
+    if name == IMPL:
+        yield ImplNameServer
+    elif name.startswith(MUTANT):
+        from conformance.targets.routing.mutants import MUTANTS
+
+        if (mutant := MUTANTS.get(name.removeprefix(MUTANT))) is None:
+            raise UnknownTargetError(
+                f"{name!r} is no mutant of routing, expected one of {', '.join(MUTANTS)}"
+            )
+        yield lambda: MutantNameServer(name, mutant)
+    elif name.startswith(REMOTING):
+        try:
+            address = Address.parse(name.removeprefix(REMOTING))
+        except ValueError:
+            raise UnknownTargetError(f"{name!r}: remoting://HOST:PORT of a name server expected") from None
+        yield lambda: RunningNameServer(name, address, slave_speaks=slave_speaks)
+    elif name.startswith(APACHE):
+        with _apache(name.removeprefix(APACHE)) as (release, server):
+            yield lambda: ApacheNameServer(name, server, slave_speaks=not release.startswith("4."))
+    else:
+        raise UnknownTargetError(
+            f"{name!r} is no target of the suite routing, expected impl, remoting://HOST:PORT, apache:LINE or"
+            " mutant:NAME"
+        )
+
+
+@contextmanager
+def _apache(line: str) -> "Iterator[tuple[str, ApacheServer]]":
+    from conformance.targets.apache.artifacts import ApacheMissingError, releases
+    from conformance.targets.apache.servers import ApacheServerError, name_server, running
+
+    release = next((known for known in releases() if known == line or known.startswith(f"{line}.")), None)
+    if release is None:
+        raise UnknownTargetError(f"apache:{line}: expected a release of {', '.join(releases())}")
+    with tempfile.TemporaryDirectory(prefix="mqproof-routing-") as folder, ExitStack() as stack:
+        try:
+            server = name_server(release, Path(folder))
+            stack.enter_context(running(server))
+        except (ApacheMissingError, ApacheServerError) as error:
+            raise TargetError(str(error)) from None
+        yield release, server
+
+
+class _Played:
+    """What all targets share: a player on an event loop."""
+
+    times = TIMES
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def register(self, broker: Broker, topics: Sequence[str]) -> None:
+        self._run(self._player.register(broker, topics))
+
+    def unregister(self, broker: Broker) -> None:
+        self._run(self._player.unregister(broker))
+
+    def hang_up(self, broker: Broker) -> None:
+        self._run(self._player.hang_up(broker))
+
+    def wipe_write(self, name: str) -> None:
+        self._run(self._player.wipe_write(name))
+
+    def route(self, topic: str) -> Route | None:
+        return self._run(self._player.route(topic))
+
+    def cluster(self) -> dict[str, frozenset[int]]:
+        return self._run(self._player.cluster())
+
+    def publish(self, topic: str) -> frozenset[str]:
+        return self._run(self._player.publish(topic))
+
+    def wait(self, seconds: float) -> None:
+        self._run(self._player.wait(seconds))
+
+    def close(self) -> None:
+        if self._loop is None:
+            return
+        loop, self._loop = self._loop, None
+        try:
+            loop.run_until_complete(self._ended())
+            loop.run_until_complete(asyncio.sleep(0))  # the transports hear that they are closed
+        finally:
+            loop.close()
+
+    def _open(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def _play(self, address: Address, runtime: Runtime) -> None:
+        async def made() -> Player:
+            return Player(address, runtime, f"conform_{secrets.token_hex(6)}_")
+
+        self._player = self._run(made())
+
+    async def _ended(self) -> None:
+        await self._player.stop()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        assert self._loop is not None, "open comes first"
+        return self._loop.run_until_complete(work)
+
+
+class ImplNameServer(_Played):
+    """Ours in this process, in simulated time; with our client."""
+
+    capabilities = frozenset(Capability)
+
+    def __init__(self, name: str = IMPL) -> None:
+        super().__init__(name)
+
+    def open(self) -> None:
+        loop = SimulatedLoop()
+        self._open(loop)
+        self._runtime = simulated(loop, SimulatedNetwork())
+        self._address = self._run(self._started(0))
+        self._play(self._address, self._runtime)
+
+    def restart(self) -> None:
+        async def killed() -> None:
+            self._server.kill()
+            await asyncio.sleep(0)
+
+        self._run(killed())
+        self._run(self._started(self._address.port))
+        self._run(self._player.again())
+
+    async def _started(self, port: int) -> Address:
+        self._server = NameServer(NameServerConfig(port=port), self._runtime)
+        return await self._server.start()
+
+    async def _ended(self) -> None:
+        await super()._ended()
+        await self._server.stop()
+
+
+class MutantNameServer(ImplNameServer):
+    """Ours with a defect while it is open."""
+
+    def __init__(self, name: str, defect: Defect) -> None:
+        super().__init__(name)
+        self._defect = defect
+        self._planted = ExitStack()
+
+    def open(self) -> None:
+        self._planted.enter_context(planted(self._defect))
+        super().open()
+
+    def close(self) -> None:
+        with self._planted:
+            super().close()
+
+
+class RunningNameServer(_Played):
+    """One that runs already, and goes on running."""
+
+    def __init__(self, name: str, address: Address, *, slave_speaks: bool) -> None:
+        super().__init__(name)
+        self.capabilities = frozenset({Capability.SLAVE_SPEAKS} if slave_speaks else ())
+        self._address = address
+
+    def open(self) -> None:
+        self._open(asyncio.new_event_loop())
+        self._play(self._address, production(AsyncioNetwork()))
+        self.cluster()  # it must be there
+
+    def restart(self) -> None:
+        raise NotImplementedError
+
+
+class ApacheNameServer(RunningNameServer):
+    """Apache's, started for this run; it can be killed."""
+
+    def __init__(self, name: str, server: "ApacheServer", *, slave_speaks: bool) -> None:
+        super().__init__(name, Address(*server.address), slave_speaks=slave_speaks)
+        self.capabilities |= {Capability.RESTART}
+        self._server = server
+
+    def restart(self) -> None:
+        from conformance.targets.apache.servers import ApacheServerError
+
+        try:
+            self._server.kill()
+            self._server.start()
+        except ApacheServerError as error:
+            raise TargetError(str(error)) from None
+        self._run(self._player.again())
