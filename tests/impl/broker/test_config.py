@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from impl.broker.config import (
+    MEMBERSHIP_OPTIONS,
     OPTIONS,
     REPLICATION_OPTIONS,
     RUNNING_KEYS,
@@ -13,11 +14,14 @@ from impl.broker.config import (
     BrokerConfig,
     read,
     show,
+    updated,
     with_changes,
 )
 from impl.properties import ConfigError
 from impl.runtime.network import Address
 from impl.store.config import FlushMode
+
+_GROUP = "enableDLegerCommitLog=true\ndLegerPeers=n0-h:1;n1-h:2"
 
 
 def test_the_known_keys_become_fields() -> None:
@@ -56,8 +60,8 @@ def test_the_page_has_every_key_with_its_default_and_says_when_it_counts() -> No
     assert set(running) == RUNNING_KEYS
     shown = dict(line.split("=", 1) for line in show(BrokerConfig()).splitlines())
     told = {**running, **at_start}
-    in_other_page = set(REPLICATION_OPTIONS) - set(told)
-    assert set(told) | in_other_page == {*OPTIONS, *STORE_OPTIONS, *REPLICATION_OPTIONS}
+    in_other_page = {*REPLICATION_OPTIONS, *MEMBERSHIP_OPTIONS} - set(told)
+    assert set(told) | in_other_page == {*OPTIONS, *STORE_OPTIONS, *REPLICATION_OPTIONS, *MEMBERSHIP_OPTIONS}
     replication = (docs / "replication.md").read_text(encoding="utf-8")
     assert [key for key in in_other_page if key not in replication] == []
     different = {key: (value, shown[key]) for key, value in told.items() if value != shown[key]}
@@ -94,6 +98,16 @@ def test_hours_that_are_none_are_refused(hours: str) -> None:
         ("namesrvAddr=host", "f:1: namesrvAddr is 'host', HOST:PORT, several separated by ';', or"),
         ("brokerIP1=here", "f:1: brokerIP1 is 'here', a numeric IP address expected"),
         ("brokerName=", "f:1: brokerName is '', some text expected"),
+        ("dLegerPeers=n0", "f:1: dLegerPeers is 'n0', n0-HOST:PORT, one for each member, separated by ';',"),
+        ("dLegerPeers=a-h:1", "f:1: dLegerPeers is 'a-h:1', n0-HOST:PORT, one for each member"),
+        ("enableDLegerCommitLog=true", "dLegerSelfId is '', dLegerPeers names nobody"),
+        (f"{_GROUP}\ndLegerSelfId=n7", "dLegerSelfId is 'n7', dLegerPeers names n0, n1"),
+        (f"{_GROUP};n1-h:3\ndLegerSelfId=n0", "dLegerPeers names n0, n1, n1: one of them twice"),
+        (f"{_GROUP};n2-h:1\ndLegerSelfId=n0", "dLegerPeers has two members at one address"),
+        (
+            f"{_GROUP}\ndLegerSelfId=n0\npreferredLeaderIds=n1;n9",
+            "preferredLeaderIds names 'n9', dLegerPeers",
+        ),
         ("registerNameServerPeriod=1", "f:1: registerNameServerPeriod is '1', a whole number from 10000"),
     ],
 )
@@ -102,6 +116,25 @@ def test_a_mistake_is_one_line_with_file_line_and_key(text: str, message: str) -
         read(text, "f")
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+def test_a_member_is_a_slave_by_its_place_until_its_group_elects_it() -> None:
+    config, unknown = read(f"{_GROUP}\ndLegerSelfId=n1\nbrokerName=a", "f")
+    assert unknown == ()
+    assert config.node == "a-n1"
+    group = config.group
+    assert (group.group, group.self_id, group.members) == ("a", "n1", ("n0", "n1"))
+    follows, leads = config.with_role(leads=False), config.with_role(leads=True)
+    assert (follows.broker_id, follows.replication.is_slave) == (2, True)
+    assert (leads.broker_id, leads.replication.is_slave) == (0, False)
+    shown = show(config).splitlines()
+    assert {"dLegerPeers=n0-h:1;n1-h:2", "dLegerSelfId=n1", "enableDLegerCommitLog=true"} <= set(shown)
+
+
+def test_a_change_from_afar_leaves_a_members_role() -> None:
+    config, _ = read(f"{_GROUP}\ndLegerSelfId=n1", "f")
+    changed = updated(config.with_role(leads=True), "traceOn=false")
+    assert changed.broker_id == 0
 
 
 def test_changes_reach_the_broker_and_its_store_and_none_changes_nothing() -> None:
