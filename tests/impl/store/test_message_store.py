@@ -72,6 +72,22 @@ def test_the_log_rolls_to_the_next_segment_behind_a_filler() -> None:
     assert bodies(site.store) == [f"m{number}" for number in range(12)]
 
 
+@pytest.mark.parametrize("left", range(12))
+def test_behind_each_record_of_a_segment_there_is_room_for_a_filler(left: int) -> None:
+    site = Site()
+    site.open()
+    (first,) = site.append("a")
+    second = message("b")
+    bare = len(record.encode(structs.replace(second, body=b"")))
+    room = SMALL.commit_log_segment_bytes - first.end
+    placed = site.store.append(structs.replace(second, body=bytes(room - bare - left)))
+    fits = left >= record.FILLER_BYTES
+    assert placed.commit_offset == (first.end if fits else SMALL.commit_log_segment_bytes)
+    site.append("c")
+    site.reopen_after_process_crash()
+    assert [stored.message_id for stored in stored_messages(site.store)] == ["a", "b", "c"]
+
+
 def test_a_record_fits_a_segment_exactly_with_its_filler_and_one_byte_more_is_refused() -> None:
     site = Site()
     store = site.open()
