@@ -13,3 +13,5 @@ class Workload:
     faults: int = 3
     """As far as the target allows them."""
     seed: int = 0
+    settle_s: float = 30.0
+    """Between the last send and the end: longer than retries and delays take together."""

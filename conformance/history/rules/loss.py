@@ -86,7 +86,8 @@ def unseen(told: Record) -> Finding:
 
 
 def lost_after_drain(told: Record) -> Finding:
-    """A03: a group that read everything was handed everything that was acknowledged before it began to."""
+    """A03: a group that read everything was handed everything that was acknowledged before it began to.
+    Delayed messages count when they were to be there by then, by `deliver_within_ms`."""
     tally = Tally()
     missing, tally.looked = _left_out(told)
     for sent, group in missing:
@@ -104,11 +105,11 @@ def _left_out(told: Record) -> tuple[list[tuple[Sent, str]], int]:
 
 
 def _judge_drains(told: Record) -> tuple[list[tuple[Sent, str]], int]:
-    drained: dict[tuple[str, str], int] = {}
+    drained: dict[tuple[str, str], Span] = {}
     for step in told.drains:
         if step.span.end < NEVER:
             for topic in step.value.topics:
-                drained[step.value.group, topic] = step.span.start
+                drained[step.value.group, topic] = step.span
     if not drained:
         return [], 0
     handed: dict[str, set[str]] = {group: set() for group, _ in drained}
@@ -116,10 +117,15 @@ def _judge_drains(told: Record) -> tuple[list[tuple[Sent, str]], int]:
         if read.group in handed:
             handed[read.group].update([message.id for message in read.messages])
     missing, looked, gone, expired = [], 0, told.once(_gone), told.once(_expired)
-    for (group, topic), start in drained.items():
+    within = told.setup.deliver_within_ms
+    for (group, topic), drain in drained.items():
         tags = told.tags.get(group, ())
+        due = -1 if within is None else drain.began - within * _MS
         for sent in told.stored:
-            if sent.topic == topic and sent.span.end < start and (not tags or sent.message.tag in tags):
+            if sent.message.deliver_at and sent.message.deliver_at > due:
+                continue
+            selected = not tags or sent.message.tag in tags
+            if sent.topic == topic and sent.span.end < drain.start and selected:
                 looked += 1
                 left = sent.offset < 0 or sent.offset >= expired.get(sent.queue, 0)
                 if left and sent.message.id not in handed[group] and id(sent) not in gone:
