@@ -243,6 +243,33 @@ def test_a_disk_that_fails_is_never_answered_with_send_ok() -> None:
     assert play(scene) == ["FLUSH_DISK_TIMEOUT", "SERVICE_NOT_AVAILABLE"]
 
 
+@pytest.mark.parametrize("kind", ["write", "create"])
+def test_a_full_disk_is_an_error_and_then_a_refusal_and_what_is_there_is_read_on(kind: str) -> None:
+    def full(step: Step) -> None:
+        if step.kind == kind and "commitlog" in step.path:
+            raise OSError(28, "No space left on device", step.path)
+
+    async def scene(world: World) -> None:
+        fields = headers.write(SEND)
+        for size in (1, 700_000):  # the next of that size takes a new segment of the log
+            stored = await world.ask_raw(new_request(RequestCode.SEND_MESSAGE, fields, bytes(size)))
+            assert stored.code == ResponseCode.SUCCESS
+        world.disk.on_step = full
+        request = new_request(RequestCode.SEND_MESSAGE, fields, bytes(700_000))
+        codes = [(await world.ask_raw(request)).code for _ in range(3)]
+        assert codes == [ResponseCode.SYSTEM_ERROR, *[ResponseCode.SERVICE_NOT_AVAILABLE] * 2]
+        assert len((await world.consumer.pull(QUEUE, 0)).messages) == 1
+        assert len((await world.consumer.pull(QUEUE, 1)).messages) == 1
+        world.disk.on_step = None
+        await world.stop_broker()
+        await world.start_broker()
+        await world.session.routes.refresh("T")
+        outcome = sent(await world.producer.send(message("there is room"), QUEUE))
+        assert (outcome.status, outcome.queue_offset) == ("SEND_OK", 2)
+
+    play(scene)
+
+
 # Pulling.
 
 
