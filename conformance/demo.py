@@ -36,6 +36,8 @@ COLUMNS: Final = {
 PRODUCERS: Final = 3
 GROUPS: Final = 2
 KILLS: Final = 3
+ROUTING: Final = "40"
+"""Examples of the routing suite."""
 RUN_SECONDS_MAX: Final = 120.0
 
 Told = Callable[[str], None]
@@ -84,6 +86,7 @@ def demo(
                 lambda: counts.update(_real_run(run_folder, messages, told)),
             )
             command("conform", "conform", "--target", "impl", "--examples", str(examples))
+            command("routing", "conform", "--target", "impl", "--suite", "routing", "--examples", ROUTING)
             command("trace", "trace-check", str(run_folder / "events" / "broker.ndjson"))
             for target in ("remoting-decode", "store-recovery"):
                 command(target, "fuzz", "run", target, "--seconds", str(fuzz_seconds))
