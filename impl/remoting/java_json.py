@@ -20,6 +20,9 @@ _TOKEN: Final = re.compile(r"""\s+|"(?:[^"\\]|\\.)*+"?|[{}\[\],:]|[^\s{}\[\],:"]
 _DEPTH_MAX: Final = 100
 """Brackets in brackets; no body has ten."""
 
+_PIECES_MAX: Final = 4096
+"""A piece of text takes twenty times its length: so many are put together before there are more."""
+
 
 class BodyError(ValueError):
     """A body is not the JSON that its operation asks for. The message says where."""
@@ -73,6 +76,7 @@ def quote_keys(text: str) -> str:
             position within another one there: each such quotes what is quoted already, and twice as long.
     """
     # One entry for each open bracket: where its text starts in `out`, and whether it stands as a key.
+    done: list[str] = []
     out: list[str] = []
     open_at: list[tuple[int, bool]] = []
     brackets: list[str] = []
@@ -82,6 +86,9 @@ def quote_keys(text: str) -> str:
         token = match.group()
         if token.isspace():
             continue
+        if len(out) >= _PIECES_MAX and not keys_open:
+            done.append("".join(out))
+            out.clear()
         if token in "{[":
             if len(open_at) >= _DEPTH_MAX or (key_next and keys_open):
                 raise BodyError(f"too many brackets in brackets at character {match.start()}")
@@ -112,7 +119,7 @@ def quote_keys(text: str) -> str:
             key_next = False
     if open_at:
         raise BodyError(f"{len(open_at)} bracket(s) never closed")
-    return "".join(out)
+    return "".join([*done, *out])
 
 
 def write(value: Any, *, standard: bool = False) -> bytes:

@@ -4,8 +4,10 @@ Source: docs/protocol.md, "JSON bodies".
 """
 
 import json
+import tracemalloc
 from contextlib import suppress
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -95,6 +97,17 @@ _json = st.recursive(
 def test_standard_json_means_the_same_after_quoting(value: Any) -> None:
     assert json.loads(quote_keys(json.dumps(value))) == value
     assert json.loads(quote_keys(json.dumps(value, ensure_ascii=False, indent=1))) == value
+    with patch.object(java_json, "_PIECES_MAX", 1):
+        assert json.loads(quote_keys(json.dumps(value))) == value
+
+
+@pytest.mark.parametrize("pieces_max", [1, 2, 3, 5])
+def test_wherever_pieces_are_put_together_the_text_is_the_same(pieces_max: int) -> None:
+    text = '{{"a":{1:[2]}}:{3:4},{"b":{}}:[{5:{6:7}},8],9:{{"c":1}:2}}'
+    whole = quote_keys(text)
+    with patch.object(java_json, "_PIECES_MAX", pieces_max):
+        assert quote_keys(text) == whole
+    assert len(json.loads(whole)) == 3
 
 
 @given(_json)
@@ -147,6 +160,19 @@ def test_a_string_without_its_end_is_one_token(part: str) -> None:
     assert [match.group() for match in java_json._TOKEN.finditer(text)] == [text]
     with pytest.raises(BodyError):
         read(Heartbeat, b'{"clientID":' + text.encode())
+
+
+def test_a_long_text_takes_little_more_memory_than_itself() -> None:
+    members = ",".join(f'{number}:1,"k{number}":{{{{"q":{number}}}:2}}' for number in range(20_000))
+    text = "{" + members + "}"
+    tracemalloc.start()
+    quoted = quote_keys(text)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 6 * len(text)
+    found = json.loads(quoted)
+    assert len(found) == 40_000
+    assert (found["19999"], found["k19999"]) == (1, {'{"q":19999}': 2})
 
 
 def test_a_raw_key_within_what_an_object_in_key_position_holds_is_read() -> None:
