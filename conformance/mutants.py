@@ -6,10 +6,12 @@ from functools import partial
 from typing import Final
 
 from conformance import replication
+from conformance.history.judge import judge as judge_history
+from conformance.history.workload import Workload
 from conformance.planting import planted
 from conformance.routing.suite import ROUTING
 from conformance.suite import FLUSH, Suite, TargetFactory, examine, of_suite
-from conformance.targets import MUTANT, pair_mutants
+from conformance.targets import IMPL, MUTANT, pair_mutants, workload, workload_mutants
 from conformance.targets.mutants import MUTANTS, Mutant, MutantTarget
 from conformance.targets.pair_life import live
 from conformance.targets.routing import mutants as routing_mutants
@@ -25,7 +27,7 @@ Progress = Callable[[str, int, int], None]
 
 def names() -> tuple[str, ...]:
     """The mutants, in order."""
-    return (*MUTANTS, *pair_mutants.MUTANTS, *routing_mutants.MUTANTS)
+    return (*MUTANTS, *pair_mutants.MUTANTS, *routing_mutants.MUTANTS, *workload_mutants.MUTANTS)
 
 
 def run(
@@ -40,6 +42,8 @@ def run(
     for name in chosen or names():
         if name in pair_mutants.MUTANTS:
             yield judge_pair(pair_mutants.MUTANTS[name], on_progress, seed=seed, lives_max=examples_max)
+        elif name in workload_mutants.MUTANTS:
+            yield judge_workload(workload_mutants.MUTANTS[name], on_progress, seed, examples_max)
         elif name in routing_mutants.MUTANTS:
             with targets(f"{MUTANT}{name}") as factory:
                 yield judge(routing_mutants.MUTANTS[name], factory, ROUTING, on_progress, seed, examples_max)
@@ -47,6 +51,36 @@ def run(
             yield judge(
                 MUTANTS[name], partial(MutantTarget, MUTANTS[name]), FLUSH, on_progress, seed, examples_max
             )
+
+
+def judge_workload(
+    mutant: Mutant, on_progress: Progress | None = None, seed: int = 0, examples_max: int = EXAMPLES_MAX
+) -> Result:
+    """Let clients of all kinds loose on it, one history after the other, until a rule of the mutant's
+    invariant finds something."""
+    begin = time.monotonic()
+    witnesses: tuple[Witness, ...] = ()
+    histories = 0
+    with planted(mutant):
+        while not witnesses and histories < examples_max:
+            told = workload.run(IMPL, Workload(messages=30, faults=1, seed=seed + histories))
+            for judged in judge_history(told):
+                if judged.rule.invariant == mutant.breaks and judged.finding.verdict is Verdict.VIOLATED:
+                    witnesses = judged.finding.witnesses
+            histories += 1
+            if on_progress:
+                on_progress(mutant.name, histories, examples_max)
+    return Result(
+        id=mutant.breaks,
+        name=mutant.name,
+        layer=LAYER,
+        verdict=Verdict.HELD if witnesses else Verdict.VIOLATED,
+        counts={"examples": histories, "examples_max": examples_max},
+        witnesses=witnesses or (Witness(mutant.defect),),
+        detail=mutant.defect,
+        replay=f"mqproof mutants --layer impl --name {mutant.name}",
+        seconds=time.monotonic() - begin,
+    )
 
 
 def judge_pair(

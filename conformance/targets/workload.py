@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 from conformance.history.historian import Historian
 from conformance.history.lines import (
+    DEAD,
     AssignValue,
     BoundsValue,
     CommitValue,
@@ -61,6 +62,7 @@ _log: Final = logging.getLogger("impl")
 _MS: Final = 1_000_000
 _LEVEL_MS: Final = (1000, 5000)
 _FAILS: Final = 0.2
+_POISON: Final = 10
 _RETURNS: Final = 2
 _AGAIN_S: Final = 0.5
 _PAUSE_S: Final = 0.05
@@ -310,6 +312,7 @@ class _Clients:
     async def _push_to(self, client: str, group: str, topic: str, config: PushConsumerConfig) -> None:
         listener = _Listener(self, client, group, random.Random(f"{self._workload.seed} {client}"))
         listener.may_fail = config.message_model is not MessageModel.BROADCASTING
+        listener.poison = 0 if config.orderly else _POISON
         consumer: PushConsumer | None = None
 
         def rebalanced(event: Event) -> None:
@@ -330,11 +333,12 @@ class _Clients:
         session = await self._session("drain")
         group = self._name("drain")
         consumer = PullConsumer(session, group)
-        for topic in ("plain", "orders", "later"):
-            value = DrainValue(group, (self._name(topic),))
+        dead = f"{DEAD}{self._name('retry')}"
+        for topic in (*(self._name(short) for short in ("plain", "orders", "later")), dead):
+            value = DrainValue(group, (topic,))
             self._historian.begin("drained", value)
             try:
-                for queue in await consumer.queues(self._name(topic)):
+                for queue in await consumer.queues(topic):
                     await self._drain_queue(group, consumer, queue)
             except (ClientError, RemotingError) as error:
                 self._historian.end("drained", value, Type.INFO, str(error)[:200])
@@ -381,6 +385,8 @@ class _Listener:
     """Consumes, takes its time, and fails now and then. Each call that runs is a process of its own."""
 
     may_fail = True
+    poison = 0
+    """Every so many messages are never consumed; 0: none."""
 
     def __init__(self, clients: _Clients, client: str, group: str, chance: random.Random) -> None:
         self._clients = clients
@@ -405,10 +411,13 @@ class _Listener:
         except asyncio.CancelledError:
             historian.end(process, ConsumeValue(), Type.INFO, "cancelled")
             raise
-        fails = self.may_fail and self._chance.random() < _FAILS
+        fails = self.may_fail and (self._chance.random() < _FAILS or self._poisoned(messages[0]))
         historian.end(process, ConsumeValue(), Type.FAIL if fails else Type.OK)
         self._free.append(slot)
         return RetryLater(delay_level=1, pause_ms=100) if fails else None
+
+    def _poisoned(self, message: ReceivedMessage) -> bool:
+        return bool(self.poison) and int(_digest(message.body), 16) % self.poison == 0
 
 
 async def _until_known(session: Session, group: str, topic: str) -> list[MessageQueue]:
@@ -539,7 +548,7 @@ def _simulated(workload: Workload, told: Callable[[str], None]) -> list[Line]:
     prefix = "w"
     setup = SetupValue(
         name=IMPL, seed=workload.seed, groups=groups(prefix), skew_ms=2, visible_within_ms=1000,
-        deliver_within_ms=15_000, rebalance_within_ms=60_000, serve_within_ms=60_000,
+        deliver_within_ms=15_000, rebalance_within_ms=25_000, serve_within_ms=60_000,
     )  # fmt: skip
 
     async def main() -> list[Line]:

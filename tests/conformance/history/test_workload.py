@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from conformance import broker_bench
+from conformance import broker_bench, mutants
 from conformance.history.judge import judge
 from conformance.history.lines import Consume, Fault, Line, Send, Type, encode
 from conformance.history.record import Outcome, record
 from conformance.history.workload import Workload
 from conformance.planting import planted
+from conformance.targets import workload_mutants
 from conformance.targets.mutants import MUTANTS
 from conformance.targets.workload import run
 from report.model import Verdict
@@ -65,6 +66,13 @@ def test_a_defect_of_the_broker_is_noticed(mutant: str, seed: int, rule: str) ->
     with planted(MUTANTS[mutant]):
         told = run("impl", Workload(messages=30, faults=4, seed=seed))
     assert rule in violated(told)
+
+
+@pytest.mark.parametrize("name", workload_mutants.MUTANTS)
+def test_a_defect_that_clients_see_is_caught_by_the_invariant_named_for_it(name: str) -> None:
+    (result,) = mutants.run([name], examples_max=5)
+    assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"
+    assert result.id == workload_mutants.MUTANTS[name].breaks
 
 
 def test_a_workload_runs_on_any_cluster(tmp_path: Path) -> None:
