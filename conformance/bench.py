@@ -127,6 +127,42 @@ def broker(
 
 
 @bench.command()
+def replication(
+    sends: Annotated[int, typer.Option(min=100, help="Sends of a throughput row.")] = 10_000,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time of a latency row.")] = 5.0,
+    kills: Annotated[int, typer.Option(min=1, help="Masters of a group that are killed.")] = 100,
+    copied_mib: Annotated[int, typer.Option(min=1, help="What an empty slave copies.")] = 256,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of the throughput rows.")] = 3,
+    directory: Annotated[Path, typer.Option(help="Where the stores go: the disk that is measured.")] = Path(
+        "build/bench"
+    ),
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
+) -> None:
+    """What SYNC_MASTER and a group cost beside a broker alone; how long a change of masters takes.
+
+    Each kill takes some 8 seconds.
+
+    Example: mqproof bench replication --rounds 1 --kills 5
+    """
+    from conformance import replication_bench
+    from conformance.cluster import ClusterError
+    from conformance.load import LoadError
+    from report.console import stages
+
+    amount = replication_bench.Amount(sends, seconds, kills, copied_mib)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with stages("bench replication") as told:
+            result = replication_bench.measure(amount, rounds, directory.resolve(), told)
+    except (ClusterError, LoadError, OSError) as error:
+        typer.echo(f"mqproof bench: {error}", err=True)
+        raise typer.Exit(Exit.TOOL) from None
+    print(replication_bench.table(result))
+    if json_file is not None:
+        json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+@bench.command()
 def history(
     operations: Annotated[int, typer.Option(min=100, help="Operations of the history.")] = 1_000_000,
     directory: Annotated[Path, typer.Option(help="Where the history goes meanwhile.")] = Path("build/bench"),

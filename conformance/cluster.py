@@ -36,6 +36,7 @@ class Cluster:
     name_server: str = ""
     broker_options: tuple[str, ...] = ()
     """Further options of `mqproof broker`."""
+    keeps_events: bool = True
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -44,12 +45,12 @@ class Cluster:
 
     def start_name_server(self) -> None:
         store = str(self.folder / "namesrv")
-        ready = self._start_server("namesrv", "namesrv", "--port", "0", "--store", store)
+        ready = self.start_server("namesrv", "namesrv", "--port", "0", "--store", store)
         self.name_server = ready["namesrv"]
 
     def start_broker(self) -> None:
         """Start the broker on its store, for the first time or again, and wait until it serves."""
-        self._start_server(
+        self.start_server(
             "broker", "broker", "--namesrv", self.name_server, "--port", str(self.broker_port),
             "--store", str(self.folder / "store"), "--flush", self.flush, "--name", "broker-a",
             *self.broker_options,
@@ -89,7 +90,7 @@ class Cluster:
         process.send_signal(signal.SIGTERM)
         process.wait(STOP_SECONDS_MAX)
 
-    def _start_server(self, name: str, *arguments: str) -> dict[str, str]:
+    def start_server(self, name: str, *arguments: str) -> dict[str, str]:
         """Returns what the server's `ready` line says, e.g. {"namesrv": "127.0.0.1:9876"}."""
         log = self._log(name)
         seen = log.stat().st_size if log.exists() else 0
@@ -104,7 +105,8 @@ class Cluster:
 
     def _start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         self.events.mkdir(parents=True, exist_ok=True)
-        command = [*_MQPROOF, *arguments, "--events", str(self.events / f"{name}.ndjson")]
+        told = ("--events", str(self.events / f"{name}.ndjson")) if self.keeps_events else ()
+        command = [*_MQPROOF, *arguments, *told]
         with self._log(name).open("ab") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.processes[name] = process

@@ -48,7 +48,7 @@ def start_ours(ours: Cluster, port: int, *options: str) -> None:
     """A broker of ours as a process, on the store `ours` of the folder."""
     settings = ours.folder / "ours.properties"
     settings.write_text(f"mappedFileSizeCommitLog={SEGMENT_BYTES}\nslaveReadEnable=true\n", encoding="utf-8")
-    ours._start_server(
+    ours.start_server(
         "ours", "broker", "--namesrv", ours.name_server, "--port", str(port), "--name", NAME,
         "--store", str(ours.folder / "ours"), "--flush", "ASYNC_FLUSH", "-c", str(settings), *options,
     )  # fmt: skip

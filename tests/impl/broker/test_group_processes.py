@@ -42,7 +42,7 @@ class Site:
     last_id: str = ""
 
     def start(self, id_: str) -> None:
-        said = self.made._start_server(
+        said = self.made.start_server(
             id_, "broker", "--namesrv", ";".join(self.names), "--port", "0", "--name", "a",
             "--store", str(self.made.folder / id_), "--self-id", id_, "--peers", self.peers[id_],
         )  # fmt: skip
@@ -105,7 +105,7 @@ def _site(folder: Path) -> Iterator[Site]:
         names = []
         for number in range(2):
             store = str(folder / f"names{number}")
-            said = made._start_server(f"names{number}", "namesrv", "--port", "0", "--store", store)
+            said = made.start_server(f"names{number}", "namesrv", "--port", "0", "--store", store)
             names.append(said["namesrv"])
         ports: set[int] = set()
         while len(ports) < len(IDS):

@@ -32,7 +32,7 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
 
 
 def start(made: Cluster, node: str, port: int, *options: str) -> None:
-    made._start_server(
+    made.start_server(
         node, "broker", "--namesrv", made.name_server, "--port", str(port), "--name", "pair",
         "--store", str(made.folder / node), "--flush", "ASYNC_FLUSH", *options,
     )  # fmt: skip
