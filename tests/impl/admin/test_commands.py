@@ -1,0 +1,323 @@
+"""Each letter of a command, in what servers are asked: commands at brokers that answer by rote."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+
+import pytest
+from typer.testing import CliRunner
+
+from impl.admin.admin import Admin
+from impl.admin.cli import app
+from impl.admin.commands import brokers, groups, messages, name_servers, topics
+from impl.client.model import ClientError
+from impl.client.records import read_records
+from impl.remoting import bodies, headers, java_json
+from impl.remoting.bodies import (
+    ConsumedDirectly,
+    ConsumeStats,
+    QueueOffsets,
+    QueueProgress,
+    Table,
+    TopicConfig,
+    TopicStats,
+)
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.headers import KvRequest, OffsetResponse, PullResponse
+from impl.remoting.java_json import ObjectKey
+from tests.impl.admin.site import OK, Answer, RoteBroker, Site, play, refusal
+from tests.impl.admin.test_messages import found, stored
+
+Work = Callable[[Admin], Awaitable[None]]
+
+STATS = ConsumeStats(1.0, {ObjectKey(bodies.MessageQueue("b-a", 0, "T")): QueueProgress(9, 7, 5)})
+ANSWERS: Mapping[RequestCode, Answer] = {
+    **dict.fromkeys(RequestCode, OK),
+    RequestCode.GET_BROKER_CONFIG: (0, {}, b"k=v\n"),
+    RequestCode.GET_BROKER_RUNTIME_INFO: (0, {}, java_json.write(Table({"brokerVersionDesc": "V4_9_5"}))),
+    RequestCode.GET_CONSUME_STATS: (0, {}, java_json.write(STATS)),
+    RequestCode.GET_CONSUMER_CONNECTION_LIST: refusal(ResponseCode.CONSUMER_NOT_ONLINE),
+    RequestCode.GET_MAX_OFFSET: (0, headers.write(OffsetResponse(9)), b""),
+    RequestCode.GET_TOPIC_STATS_INFO: (0, {}, java_json.write(TopicStats({}))),
+    RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: (0, {}, java_json.write(QueueOffsets({}))),
+    RequestCode.QUERY_MESSAGE: refusal(ResponseCode.QUERY_NOT_FOUND),
+}
+
+
+@pytest.fixture
+def work_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Work]:
+    """What a command line would do, without doing it."""
+    works: list[Work] = []
+    for module in (brokers, groups, messages, name_servers, topics):
+        monkeypatch.setattr(module, "perform", lambda _, work: works.append(work))
+
+    def parse(line: str, *more: str) -> Work:
+        done = CliRunner().invoke(app, ["admin", *line.split(), *more, "-n", "h:1"])
+        assert done.exit_code == 0, done.output
+        return works.pop()
+
+    return parse
+
+
+def asked(work: Work, code: RequestCode, *, fails: bool = False) -> list[Command]:
+    """The requests with that code that a broker gets; it has topics T, %RETRY%G and the cluster's."""
+
+    async def scene(site: Site) -> list[Command]:
+        broker = await with_broker(site)
+        try:
+            await work(site.admin)
+        except Exception:
+            assert fails
+        return [request for request in broker.asked if request.code == code]
+
+    return play(scene)
+
+
+async def with_broker(site: Site) -> RoteBroker:
+    return await site.add_broker("b-a", ANSWERS, "T", "%RETRY%G", "%DLQ%G", "C")
+
+
+CASES: list[tuple[str, RequestCode, dict[str, str]]] = [
+    (
+        "updateTopic -c C -t T -r 3 -w 2 -p 4 -o true -u true -a +x=y",
+        RequestCode.UPDATE_AND_CREATE_TOPIC,
+        {
+            "topic": "T",
+            "readQueueNums": "3",
+            "writeQueueNums": "2",
+            "perm": "4",
+            "order": "true",
+            "topicSysFlag": "1",
+            "attributes": "+x=y",
+        },
+    ),
+    (
+        "updateTopic -c C -t T -s true",
+        RequestCode.UPDATE_AND_CREATE_TOPIC,
+        {"topicSysFlag": "2", "perm": "6"},
+    ),
+    (
+        "updateTopicPerm -c C -t T -p 2",
+        RequestCode.UPDATE_AND_CREATE_TOPIC,
+        {"perm": "2", "readQueueNums": "16"},
+    ),
+    ("deleteTopic -c C -t T", RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "T"}),
+    ("deleteSubGroup -c C -g G -r true", RequestCode.DELETE_SUBSCRIPTIONGROUP, {"removeOffset": "true"}),
+    ("deleteSubGroup -c C -g G", RequestCode.DELETE_SUBSCRIPTIONGROUP, {"removeOffset": "false"}),
+    ("deleteSubGroup -c C -g G", RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "%RETRY%G"}),
+    ("consumerProgress -g G -t T", RequestCode.GET_CONSUME_STATS, {"consumerGroup": "G", "topic": "T"}),
+    ("topicStatus -t T -c C", RequestCode.GET_TOPIC_STATS_INFO, {"topic": "T"}),
+    (
+        "resetOffsetByTime -g G -t T -s 123 -f false",
+        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+        {"group": "G", "topic": "T", "timestamp": "123", "isForce": "false"},
+    ),
+    ("resetOffsetByTime -g G -t T -s 1", RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, {"isForce": "true"}),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "fields"), CASES)
+def test_letters_are_fields(
+    work_of: Callable[..., Work], line: str, code: RequestCode, fields: dict[str, str]
+) -> None:
+    request, *_ = asked(work_of(line), code)
+    assert fields.items() <= request.fields.items()
+
+
+def test_a_lookup_by_key_has_its_bounds(work_of: Callable[..., Work]) -> None:
+    work = work_of("queryMsgByKey -t T -k key -m 3 -b 5 -e 9 -p T")
+    (request,) = asked(work, RequestCode.QUERY_MESSAGE, fails=True)  # nothing is found
+    expected = {
+        "topic": "T",
+        "key": "key",
+        "maxNum": "3",
+        "beginTimestamp": "5",
+        "endTimestamp": "9",
+        "indexType": "T",
+    }
+    assert expected.items() <= request.fields.items()
+
+
+@pytest.mark.parametrize(("letters", "language"), [("", "PYTHON"), ("-c", "CPP")])
+def test_a_reset_for_clients_in_cpp_says_so(
+    work_of: Callable[..., Work], letters: str, language: str
+) -> None:
+    work = work_of(f"resetOffsetByTime -g G -t T -s 1 {letters}")
+    (request,) = asked(work, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
+    assert request.language == language
+
+
+def test_one_queue_is_set_to_its_offset(work_of: Callable[..., Work]) -> None:
+    async def scene(site: Site) -> list[dict[str, str]]:
+        broker = await with_broker(site)
+        await work_of(f"resetOffsetByTime -g G -t T -s 1 -b {broker.address} -q 1 -o 4")(site.admin)
+        return broker.fields_of(RequestCode.UPDATE_CONSUMER_OFFSET)
+
+    (fields,) = play(scene)
+    assert {"consumerGroup": "G", "queueId": "1", "commitOffset": "4"}.items() <= fields.items()
+
+
+def test_a_group_is_made_as_its_letters_say(work_of: Callable[..., Work]) -> None:
+    letters = "-s false -m true -d true -q 3 -r 5 -i 1 -w 2 -a false -o true --attributes +x=y -p {}"
+    work = work_of(f"updateSubGroup -c C -g G {letters}")
+    (request,) = asked(work, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
+    assert json.loads(request.body) == {
+        "groupName": "G",
+        "consumeEnable": False,
+        "consumeFromMinEnable": True,
+        "consumeBroadcastEnable": True,
+        "retryQueueNums": 3,
+        "retryMaxTimes": 5,
+        "brokerId": 1,
+        "whichBrokerWhenConsumeSlowly": 2,
+        "notifyConsumerIdsChangedEnable": False,
+        "consumeMessageOrderly": True,
+        "attributes": {"+x": "y"},
+        "groupRetryPolicy": {},
+    }
+
+
+def test_an_order_is_told_to_every_name_server(work_of: Callable[..., Work]) -> None:
+    async def scene(site: Site) -> list[str]:
+        await with_broker(site)
+        await work_of("updateTopic -c C -t T -w 2 -o true")(site.admin)
+        header = KvRequest("ORDER_TOPIC_CONFIG", "T")
+        answers = [await site.ask(address, RequestCode.GET_KV_CONFIG, header) for address in site.addresses]
+        return [answer.fields["value"] for answer in answers]
+
+    assert play(scene) == ["b-a:2"] * 2
+
+
+@pytest.mark.parametrize(("letters", "count"), [("", 1), ("-a true", 2)])
+def test_a_setting_is_changed_at_slaves_where_that_is_asked(
+    work_of: Callable[..., Work], letters: str, count: int
+) -> None:
+    async def scene(site: Site) -> int:
+        replicas = [await site.add_broker("b-a", ANSWERS, id_=id_) for id_ in (0, 1)]
+        await work_of(f"updateBrokerConfig -c C -k k -v v {letters}")(site.admin)
+        return sum(len(each.bodies_of(RequestCode.UPDATE_BROKER_CONFIG)) for each in replicas)
+
+    assert play(scene) == count
+
+
+SHOWN: list[tuple[str, list[str], list[str]]] = [
+    ("topicList", ["T"], ["cluster"]),
+    ("topicList -c", ["cluster", "consumer groups"], []),
+    ("topicRoute -t T", ["write queues"], ["total"]),
+    ("topicRoute -t T -l", ["total"], []),
+    ("clusterList", ["V4_9_5"], ["in yesterday"]),
+    ("clusterList -m", ["in yesterday"], ["V4_9_5"]),
+    ("consumerProgress", ["members"], []),
+    ("consumerProgress -g G", ["broker offset", "2 behind"], ["client"]),
+    ("consumerProgress -g G -s true", ["client", "2 behind"], []),
+    ("getBrokerConfig -c C", ["k  ", "v"], []),
+    ("brokerStatus -c C", ["brokerVersionDesc"], []),
+    ("getNamesrvConfig", ["orderMessageEnable"], []),
+]
+
+
+@pytest.mark.parametrize(("line", "there", "not_there"), SHOWN)
+def test_letters_choose_what_is_shown(
+    work_of: Callable[..., Work],
+    capsys: pytest.CaptureFixture[str],
+    line: str,
+    there: list[str],
+    not_there: list[str],
+) -> None:
+    work = work_of(line)
+
+    async def scene(site: Site) -> None:
+        groups_of_t: Answer = (0, {}, java_json.write(bodies.GroupList(group_list=["G"])))
+        answers = {**ANSWERS, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: groups_of_t}
+        await site.add_broker("b-a", answers, "T", "%RETRY%G", "C")
+        await work(site.admin)
+
+    play(scene)
+    shown = capsys.readouterr().out
+    assert [text for text in there if text not in shown] == []
+    assert [text for text in not_there if text in shown] == []
+
+
+def test_a_cluster_that_is_not_there_is_not_listed(work_of: Callable[..., Work]) -> None:
+    async def scene(site: Site) -> None:
+        await with_broker(site)
+        with pytest.raises(Exception, match="no broker of Nope"):
+            await work_of("clusterList -c Nope")(site.admin)
+
+    play(scene)
+
+
+def test_a_broker_that_gives_no_status_is_told(work_of: Callable[..., Work]) -> None:
+    async def scene(site: Site) -> None:
+        answers = {RequestCode.GET_BROKER_RUNTIME_INFO: refusal(ResponseCode.SYSTEM_ERROR)}
+        broker = await site.add_broker("b-a", answers)
+        with pytest.raises(Exception, match=f"no status from {broker.address}"):
+            await work_of("clusterList")(site.admin)
+
+    play(scene)
+
+
+@pytest.mark.parametrize(("result", "is_good"), [("CR_SUCCESS", True), ("CR_LATER", False)])
+def test_what_a_member_made_of_a_message_is_the_end_of_the_command(
+    work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str], result: str, is_good: bool
+) -> None:
+    made = ConsumedDirectly(consume_result=result, order=False, remark="why", spent_time_mills=3)
+
+    async def scene(site: Site) -> None:
+        broker = await site.add_broker(
+            "b-a", {RequestCode.CONSUME_MESSAGE_DIRECTLY: (0, {}, java_json.write(made))}
+        )
+        broker.answers[RequestCode.VIEW_MESSAGE_BY_ID] = found(stored("k", host=broker.address))
+        (example,) = read_records(stored("k", host=broker.address))
+        await work_of(f"queryMsgById -i {example.offset_message_id} -g G -d c1")(site.admin)
+
+    if is_good:
+        play(scene)
+        assert capsys.readouterr().out == "c1: CR_SUCCESS after 3 ms\n"
+    else:
+        with pytest.raises(ClientError, match="c1: CR_LATER after 3 ms: why"):
+            play(scene)
+
+
+@pytest.mark.parametrize(
+    ("letters", "last_words"),
+    [
+        ("", ["k1", "k2", "k3"]),
+        ("-b 2000 -e 3000", ["k2", "k3"]),
+        ("-e 1999", ["k1"]),
+        ("-s b", []),
+        ("-d false", ["more"] * 3),  # of the keys
+    ],
+)
+def test_what_is_printed_of_a_topic(
+    work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str], letters: str, last_words: list[str]
+) -> None:
+    work = work_of(f"printMsg -t T {letters}")
+    records = b"".join(stored(f"k{n + 1}", offset=n, time_ms=1000 * (n + 1)) for n in range(3))
+
+    async def scene(site: Site) -> None:
+        answers = {
+            RequestCode.GET_MIN_OFFSET: (0, headers.write(OffsetResponse(0)), b""),
+            RequestCode.GET_MAX_OFFSET: (0, headers.write(OffsetResponse(3)), b""),
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: (0, headers.write(OffsetResponse(0)), b""),
+            RequestCode.PULL_MESSAGE: (0, headers.write(PullResponse(0, 3, 0, 3)), records),
+        }
+        await site.add_broker("b-a", answers, TopicConfig("T", read_queue_nums=1))
+        await work(site.admin)
+
+    play(scene)
+    assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == last_words
+
+
+def test_bodies_are_read_as_their_character_set_says(
+    work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scene(site: Site) -> None:
+        broker = await site.add_broker("b-a", {})
+        message = stored("caf\u00e9", host=broker.address)
+        broker.answers[RequestCode.VIEW_MESSAGE_BY_ID] = found(message)
+        (example,) = read_records(message)
+        await work_of(f"queryMsgById -i {example.offset_message_id} -f latin-1")(site.admin)
+
+    play(scene)
+    assert capsys.readouterr().out.endswith("caf\u00c3\u00a9\n")
