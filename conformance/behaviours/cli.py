@@ -46,6 +46,14 @@ def behaviours(
         Path | None,
         typer.Option("--report", metavar="FILE.html", help="The result as a page, with the graphs."),
     ] = None,
+    variant: Annotated[
+        str | None,
+        typer.Option(
+            "--counterexample",
+            metavar="NAME",
+            help="Replay TLC's counterexample of a mutant instead.",
+        ),
+    ] = None,
     draw: Annotated[
         Path | None, typer.Option(metavar="FILE.svg", help="The coloured state graph of one model.")
     ] = None,
@@ -64,6 +72,12 @@ def behaviours(
     chosen = models or list(MODELS)
     if draw is not None and len(chosen) != 1:
         stop("--draw: name one model", Exit.USAGE)
+    if variant is not None:
+        if len(chosen) != 1:
+            stop("--counterexample: name one model", Exit.USAGE)
+        answered = _answered(chosen[0], target, variant)
+        _show(Report("mqproof behaviours", (answered,)), json_file, report_file, None)
+        raise typer.Exit(exit_code([answered]))
     with stages("behaviours") as told:
         try:
             if write is not None:
@@ -88,6 +102,38 @@ def behaviours(
     )
     _show(report, json_file, report_file, draw)
     raise typer.Exit(exit_code(results))
+
+
+def _answered(model: str, target: str, variant: str) -> Result:
+    """Held when the target leaves the counterexample: it has not got the defect."""
+    from conformance.behaviours.counterexample import CounterexampleError, ask
+    from conformance.behaviours.replay import Failure
+    from conformance.behaviours.target import resolve
+    from spec.tlc.errors import TlcError
+
+    make = resolve(target, model)
+    if make is None:
+        stop(f"--target {target}: it has no steps of {model}", Exit.USAGE)
+    began = time.perf_counter()
+    try:
+        answer = ask(model, variant, make)
+    except CounterexampleError as error:
+        stop(f"--counterexample {error}", Exit.USAGE)
+    except TlcError as error:
+        stop(str(error), Exit.TOOL)
+    steps = len(answer.script.steps)
+    told = _witness(answer.left or Failure(answer.script, steps - 1, "it takes every step"))
+    return Result(
+        "SPEC-1",
+        f"Counterexample {variant}",
+        "behaviours",
+        Verdict.HELD if answer.left else Verdict.VIOLATED,
+        {"steps": steps, "taken": answer.left.at if answer.left else steps},
+        witnesses=() if answer.left else (told,),
+        detail=f"{answer.violated}: {told.text if answer.left else 'the target has the defect'}",
+        replay=f"mqproof behaviours {model} --target {target} --counterexample {variant}",
+        seconds=time.perf_counter() - began,
+    )
 
 
 def _replayed(

@@ -295,6 +295,8 @@ class SteppedStore:
     # Parts.
 
     def _answer(self, message: str, status: PutStatus, told: str) -> None:
+        if self._answers[message] != "waiting":
+            raise DeviationError(f"{message} was answered {self._answers[message]} before")
         found = self._status(message)
         if found is not status:
             raise DeviationError(f"{message} is answered {found}, {status} expected")

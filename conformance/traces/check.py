@@ -92,7 +92,8 @@ def _check(
             (TLA,),
             seconds_max=seconds_max,
         )
-        closest = _closest(model, size, flat, outcome.verdicts, on_stage)
+        refused = _chosen([len(part.windows) for _, part in parts], outcome.verdicts)
+        closest = _closest(model, size, flat, outcome.verdicts, refused, on_stage)
     at = 0
     for path, part in parts:
         told = outcome.verdicts[at : at + len(part.windows)] if part.windows else ()
@@ -101,15 +102,26 @@ def _check(
         at += len(told)
 
 
+def _chosen(counts: Sequence[int], verdicts: Sequence[TraceVerdict]) -> list[int]:
+    """The refused traces that are asked about, the first of each log first; `counts` are those of logs."""
+    ranked: list[tuple[int, int]] = []
+    at = 0
+    for count in counts:
+        refused = [n for n in range(at, at + count) if not verdicts[n].accepted]
+        ranked += enumerate(refused)
+        at += count
+    return [number for _, number in sorted(ranked)[:_WITNESSES_MAX]]
+
+
 def _closest(
     model: TraceModel,
     size: Size,
     flat: Sequence[Window],
     verdicts: Sequence[TraceVerdict],
+    refused: Sequence[int],
     on_stage: Callable[[str], None],
 ) -> dict[int, tuple[Guard, ...]]:
     """By the number of a refused trace."""
-    refused = [n for n, verdict in enumerate(verdicts) if not verdict.accepted][:_WITNESSES_MAX]
     if not refused:
         return {}
     on_stage(f"TLC looks for the actions of {model.name} that came closest")

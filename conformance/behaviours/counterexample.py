@@ -1,0 +1,133 @@
+"""The way from TLC to code: a counterexample of a module becomes a behaviour that is replayed on a target.
+
+The broken module's steps are the model's actions by name, so that a target can be asked to take them; that it
+must not is the point. A target that takes all of them has the defect; one that leaves the counterexample has
+not.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from conformance.behaviours.corpus import TLA, Script, Stimulus
+from conformance.behaviours.plain import plain
+from conformance.behaviours.replay import Failure, replay
+from conformance.behaviours.target import BehaviourTarget
+from reference.equiv import constants
+from reference.model import Model, Parameters
+from reference.models import MODELS
+from spec.tlc import config as tlc_config
+from spec.tlc import values
+from spec.tlc.graph import ground
+from spec.tlc.run import Job, run
+
+RECOVERY: Final = {"Flush": ("RecoverLog", "TruncateQueues", "Redispatch", "Start")}
+"""By model: what follows a counterexample that ends in a crash, so that it can be seen what is left."""
+
+
+class CounterexampleError(ValueError):
+    """There is none that could be replayed. The message tells why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a target does of a counterexample."""
+
+    script: Script
+    violated: str
+    """The property that the counterexample breaks."""
+    left: Failure | None
+    """Where the target leaves it; None when it takes every step."""
+
+
+def counterexample(model: str, name: str, *, seconds_max: float = 300) -> tuple[Script, str]:
+    """The counterexample of a broken variant of the model (of spec/tla/mutants/), and what it breaks.
+
+    Raises:
+        CounterexampleError: no such variant, or one whose states or actions are not the model's, or nothing
+            is violated. TlcError: TLC gave no verdict.
+    """
+    folder = TLA / "mutants"
+    file = folder / f"{name}.cfg"
+    if not file.is_file():
+        raise CounterexampleError(f"{name}: there is no {file.name} in {folder.name}/")
+    text = file.read_text(encoding="utf-8")
+    reference = MODELS[model]
+    given = reference.from_constants(constants(text))
+    labels = {
+        reference.operator(given, action, parameters): (action, parameters)
+        for action, each in reference.actions.items()
+        for parameters in each.domain(given)
+    }
+    operators: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for operator, arguments in labels:
+        operators[operator].append(arguments)
+    made = ground(name, text, operators)
+    asked = tlc_config.parse(text).properties[0]
+    section = "PROPERTY" if asked in tlc_config.parse(text).names("PROPERTY") else "INVARIANT"
+    job = Job(
+        made.module,
+        made.config.asking(asked, section).text(),
+        (folder, TLA),
+        {made.module: made.source},
+        seconds_max=seconds_max,
+        brief=True,
+    )
+    outcome = run(job)
+    if outcome.trace is None or outcome.violated is None:
+        raise CounterexampleError(f"{name}: the model's own actions do not violate {asked}")
+    if outcome.trace.stutters or outcome.trace.back_to is not None:
+        raise CounterexampleError(f"{name}: {asked} is violated by what never happens: no step shows it")
+    parsed = {(op, tuple(map(values.parse, arguments))): label for (op, arguments), label in labels.items()}
+    try:
+        states = [
+            reference.from_tla(given, {str(variable): value for variable, value in step.state.items()})
+            for step in outcome.trace.steps
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise CounterexampleError(f"{name}: its states are not those of {model}: {error}") from None
+    taken = [parsed[made.labels[step.action]] for step in outcome.trace.steps[1:]]
+    try:
+        for label, state in _recovery(reference, given, states[-1]):
+            taken.append(label)
+            states.append(state)
+    except ValueError:
+        raise CounterexampleError(f"{name}: it ends where {model} cannot recover from") from None
+    return _script(taken, states), outcome.violated
+
+
+def _recovery(
+    reference: Model[Any, Any], given: Any, state: Any
+) -> Iterator[tuple[tuple[str, Parameters], Any]]:
+    """The model's own steps after the last one, as long as it recovers."""
+    names = RECOVERY.get(reference.name, ())
+    while True:
+        steps = ((name, reference.actions[name].apply(given, state)) for name in names)
+        name, following = next(((n, after) for n, after in steps if after is not None), ("", None))
+        if following is None:
+            return
+        yield (name, ()), following
+        state = following
+
+
+def _script(taken: Sequence[tuple[str, Parameters]], states: Sequence[Any]) -> Script:
+    shown = [plain(state) for state in states]
+    rows = []
+    for (action, parameters), before, after in zip(taken, shown, shown[1:], strict=False):
+        changes = {variable: value for variable, value in after.items() if value != before[variable]}
+        rows.append(Stimulus(action, tuple(plain(parameters)), changes))
+    return Script(shown[0], tuple(rows))
+
+
+def ask(model: str, name: str, make: Callable[[], BehaviourTarget]) -> Answer:
+    """Replay the counterexample of a variant on a target. Raises as `counterexample`."""
+    script, violated = counterexample(model, name)
+    seen = replay(make, [script])
+    return Answer(script, violated, seen.failures[0] if seen.failures else None)
+
+
+def variants(model: str, folder: Path = TLA / "mutants") -> tuple[str, ...]:
+    """The broken variants of a model, by name."""
+    return tuple(sorted(file.stem for file in folder.glob(f"{model}*.cfg")))
