@@ -5,6 +5,9 @@ Sources: docs/protocol.md, "A broker in a group", and docs/replication.md.
 
 import asyncio
 
+import pytest
+
+from impl.config_file import ConfigFile
 from impl.message import Message, StoredMessage
 from impl.remoting.bodies import TopicConfig
 from impl.remoting.codes import RequestCode, ResponseCode
@@ -247,10 +250,59 @@ def test_name_servers_know_the_master_of_the_latest_term() -> None:
     }
 
 
-async def _addresses(group: Group) -> dict[int, str]:
-    await group.session.routes.refresh("T")
-    replicas = group.session.routes.replicas("T", "broker-a")
+async def _addresses(group: Group, topic: str = "T") -> dict[int, str]:
+    await group.session.routes.refresh(topic)
+    replicas = group.session.routes.replicas(topic, "broker-a")
     return {id_: str(address) for id_, address in replicas.items()}
+
+
+def test_a_new_master_registers_at_once() -> None:
+    async def scene(group: Group) -> tuple[str, str]:
+        services = group.brokers[await group.master()].services
+        assert services is not None
+        async with asyncio.timeout(5):  # the next of its own accord is due in 30 s
+            while 0 not in (addresses := await _addresses(group, "TBW102")):
+                await asyncio.sleep(0.1)
+        return str(services.address), addresses[0]
+
+    master, registered = play(scene)
+    assert registered == master
+
+
+def test_who_was_master_in_an_earlier_term_is_not_taken_for_the_master() -> None:
+    async def scene(group: Group) -> tuple[str, str]:
+        master = await group.master()
+        await group.send("hello")
+        old = group.brokers[next(id_ for id_ in IDS if id_ != master)]
+        services, registrar = group.brokers[master].services, old._registrar
+        assert services is not None
+        assert old.services is not None
+        assert registrar is not None
+        old.services.config = old.services.config.with_role(leads=True)
+        old.services.term = lambda: 0
+        await registrar.register()
+        return str(services.address), (await _addresses(group))[0]
+
+    master, registered = play(scene)
+    assert registered == master
+
+
+def test_a_change_of_the_configuration_does_not_undo_an_election(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(group: Group) -> bool:
+        services = group.brokers[await group.master()].services
+        assert services is not None
+
+        async def keep(*_: object) -> None:  # it is deposed while the file is written
+            services.config = services.config.with_role(leads=False)
+
+        monkeypatch.setattr(ConfigFile, "keep", keep)
+        request = new_request(RequestCode.UPDATE_BROKER_CONFIG, {}, b"traceOn=false")
+        answer = await group.session.remoting.invoke(services.address, request, 30.0)
+        assert answer.code == ResponseCode.SUCCESS
+        assert not services.config.trace_on
+        return services.is_slave
+
+    assert play(scene)
 
 
 def test_a_member_that_lost_its_queues_makes_them_from_what_is_committed() -> None:

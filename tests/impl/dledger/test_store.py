@@ -6,10 +6,12 @@ from typing import TypeVar
 
 import pytest
 
+from impl.dledger.changes import Committed, Reason, SteppedDown
 from impl.dledger.codes import ResponseCode
 from impl.dledger.config import GroupConfig
 from impl.dledger.ledger_log import LedgerLog
 from impl.dledger.store import LedgerStore
+from impl.event_log import EventLog
 from impl.message import Message
 from impl.runtime.network import Address, SimulatedNetwork
 from impl.runtime.runtime import simulated
@@ -18,6 +20,7 @@ from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from impl.store import record
 from impl.store.config import StoreConfig
 from impl.store.results import PutStatus
+from spec.events import Event, Kind
 
 T = TypeVar("T")
 
@@ -42,10 +45,12 @@ class Site:
         self.disk = SimulatedDisk()
         self.runtime = simulated(loop, SimulatedNetwork(), 1, self.disk)
         self.members = members
+        self.events: list[Event] = []
 
     async def start(self) -> LedgerStore:
         group = GroupConfig("g", "n0", self.members)
-        store = LedgerStore("/store", CONFIG, group, HERE, self.runtime)
+        events = EventLog(self.events.append, "n0", self.runtime.clock, len(self.events))
+        store = LedgerStore("/store", CONFIG, group, HERE, self.runtime, events)
         store.load()
         await store.start()
         return store
@@ -164,6 +169,86 @@ def test_an_entry_that_is_not_committed_is_not_seen() -> None:
     assert during == ["first"]
     assert status is PutStatus.PUT_OK
     assert seen == ["first", "second"]
+
+
+def test_what_is_taken_while_others_are_synced_is_not_seen_with_them() -> None:
+    async def scene(site: Site) -> list[str]:
+        store = await site.leading()
+        seen: list[list[str]] = []
+
+        def while_it_syncs(_: object) -> None:
+            site.disk.on_step = None
+            store.put_soon([_message("second")], lambda _results: None)
+
+        store.put_soon([_message("first")], lambda _results: seen.append(bodies(store)))
+        site.disk.on_step = while_it_syncs
+        async with asyncio.timeout(60):
+            while len(bodies(store)) < 2:
+                await asyncio.sleep(0.1)
+        await store.stop()
+        return seen[0]
+
+    assert play(scene) == ["first"]
+
+
+def test_what_a_start_finds_is_not_seen_before_a_leader_says_that_it_is_committed() -> None:
+    async def scene(site: Site) -> tuple[int, list[str]]:
+        store = await site.leading()
+        await store.put(_message("first"))
+        store.put_soon([_message("second")], lambda _results: None)
+        store.kill()
+        site.disk.crash_process()  # the page cache stays, and "second" in it
+        site.members = ("n0", "n1", "n2")  # nobody else is there, so nobody leads
+        again = await site.start()
+        end, seen = again.node.ledger.end_index, bodies(again)
+        await again.stop()
+        return end, seen
+
+    assert play(scene) == (2, ["first"])
+
+
+def test_offsets_of_messages_that_a_new_leader_cut_are_given_again() -> None:
+    async def scene(site: Site) -> int:
+        store = await site.leading()
+        await store.put(_message("first"))
+        store._queue_offsets["T", 0] = 9  # as if more had been taken, which another leader never saw
+        store.changed(SteppedDown(2, Reason.NO_QUORUM))
+        assert (await store.put(_message("x"))).status is PutStatus.SERVICE_NOT_AVAILABLE
+        store.changed(Committed(store.node.member.core.state.commit))
+        result = await store.put(_message("second"))
+        await store.stop()
+        return result.queue_offset
+
+    assert play(scene) == 1
+
+
+def test_a_start_goes_on_behind_what_is_in_the_queues() -> None:
+    async def scene(site: Site) -> list[int | None]:
+        store = await site.leading()
+        for number in range(5):
+            await store.put(_message(f"m{number}"))
+        await store.stop()
+        again = await site.leading()
+        await again.put(_message("after"))
+        await again.stop()
+        return [event.queue_offset for event in site.events if event.kind is Kind.APPEND]
+
+    assert play(scene) == list(range(6))
+
+
+def test_flushing_waits_until_the_ledger_is_durable() -> None:
+    async def scene(site: Site) -> tuple[int, int]:
+        store = await site.leading()
+        store.put_soon([_message("x")], lambda _results: None)
+        end = store.node.ledger.end_index
+        assert store.node.member.core.state.durable < end
+        await store.flush_log()
+        durable = store.node.member.core.state.durable
+        await store.stop()
+        return durable, end
+
+    durable, end = play(scene)
+    assert durable >= end
 
 
 def test_what_is_no_message_is_passed_over() -> None:
