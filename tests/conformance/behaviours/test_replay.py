@@ -62,7 +62,8 @@ def test_our_store_takes_nearly_every_step_of_the_model() -> None:
     seen = _on_store(_scripts("Flush", 1))
     assert not seen.failures
     assert len(seen.steps) >= 33_700  # of 36,127: the others need a flush that began before the process did
-    assert set(seen.actions) == set(MODELS["Flush"].actions)
+    # Under SYNC_FLUSH nobody is ever beyond the end of a queue.
+    assert set(MODELS["Flush"].actions) - set(seen.actions) == {"CorrectOffset"}
 
 
 async def _always_ok(*_: Any) -> PutStatus:
