@@ -106,7 +106,8 @@ CASES: list[tuple[str, RequestCode, dict[str, str]]] = [
     ("deleteSubGroup -c C -g G", RequestCode.DELETE_SUBSCRIPTIONGROUP, {"removeOffset": "false"}),
     ("deleteSubGroup -c C -g G", RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "%RETRY%G"}),
     ("consumerProgress -g G -t T", RequestCode.GET_CONSUME_STATS, {"consumerGroup": "G", "topic": "T"}),
-    ("topicStatus -t T -c C", RequestCode.GET_TOPIC_STATS_INFO, {"topic": "T"}),
+    ("topicStatus -t Unrouted -c C", RequestCode.GET_TOPIC_STATS_INFO, {"topic": "Unrouted"}),
+    ("consumerProgress -g Unrouted -c C", RequestCode.GET_CONSUME_STATS, {"consumerGroup": "Unrouted"}),
     (
         "resetOffsetByTime -g G -t T -s 123 -f false",
         RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,

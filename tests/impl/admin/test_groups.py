@@ -188,6 +188,24 @@ def test_a_group_without_members_is_reset_offset_by_offset(
     play(scene)
 
 
+def test_a_reset_at_one_broker_leaves_the_others_alone() -> None:
+    async def scene(site: Site) -> None:
+        answers = {
+            RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: OFFLINE,
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: (0, headers.write(OffsetResponse(1)), b""),
+            RequestCode.UPDATE_CONSUMER_OFFSET: OK,
+        }
+        first, other = [
+            await site.add_broker(name, {**answers, RequestCode.GET_CONSUME_STATS: stats(name, (5, 2))})
+            for name in ("b-a", "b-b")
+        ]
+        found = await groups.reset_offsets(site.admin, "G", "T", 77, broker=first.address)
+        assert found == {MessageQueue("T", "b-a", 0): 1}
+        assert other.fields_of(RequestCode.UPDATE_CONSUMER_OFFSET) == []
+
+    play(scene)
+
+
 MEMBER = bodies.Connection("10.0.0.9:1", "c1", "JAVA", 400)
 MEMBERS: Answer = (0, {}, java_json.write(ConsumerConnection([MEMBER], "", "", "", {})))
 
