@@ -26,6 +26,7 @@ from impl.runtime.runtime import simulated
 from impl.runtime.simulated_disk import SimulatedDisk
 from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from impl.store.config import FlushMode, StoreConfig
+from impl.store.message_store import MessageStore
 from impl.store.record import decode, peek
 from spec.events import Event
 
@@ -179,6 +180,7 @@ class Pair:
     def log(self, node: str) -> list[str]:
         """The names of the messages in a running broker's log, in its order."""
         store = self.brokers[node].store
+        assert isinstance(store, MessageStore), "no group's store"
         found, position = [], store.log_begin
         while position < store.log_end:
             size, _ = peek(store.log_read(position, 8))
