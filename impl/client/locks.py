@@ -55,7 +55,7 @@ class QueueLocks:
             except ClientError as error:
                 _log.warning("locks are not renewed: %s", error)
                 continue
-            for queue in set(queues) - ours:
+            for queue in sorted(set(queues) - ours):
                 self._confirmed_s.pop(queue, None)
                 lost.append(queue)
         return lost

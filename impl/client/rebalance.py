@@ -84,14 +84,14 @@ class Rebalancer:
 
     async def once(self) -> bool:
         """One round. True when every topic's share is known and is being read."""
-        topics = set(self._topics())
+        topics = sorted(set(self._topics()))
         gone = [queue for queue in self._owner.owned() if queue.topic not in topics]
         await asyncio.gather(*map(self._owner.lose, gone))
         for topic in topics:
             await self._look_for(topic)
         # Who has not heard of us yet would not count us among the members.
         await self._session.greet()
-        return all([await self._balance(topic) for topic in sorted(topics)])
+        return all([await self._balance(topic) for topic in topics])
 
     async def _look_for(self, topic: str) -> None:
         try:
