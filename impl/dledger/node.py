@@ -126,7 +126,11 @@ class Node:
         }
         if listener is None:
             processors[RequestCode.APPEND] = self._append
-        self._server = RemotingServer(runtime.network, dispatch.handler(processors))  # type: ignore[arg-type]
+        self._server = RemotingServer(
+            runtime.network,
+            dispatch.handler(processors),  # type: ignore[arg-type]
+            connections_max=runtime.connections_max,
+        )
         self._client = RemotingClient(runtime.network)
         self._inbox: deque[Callable[[float], None]] = deque()
         self._arrived = asyncio.Event()
