@@ -1,6 +1,7 @@
 """Apache's name server and broker as processes on free loopback ports, with small heaps, in a folder.
 
-What is started here is ended here, each by its own process group.
+What is started here is ended here, each by its own process group. 4.9 cannot be told where to listen, nor any
+release's port for slaves: those listen everywhere while they run.
 """
 
 import os
@@ -39,6 +40,7 @@ _BROKER: Final = "org.apache.rocketmq.broker.BrokerStartup"
 _SMALL_BROKER: Final = {
     "mappedFileSizeCommitLog": str(1 << 24),
     "brokerClusterName": "DefaultCluster",
+    "bindAddress": "127.0.0.1",
     "brokerIP1": "127.0.0.1",
     "brokerIP2": "127.0.0.1",
     "deleteWhen": "04",

@@ -288,6 +288,7 @@ def test_what_a_member_made_of_a_message_is_the_end_of_the_command(
         ("-e 1999", ["k1"]),
         ("-s b", []),
         ("-d false", ["more"] * 3),  # of the keys
+        ("-c utf-16-be", ["\u6b31", "\u6b32", "\u6b33"]),
     ],
 )
 def test_what_is_printed_of_a_topic(

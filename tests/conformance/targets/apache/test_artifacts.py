@@ -49,6 +49,13 @@ def test_a_release_that_cannot_be_fetched_is_one_line_and_leaves_nothing(site: P
     assert list((site / "cache").iterdir()) == []
 
 
+def test_what_came_before_maven_failed_does_not_count(site: Path) -> None:
+    _maven(site, FETCHES + "exit 1\n")
+    with pytest.raises(ApacheMissingError, match="does not say why"):
+        jars("9.9.9")
+    assert list((site / "cache").iterdir()) == []
+
+
 def test_a_release_that_comes_incomplete_does_not_count(site: Path) -> None:
     _maven(site, FETCHES)
     with pytest.raises(ApacheMissingError, match="does not say why"):

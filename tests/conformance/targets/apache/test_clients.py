@@ -17,6 +17,8 @@ for line in sys.stdin:
     print("a library says something")
     if word == "send":
         print('{"event":"sent","status":"SEND_OK"}')
+        if line.split()[2] == "Full":
+            print('{"event":"not-sent","message":"no room"}')
     if word == "pull":
         print('{"event":"message","consumer":"pull","body":"0"}')
         print('{"event":"queue-end","next":1}')
@@ -44,6 +46,8 @@ def test_events_are_told_apart(tmp_path: Path) -> None:
 
 def test_what_fails_and_what_does_not_come_is_told(tmp_path: Path) -> None:
     with _client(tmp_path) as client:
+        with pytest.raises(DriverError, match="1 of 2 sends failed: no room"):
+            client.send("Full", 2)
         with pytest.raises(DriverError, match="no such consumer"):
             client.close("nobody")
         with pytest.raises(DriverError, match=r"nobody got 0 of 1 messages; see .*log"):
