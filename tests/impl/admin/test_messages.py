@@ -80,6 +80,16 @@ def test_messages_of_a_key_come_from_all_brokers_oldest_first_without_collisions
     play(scene)
 
 
+def test_no_more_messages_of_a_key_are_given_than_asked_for_whatever_brokers_give() -> None:
+    async def scene(site: Site) -> None:
+        for name, time_ms in (("b-a", 20), ("b-b", 10)):
+            await site.add_broker(name, {RequestCode.QUERY_MESSAGE: found(stored("k", time_ms=time_ms))})
+        (only,) = await messages.by_key(site.admin, "T", "k", count_max=1)
+        assert only.store_timestamp_ms == 10
+
+    play(scene)
+
+
 def test_a_unique_key_is_compared_with_unique_keys() -> None:
     async def scene(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.QUERY_MESSAGE: found(stored("k"))})
@@ -146,5 +156,7 @@ def test_a_topic_is_read_queue_by_queue_within_times() -> None:
         leads_nowhere = PullResponse(0, 0, 0, 3)
         broker.answers[RequestCode.PULL_MESSAGE] = (0, headers.write(leads_nowhere), batch)
         assert await read(site) == ["m0", "m1", "m2"]  # and no endless loop
+        broker.answers[RequestCode.GET_MAX_OFFSET] = offset(2)
+        assert await read(site) == ["m0", "m1"]  # the third came afterwards
 
     play(scene)
