@@ -11,7 +11,11 @@ from typing import Final
 
 from conformance.chronicle import SYNC_FLUSH, Chronicle, Moment, Within, chronicle, promised, timeline
 from conformance.history.finding import Finding
-from conformance.history.steps import Commit, History, Pull, Query, Restart, Send, checksum
+from conformance.history.of_steps import as_lines
+from conformance.history.record import record
+from conformance.history.rules.offsets import offset_regression
+from conformance.history.rules.places import phantom
+from conformance.history.steps import History, Pull, Restart, Send, checksum
 from conformance.target import Outcome, PulledMessage, PullStatus
 from report.model import Verdict, Witness
 
@@ -249,23 +253,7 @@ def _altered(told: Chronicle, known: dict[str, Send]) -> Iterator[Witness]:
 
 def no_phantom(told: Chronicle) -> Finding:
     """DELIV-2 NoPhantom: nothing is delivered that was not sent before, or whose send certainly failed."""
-    attempted: dict[str, Outcome] = {}
-    delivered = 0
-    unexpected = []
-    for moment, operation in timeline(told.history):
-        match operation:
-            case Send(_, msg_id, _, answer):
-                attempted[msg_id] = answer.outcome
-            case Pull(_, _, _, answer):
-                for message in answer.messages:
-                    delivered += 1
-                    if message.msg_id not in attempted:
-                        unexpected.append(_at(moment, message, "was never sent"))
-                    elif attempted[message.msg_id] is Outcome.FAILED:
-                        unexpected.append(_at(moment, message, "was refused by the broker"))
-    recovered = sum(1 for outcome in attempted.values() if outcome is Outcome.INDETERMINATE)
-    counts = {"delivered": delivered, "unexpected": len(unexpected), "indeterminate": recovered}
-    return _finding(counts, delivered, unexpected)
+    return phantom(record(as_lines(told.history)))
 
 
 def queue_order(told: Chronicle) -> Finding:
@@ -311,22 +299,7 @@ def _read_and_gone(told: Chronicle) -> Iterator[Witness]:
 
 def offset_monotone(told: Chronicle) -> Finding:
     """DELIV-5 OffsetMonotone: in one life of the broker a committed offset goes back only by a reset."""
-    floor: dict[int, int] = {}
-    examined = 0
-    wrong = []
-    for moment, operation in timeline(told.history):
-        match operation:
-            case Restart():
-                floor = {}
-            case Commit(queue_id, offset, True, _):
-                floor[queue_id] = offset
-            case Query(queue_id, offset):
-                examined += 1
-                if offset < floor.get(queue_id, 0):
-                    text = f"step {moment.step}: the offset of queue {queue_id} is {offset}"
-                    wrong.append(Witness(f"{text}, it was {floor[queue_id]} before", {}))
-                floor[queue_id] = offset
-    return _finding({"queries": examined, "wrong": len(wrong)}, examined, wrong)
+    return offset_regression(record(as_lines(told.history)))
 
 
 def _pulled(told: Chronicle) -> Iterator[tuple[Moment, Pull, PulledMessage]]:

@@ -1,6 +1,7 @@
 """Committed offsets: they go on by what was consumed, and come back as they were stored."""
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ def offset_regression(told: Record) -> Finding:
     tally = Tally()
     floors: dict[tuple[str, str], _Floor] = {}
     asked: dict[int, _Floor] = {}
+    running: Counter[tuple[str, str]] = Counter()  # commits that may take effect
     rebalanced: dict[str, int] = {}
     for index, what, step in _timeline(told):
         if what == "assign":
@@ -37,13 +39,16 @@ def offset_regression(told: Record) -> Finding:
             asked[id(step)] = _Floor(floor.offset, floor.index, floor.client)
         elif what == "tell":
             was = asked.pop(id(step))
-            tally.looked += 1
+            tally.looked += was.index >= 0
             # What was lowered meanwhile may be told as well.
             low = min(was.offset, floor.offset)
             if value.offset < low and not told.ends.between(step.span.start, index):
                 text = f"{value.group} is at {value.offset} of {value.queue} at index {index}"
                 tally.found(f"{text}, {low} was committed", queue=value.queue, offset=value.offset)
+            if not running[at]:
+                floors[at] = _Floor(value.offset, index, floor.client)
         elif what == "begin":
+            running[at] += 1
             if value.reset:
                 floors[at] = _Floor(min(value.offset, floor.offset), index, step_client(step))
             elif value.offset < floor.offset:
@@ -56,9 +61,10 @@ def offset_regression(told: Record) -> Finding:
                     text = f"{client} committed {value.offset} of {value.queue} for {value.group}"
                     tally.found(f"{text} after {floor.offset}", queue=value.queue, offset=value.offset)
                 floors[at] = _Floor(value.offset, index, client)
-        elif step.span.outcome is Outcome.OK:  # the end of a commit
-            tally.looked += 1
-            if value.offset > floor.offset:
+        else:
+            running[at] -= 1
+            if step.span.outcome is Outcome.OK and value.offset > floor.offset:
+                tally.looked += floor.index >= 0
                 floors[at] = _Floor(value.offset, index, step_client(step))
     return tally.finding("commits_and_queries")
 

@@ -1,0 +1,92 @@
+"""The steps of one client as a history: what rules of the many can judge is judged by them."""
+
+from collections.abc import Iterator
+
+from conformance.history import lines
+from conformance.history.lines import (
+    NEMESIS,
+    BoundsValue,
+    CommitValue,
+    FaultValue,
+    Group,
+    Handed,
+    Line,
+    Message,
+    PollValue,
+    QueryValue,
+    SendValue,
+    SetupValue,
+    Type,
+)
+from conformance.history.steps import (
+    Bounds,
+    Commit,
+    Down,
+    History,
+    Operation,
+    Pull,
+    Query,
+    Restart,
+    Send,
+    checksum,
+)
+from conformance.target import Outcome, Setup
+
+EXAMINER = "examiner"
+"""The group that looks at queues without consuming them."""
+_STEP_NS = 1_000_000
+_OUTCOMES = {Outcome.OK: Type.OK, Outcome.FAILED: Type.FAIL, Outcome.INDETERMINATE: Type.INFO}
+
+
+def as_lines(history: History) -> Iterator[Line]:
+    """A line for the beginning and one for the end of each step; nothing happens in between.
+
+    Time is logical, a millisecond a line. That syncs begin to fail is nothing that rules ask about.
+    """
+    setup = history.setup
+    groups = {setup.group: Group(topics=(setup.topic,))}
+    yield lines.Setup(
+        0, 0, NEMESIS, Type.INFO, SetupValue(seed=setup.seed, flush_mode=setup.flush_mode, groups=groups)
+    )
+    index = 1
+    for operation in history.operations:
+        for line in _lines(setup, operation, index):
+            yield line
+            index += 1
+
+
+def _lines(setup: Setup, operation: Operation, index: int) -> Iterator[Line]:
+    now, then, who = index * _STEP_NS, (index + 1) * _STEP_NS, "client"
+    queue = f"{setup.topic}/b/{getattr(operation, 'queue_id', 0)}"
+    match operation:
+        case Send(_, msg_id, body, answer):
+            sent = SendValue(setup.topic, (Message(msg_id, f"{checksum(body):08x}"),))
+            yield lines.Send(index, now, who, Type.INVOKE, sent)
+            told = SendValue(status=answer.status, queue=queue, offset=answer.queue_offset)
+            how = _OUTCOMES[answer.outcome]
+            yield lines.Send(index + 1, then, who, how, told if how is Type.OK else SendValue())
+        case Pull(_, offset, _, pulled, peek):
+            group = EXAMINER if peek else setup.group
+            yield lines.Poll(index, now, who, Type.INVOKE, PollValue(group, queue, offset, seek=peek))
+            found = tuple(
+                Handed(message.msg_id, message.queue_offset, f"{checksum(message.body):08x}")
+                for message in pulled.messages
+            )
+            answer_ = PollValue(
+                messages=found, next=pulled.next_offset, min=pulled.min_offset, max=pulled.max_offset
+            )
+            yield lines.Poll(index + 1, then, who, Type.OK, answer_)
+        case Commit(_, offset, accepted, reset):
+            value = CommitValue(setup.group, queue, offset, reset=reset)
+            yield lines.Commit(index, now, who, Type.INVOKE, value)
+            yield lines.Commit(index + 1, then, who, Type.OK if accepted else Type.FAIL, value)
+        case Query(_, offset):
+            yield lines.Query(index, now, who, Type.INVOKE, QueryValue(setup.group, queue))
+            yield lines.Query(index + 1, then, who, Type.OK, QueryValue(offset=offset))
+        case Bounds(_, low, high):
+            yield lines.Bounds(index, now, who, Type.INVOKE, BoundsValue(queue))
+            yield lines.Bounds(index + 1, then, who, Type.OK, BoundsValue(min=low, max=high))
+        case Down(how_):
+            yield lines.Fault(index, now, NEMESIS, Type.INFO, FaultValue(how_.value, "b"))
+        case Restart(failure):
+            yield lines.Fault(index, now, NEMESIS, Type.INFO, FaultValue("start", "b", failure))
