@@ -145,7 +145,7 @@ class Broker:
         self.store.on_arrival = self._holds.arrived
         self._server = self._door()
         bound = await self._server.start(config.host, config.port)
-        if self.replicas.server is not None:
+        if self.replicas.server is not None or self._group_store is not None:
             await self._open_second_door(bound)
         address = Address(config.advertised_host or bound.host, bound.port)
         self.services = services = Services(

@@ -37,7 +37,8 @@ STORE = StoreConfig(
 class Group:
     """Each broker has a disk of its own; `disks` outlive them."""
 
-    def __init__(self, loop: SimulatedLoop, seed: int) -> None:
+    def __init__(self, loop: SimulatedLoop, seed: int, preferred: tuple[str, ...]) -> None:
+        self.preferred = preferred
         self.network = SimulatedNetwork(delay_s=0.001)
         self.disks = {id_: SimulatedDisk() for id_ in IDS}
         self.runtimes = {
@@ -72,7 +73,7 @@ class Group:
             name_servers=(self.names,),
             store_directory="/store",
             store=STORE,
-            membership=Membership(is_member=True, peers=PEERS, self_id=id_),
+            membership=Membership(is_member=True, peers=PEERS, self_id=id_, preferred_leaders=self.preferred),
         )
 
     async def start(self, id_: str) -> Broker:
@@ -112,12 +113,12 @@ class Group:
                 await asyncio.sleep(0.2)
 
 
-def play(scene: Callable[[Group], Awaitable[T]], seed: int = 0) -> T:
+def play(scene: Callable[[Group], Awaitable[T]], seed: int = 0, preferred: tuple[str, ...] = ()) -> T:
     """Run a scene in a world of its own."""
     loop = SimulatedLoop()
 
     async def main() -> T:
-        async with Group(loop, seed) as group:
+        async with Group(loop, seed, preferred) as group:
             return await scene(group)
 
     return run_simulated(main(), loop)

@@ -256,6 +256,23 @@ async def _addresses(group: Group, topic: str = "T") -> dict[int, str]:
     return {id_: str(address) for id_, address in replicas.items()}
 
 
+@pytest.mark.parametrize("preferred", IDS)
+def test_a_preferred_member_becomes_the_master_while_messages_are_sent(preferred: str) -> None:
+    async def scene(group: Group) -> list[str]:
+        sent: list[str] = []
+        async with asyncio.timeout(120):
+            while group.masters() != [preferred]:
+                sent.append(f"m{len(sent)}")
+                await group.send(sent[-1])
+        sent.append("last")
+        await group.send("last")
+        assert group.masters() == [preferred]
+        assert set(sent) <= set(_bodies(await _received(group)))
+        return group.masters()
+
+    assert play(scene, preferred=(preferred,)) == [preferred]
+
+
 def test_a_new_master_registers_at_once() -> None:
     async def scene(group: Group) -> tuple[str, str]:
         services = group.brokers[await group.master()].services
