@@ -12,6 +12,7 @@ FORBIDDEN = {"os", "pathlib", "shutil", "tempfile", "io", "fcntl", "time", "date
 FORBIDDEN |= {"socket", "selectors", "ssl", "threading", "multiprocessing", "subprocess", "concurrent"}
 CALLS = {"open", "run_in_executor", "to_thread", "create_server", "create_connection", "open_connection"}
 SHELLS = {"cli.py", "bench_send.py", "client/blocking.py"}  # each runs an event loop of its own
+SHELLS |= {"serve.py", "admin/cli.py"}  # the process itself: its signals, its output
 SHELLS |= {"admin/run.py", "admin/times.py"}  # an administrator's terminal and calendar
 SHELLS |= {"examine/cli.py"}
 OUTSIDE = [
