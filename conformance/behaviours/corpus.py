@@ -6,13 +6,14 @@ where it begins, and its steps. A step is an action with its parameters and the 
 file is a function of the model, byte for byte; how it is compressed is not.
 """
 
-import json
 import lzma
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from conformance.behaviours.cover import Path as Behaviour
 from conformance.behaviours.cover import Steps, cover, graph
@@ -164,13 +165,13 @@ def read_lines(path: Path) -> list[str]:
 
 
 def _line(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return msgspec.json.encode(value).decode()
 
 
 def _object(line: str, where: str) -> dict[str, Any]:
     try:
-        told = json.loads(line)
-    except ValueError as error:
+        told = msgspec.json.decode(line)
+    except msgspec.DecodeError as error:
         raise CorpusError(f"{where}: not JSON: {error}") from None
     if not isinstance(told, dict):
         raise CorpusError(f"{where}: an object expected")

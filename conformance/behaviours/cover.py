@@ -9,6 +9,7 @@ the same paths.
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Generic
 
 from conformance.behaviours.plain import order
@@ -47,11 +48,12 @@ class Path:
 def graph(model: Model[ConfigT, StateT], config: ConfigT) -> Steps[StateT]:
     """The graph that `mqproof equiv` shows to be TLC's, its states and steps in an order of their own."""
     edges: dict[StateT, list[tuple[str, Label, StateT]]] = {}
+    words = lru_cache(maxsize=None)(lambda name, parameters: f"{name} {order(parameters)}")
     found = explore(
         model,
         config,
         on_edge=lambda before, name, parameters, after: edges.setdefault(before, []).append(
-            (f"{name} {order(parameters)}", (name, parameters), after)
+            (words(name, parameters), (name, parameters), after)
         ),
         stop_at_violation=False,
     )

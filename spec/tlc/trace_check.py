@@ -27,6 +27,8 @@ Event = Mapping[str, object]
 """Field name to a simple value; a field that is absent is unknown to the trace."""
 
 _PROGRESS: Final = "TraceProgress"
+_BRIEF_EVENTS_MAX: Final = 20_000
+"""With more events the run is long enough for Java's slower compiler to pay."""
 
 
 class TraceCheckError(RuntimeError):
@@ -92,6 +94,7 @@ def check_traces(
             seconds_max=seconds_max,
             heap_mib=heap_mib,
             stack_mib=64,
+            brief=sum(map(len, batch)) <= _BRIEF_EVENTS_MAX,
         )
         outcome = run(job, toolbox)
         explained = _explained(user_file, len(batch))
