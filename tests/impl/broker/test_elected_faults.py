@@ -1,0 +1,112 @@
+"""A group under load whose members are killed, lose power, are stopped and cut off, all from one seed.
+
+Then all is well again, and each acknowledged message must stand where its acknowledgement says, at a group
+whose members have one log.
+"""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from impl.client.model import ClientError, Sent
+from impl.message import Message
+from tests.impl.broker.group import IDS, PEERS, Group, play
+
+Place = tuple[int, int]
+"""Queue id and queue offset."""
+
+
+class Senders:
+    """Producers that send as long as they may; what was acknowledged, and where."""
+
+    def __init__(self, group: Group, chance: Random) -> None:
+        self.acked: dict[Place, str] = {}
+        self.is_over = False
+        self._group = group
+        self._chance = chance
+        self._number = 0
+
+    async def run(self) -> None:
+        while not self.is_over:
+            self._number += 1
+            body = f"m{self._number}"
+            try:
+                outcome = await self._group.producer.send(Message("T", body.encode()))
+                if isinstance(outcome, Sent) and outcome.status == "SEND_OK":
+                    place = (outcome.queue.queue_id, outcome.queue_offset)
+                    assert place not in self.acked, f"{body} and {self.acked[place]} are at {place}"
+                    self.acked[place] = body
+                    await asyncio.sleep(self._chance.uniform(0, 0.4))
+                    continue
+                for topic in ("T", "TBW102"):
+                    await self._group.session.routes.refresh(topic)
+            except ClientError:
+                pass
+            await asyncio.sleep(0.3)
+
+
+async def _fault(group: Group, chance: Random) -> None:
+    """Something happens to some members, for a while."""
+    victims = chance.sample(IDS, chance.randint(1, 3))
+    how = chance.choice(("kill", "lose power", "crash", "stop", "cut off"))
+    for id_ in victims:
+        match how:
+            case "cut off":
+                group.network.silence(PEERS[IDS.index(id_)].address)
+            case "stop":
+                await group.stop(id_)
+            case _:
+                group.kill(id_)
+        if how == "lose power":
+            group.disks[id_].lose_power()
+        elif how == "crash":
+            group.disks[id_].crash_os(chance)
+    await asyncio.sleep(chance.uniform(0, 15))
+    for id_ in victims:
+        if how == "cut off":
+            group.network.heal(PEERS[IDS.index(id_)].address)
+        else:
+            await group.start(id_)
+
+
+async def _settled(group: Group) -> None:
+    """All members have one log, and all of it is committed and dispatched at each."""
+    await group.send("last")
+    async with asyncio.timeout(120):
+        while len({broker.store.log_end for broker in group.brokers.values()}) > 1:
+            await asyncio.sleep(0.5)
+
+
+async def _found(group: Group) -> dict[Place, str]:
+    found = {}
+    for queue in await group.consumer.queues("T"):
+        offset = 0
+        while (result := await group.consumer.pull(queue, offset)).messages:
+            for stored in result.messages:
+                found[queue.queue_id, stored.queue_offset] = stored.message.body.decode()
+            offset = result.next_offset
+    return found
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(2, 100))]
+)
+def test_nothing_acknowledged_is_lost_or_moved_whatever_happens_to_members(seed: int) -> None:
+    chance = Random(seed)
+
+    async def scene(group: Group) -> int:
+        senders = Senders(group, chance)
+        sending = [asyncio.create_task(senders.run()) for _ in range(2)]
+        for _ in range(4):
+            await asyncio.sleep(chance.uniform(2, 10))
+            await _fault(group, chance)
+        senders.is_over = True
+        await asyncio.gather(*sending)
+        await _settled(group)
+        found = await _found(group)
+        assert {place: found.get(place) for place in senders.acked} == senders.acked
+        assert not any(broker.store.failure for broker in group.brokers.values())
+        return len(senders.acked)
+
+    assert play(scene, seed) > 20
