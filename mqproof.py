@@ -45,11 +45,15 @@ COMMANDS: Final = {
 }
 """Command name to the module whose typer `app` has it, and its one-line help."""
 
+MATRIX_ON: Final = {"model": "spec.guarantee.cli", "impl": "conformance.guarantee.cli"}
+"""What `mqproof matrix --on` names to the module that has its `matrix`."""
+
 MUTANTS: Final = {
     "tla": "spec.mutants",
     "reference": "reference.mutants",
     "impl": "conformance.mutants",
     "fuzz": "fuzz.mutants",
+    "simulation": "fuzz.simulation",
     "audit": "spark_audit.mutants",
 }
 """Layer to the module that has its mutants: `names()`, and `run(chosen)` which yields a result for each."""
@@ -64,9 +68,18 @@ def main() -> None:
     if name not in COMMANDS:
         print(f"mqproof: no command {name!r}; see mqproof --help", file=sys.stderr)
         raise SystemExit(2)
-    module = COMMANDS[name][0]
+    module = _matrix_module() if name == "matrix" else COMMANDS[name][0]
     app = _own_app() if module == "mqproof" else importlib.import_module(module).app
     app(prog_name="mqproof")
+
+
+def _matrix_module() -> str:
+    """The folder that decides the matrix: the model's, unless `--on` names another."""
+    for argument, following in zip(sys.argv, [*sys.argv[1:], ""], strict=True):
+        option, _, value = argument.partition("=")
+        if option == "--on":
+            return MATRIX_ON.get(value or following, MATRIX_ON["model"])
+    return MATRIX_ON["model"]
 
 
 def _own_app() -> Any:
@@ -90,7 +103,8 @@ def bench_audit(events: int = 1_000_000) -> None:
 def mutants(layer: str = "", name: str = "", json: str = "") -> None:
     """Run the deliberately broken variants; exit 1 if a check lets one survive.
 
-    Layers: tla (TLC), reference (the explorer), impl (the conformance suite), fuzz, audit. Default is all.
+    Layers: tla (TLC), reference (the explorer), impl (the conformance suite), fuzz, simulation (whole clusters
+    and groups, seed after seed), audit. Default is all.
 
     Examples: mqproof mutants --layer impl;  mqproof mutants --layer reference --name AckBeforeFlush
     """

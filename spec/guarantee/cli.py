@@ -25,6 +25,9 @@ def _root() -> None:
 
 @app.command()
 def matrix(
+    on: Annotated[
+        str, typer.Option(help="model: TLC decides; impl: brokers live through it, see --on impl --help.")
+    ] = "model",
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write matrix.html, matrix.md and every counterexample as SVG."),
@@ -60,6 +63,8 @@ def matrix(
     from spec.guarantee.view import build
     from spec.tlc.errors import TlcError
 
+    if on != "model":
+        stop(f"--on {on}: expected model or impl", Exit.USAGE)
     tables = {"flush": FLUSH, "replication": REPLICATION, "producer": PRODUCER, "fault": FAULTS}
     asked = {"flush": flush, "replication": replication, "producer": producer, "fault": fault}
     chosen = {name: value for name, value in asked.items() if value is not None}
