@@ -33,8 +33,10 @@ def _client(tmp_path: Path) -> Iterator[JavaClient]:
     command = [sys.executable, "-c", _STAND_IN]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         client = JavaClient(process, tmp_path / "log")
-        yield client
-        client.end()
+        try:
+            yield client
+        finally:
+            client.end()
 
 
 def test_events_are_told_apart(tmp_path: Path) -> None:
