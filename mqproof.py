@@ -103,8 +103,8 @@ def bench_audit(events: int = 1_000_000) -> None:
 def mutants(layer: str = "", name: str = "", json: str = "") -> None:
     """Run the deliberately broken variants; exit 1 if a check lets one survive.
 
-    Layers: tla (TLC), reference (the explorer), impl (the conformance suite), fuzz, simulation (whole clusters
-    and groups, seed after seed), audit. Default is all.
+    Layers: tla (TLC), reference (the explorer), impl (the conformance suite), fuzz, simulation (clusters and
+    groups, seed after seed), audit. Default is all.
 
     Examples: mqproof mutants --layer impl;  mqproof mutants --layer reference --name AckBeforeFlush
     """
