@@ -133,7 +133,7 @@ class _Stage:
         self.producer = Producer(session, ProducerConfig("PG"))
         await session.routes.refresh(TOPIC)
         if SLAVE in cluster.nodes:
-            await self._until(cluster.has_caught_up, "the slave follows")
+            await self._until(cluster.has_caught_up, "the slave follows", every_s=0.1)
 
     @property
     def _pair(self) -> list[str]:
@@ -149,9 +149,9 @@ class _Stage:
         if SLAVE in self._pair:
             self._hold(MASTER, SLAVE)
             self._hold(SLAVE, MASTER)
-        self._sending: asyncio.Task[None] | None = None
         for step in trace.steps[1:]:
             await self._STEPS[step.action.removeprefix("MC")](self, step)
+        await self._until(lambda: "m1" in self._told, "the sender is told anything")
         return await self._settle()
 
     async def _connect(self) -> None:
@@ -167,10 +167,13 @@ class _Stage:
         self._sending = asyncio.create_task(self._send_one("m1", BROKER_NAMES[MASTER]))
         await asyncio.sleep(0.05)
 
-    async def _append(self, _: Step) -> None:
+    async def _append(self, step: Step) -> None:
+        state: Any = step.state
         end = self.cluster.brokers[MASTER].store.log_end
         with self._let(_PRODUCER, MASTER):
             await self._until(lambda: self.cluster.brokers[MASTER].store.log_end > end, "the master appends")
+        if state["answer"]["m1"] == "SLAVE_NOT_AVAILABLE":
+            await self._answered(step)
 
     async def _flush(self, step: Step) -> None:
         state: Any = step.state
@@ -370,12 +373,12 @@ class _Stage:
         yield
         self.cluster.internet.cut(link)
 
-    async def _until(self, condition: Callable[[], bool], what: str) -> None:
+    async def _until(self, condition: Callable[[], bool], what: str, every_s: float = 0.002) -> None:
         end_s = asyncio.get_running_loop().time() + _STEP_S_MAX
         while not condition():
             if asyncio.get_running_loop().time() > end_s:
                 raise ReplayError(f"{self._cell}: it does not happen that {what}")
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(every_s)
 
 
 def _queue(broker: str) -> MessageQueue:
