@@ -43,6 +43,7 @@ _QUARTER_S: Final = 0.25
 _AFTER_S: Final = 8.0
 """After the last fault began, before the calm."""
 _STEP_S: Final = 5.0
+_FORKED_SENDS: Final = 30
 _PRODUCER: Final = "producer"
 _QUEUES: Final = 2
 _BODY_BYTES: Final = 150
@@ -85,6 +86,8 @@ class Run:
         self._topics = 1 + shape // 8 % 4
         self._sky = sky
         self._pause_s = (2.0, 1.0, 0.5, 0.3)[sky // 16 % 4]
+        self._alike = sky // 128
+        """Whether all messages have one size: then logs that differ have records at the same places."""
         self._checked = checked
         self._loop = SimulatedLoop()
         self._failures: list[BaseException] = []
@@ -161,7 +164,7 @@ class Run:
         """One message; its status."""
         self._sends += 1
         name = f"m{self._sends:05}"
-        body = name.encode() + b"." * (self._sends % _BODY_BYTES)
+        body = name.encode() + b"." * (_BODY_BYTES if self._alike else self._sends % _BODY_BYTES)
         sending = self.witness.begins(topic, queue_id, name, body)
         queue = MessageQueue(topic.name, "broker-a", queue_id)
         outcome = await producer.send(
@@ -203,8 +206,9 @@ class Run:
         began_s = self._loop.time()
         if SLAVE in cluster.nodes and not witness.forked:
             witness.calm(caught_up=await cluster.until(cluster.has_caught_up, CALM_S))
-        for topic in witness.topics:
-            await self._is_served(producer, topic)
+        for _ in range(_FORKED_SENDS if witness.forked else 1):  # a slave may find that its master has grown
+            for topic in witness.topics:
+                await self._is_served(producer, topic)
         while (left := witness.undelivered()) and self._loop.time() < began_s + CALM_S:
             await asyncio.sleep(0.5)
         self._checked["AckedDelivered"] += 1
@@ -387,23 +391,24 @@ async def _crash_at_step(run: Run, whom: int, seconds: float) -> None:
 
 
 async def _disk_fails(run: Run, whom: int, seconds: float) -> None:
-    """One of the next steps of its disk fails, and all that come until the disk is another."""
+    """One of the next steps of its disk fails, or sync, and all that come until the disk is another."""
     node = run.broker(whom)
+    syncs_only = whom // 4 % 2
     disk = run.cluster.machines[node].disk
     left = whom % 23
     error = OSError(errno.ENOSPC if whom % 2 else errno.EIO, "the disk failed")
 
-    def on_step(_: Step) -> None:
+    def on_step(step: Step) -> None:
         nonlocal left
         left -= 1
-        if left < 0:
+        if left < 0 and (step.kind == "sync" or not syncs_only):
             raise error
 
     disk.on_step = on_step
     await asyncio.sleep(seconds)
     if disk.on_step is on_step:
         disk.on_step = None
-        await _down(run, node, End.KILL, 0.5)
+        await _down(run, node, End.POWER_LOSS if syncs_only else End.KILL, 0.5)
 
 
 async def _disk_full(run: Run, whom: int, seconds: float) -> None:

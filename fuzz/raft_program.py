@@ -36,6 +36,17 @@ def random_program(seed: int) -> bytes:
     return seed.to_bytes(8, "little")[:4] + chance.randbytes(2 + FAULT_BYTES * faults)
 
 
+def toppling_program(seed: int) -> bytes:
+    """The program of a seed in which each leader falls soon after it came to lead: what a leader does first,
+    with what older ones left, is done over and over. Entries travel one by one, on a slow network."""
+    chance = Random(f"topple {seed}")
+    one_by_one = 128 | chance.choice((0, 32, 64))
+    slow = 64 | chance.choice((1, 2, 3))
+    topple = bytes((_TOPPLE, chance.randrange(256), 8, 79))
+    again = bytes((_TOPPLE, chance.randrange(256), 90, 79))
+    return seed.to_bytes(8, "little")[:4] + bytes((one_by_one, slow)) + topple + again
+
+
 class Run:
     """One program."""
 
@@ -89,7 +100,7 @@ class Run:
         self.group.after(1000 / self._load, self._send_later)
 
     def _plan(self, kind: int, whom: int, at: int, length: int) -> None:
-        fault = _FAULTS[kind % len(_FAULTS)]
+        fault = _topple if kind == _TOPPLE else _FAULTS[kind % len(_FAULTS)]
         until_ms = (at + 1 + length % 80) * _QUARTER_MS
         self.group.after(at * _QUARTER_MS, lambda: fault(self, whom, until_ms))
 
@@ -247,6 +258,30 @@ def _transfer(run: Run, whom: int, _until_ms: float) -> None:
             return
 
 
+def _topple(run: Run, whom: int, until_ms: float) -> None:
+    """Whoever comes to lead loses its process a moment later, and has it again after a while."""
+    group = run.group
+    reign_ms, down_ms = 40.0 * (1 + whom % 16), 1500.0 * (1 + whom // 16 % 4)
+
+    def fall(name: str) -> None:
+        group.kill(name)
+        group.after(down_ms, lambda: group.start(name))
+
+    def look() -> None:
+        if group.now_ms >= until_ms:
+            return
+        for name, node in group.nodes.items():
+            if node.member and node.member.core.state.role is Role.LEADER:
+                group.after(reign_ms, lambda name=name: fall(name))  # type: ignore[misc]
+                group.after(reign_ms + 20.0, look)
+                return
+        group.after(20.0, look)
+
+    look()
+
+
+_TOPPLE: Final = 255
+"""A number of its own: the others keep theirs."""
 _FAULTS: Final = (
     _kill,
     _lose_power,

@@ -11,17 +11,19 @@ from impl.dledger.changes import Ballot, Cut, Leads, Written
 from impl.dledger.codes import RoundResult, Vote
 from impl.dledger.election import Election
 from impl.dledger.member import Member
-from impl.dledger.messages import NORMAL, Entry, HeartBeatRequest, PushRequest
+from impl.dledger.messages import NORMAL, Entry, HeartBeatRequest, HeartBeatResponse, PushRequest
 from impl.dledger.pending import Pending
 from impl.dledger.replication import Following
 from impl.dledger.state import Role, State
-from impl.runtime.disk import write_durably
+from impl.runtime.disk import Disk, write_durably
 
 _append = State.append
 _write = State.write
 _become_leader = State.become_leader
 _take = Following._take
 _handle_heart_beat = Election.handle_heart_beat
+_heart_beat_answered = Election.heart_beat_answered
+_load_ballot = ballot_file.load
 
 
 def _all_committed(pending: Pending[Any], index: int, _term: int) -> list[Any]:
@@ -105,12 +107,29 @@ def _wait_for_ever(election: Election, _now: float) -> None:
 
 
 def _follow_any_leader(election: Election, request: HeartBeatRequest, now: float) -> None:
-    """A heartbeat of an older term is as good."""
+    """A heartbeat of an older term is as good, and its term is taken."""
     state = election._state
-    if request.term < state.term and state.role is Role.FOLLOWER:
-        election._leader_heard_at = now
-        state.leader = request.local_id
+    if request.term < state.term and state.role is not Role.LEADER:
+        state.term, state.voted_for, state.leader = request.term, None, None
+        state.changes.append(Ballot(state.term, None))
     _handle_heart_beat(election, request, now)
+
+
+def _lead_on_in_a_later_term(
+    election: Election, request: HeartBeatRequest, response: HeartBeatResponse, now: float
+) -> None:
+    """Told of a later term, as after SIGCONT, it goes on in that one."""
+    state = election._state
+    if state.role is Role.LEADER and response.term > state.term:
+        state.term, state.voted_for = response.term, state.self_id
+        state.changes += [Ballot(state.term, state.self_id), Leads(state.term)]
+        return
+    _heart_beat_answered(election, request, response, now)
+
+
+def _vote_not_read(disk: Disk, path: str) -> Ballot | None:
+    ballot = _load_ballot(disk, path)
+    return ballot and Ballot(ballot.term, None)
 
 
 def _majority_of_those_heard(results: Collection[Vote], _members: int) -> RoundResult:
@@ -145,6 +164,13 @@ MUTANTS: Final = (
         "VoteOncePerTerm",
         "member:Member.persist",
         _term_only,
+    ),
+    _mutant(
+        "VoteForgotten",
+        "a member that starts again has its term and not its vote",
+        "VoteOncePerTerm",
+        "ballot_file:load",
+        _vote_not_read,
     ),
     _mutant(
         "TermAndVoteApart",
@@ -266,3 +292,28 @@ MUTANTS: Final = (
         _nothing,
     ),
 )
+
+SELDOM: Final = (
+    _mutant(
+        "StaleHeartBeatAccepted",
+        "a heartbeat of an older term is followed",
+        "VoteOncePerTerm",
+        "election:Election.handle_heart_beat",
+        _follow_any_leader,
+    ),
+    _mutant(
+        "LeadsOnAfterStop",
+        "a leader that was stopped and hears of a later term leads on in it",
+        "ElectionSafety",
+        "election:Election.heart_beat_answered",
+        _lead_on_in_a_later_term,
+    ),
+    _mutant(
+        "OldTermCounted",
+        "an entry of an older term is committed by counting who keeps it",
+        "LeaderCompleteness",
+        "rules:may_commit",
+        _always,
+    ),
+)
+"""Those that show in few programs: simulation goes through enough of them."""

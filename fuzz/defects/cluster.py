@@ -1,0 +1,115 @@
+"""What a broker of a cluster may get wrong: the mutants of conformance, and rules of what goes on between
+machines."""
+
+from typing import Any, Final
+
+from conformance.targets import mutants, pair_mutants
+from fuzz.defects.defect import Mutant
+from impl.client.calls import GroupCalls
+from impl.client.model import MessageQueue
+from impl.replication.follow import Follow
+from impl.replication.stream import write_position
+from impl.replication.waits import ReplicaWaits
+from impl.store.results import PutStatus
+from spec import catalogue
+
+_TARGET: Final = "cluster"
+_received = Follow.received
+_keep = Follow._keep
+
+_ELSEWHERE: Final = frozenset(
+    {
+        "dispatch-before-flush",  # a consumer must read in the few milliseconds before the crash
+        "logs-compared-as-shipped",  # a configuration, which a cluster does not choose
+        "offsets-not-persisted",  # broken is what no named invariant says
+        "recovered-not-synced",  # the machine must crash twice before anything is flushed
+        "slave-takes-older-offsets",  # consumers of a cluster seldom commit to a slave
+        "commit-goes-back",  # and to a master when they have read more
+        "torn-record-refused",  # as torn-record-kept
+    }
+)
+"""Mutants of conformance that a cluster does not show, or seldom."""
+
+_NOTICED_BY: Final = {
+    "not-dispatched-again": "SyncAckedDurable",
+    "replica-status-lost": "SyncAckedOnSlave",
+}
+"""Where another invariant than conformance's notices first."""
+
+
+def _ok_in_the_end(_waits: ReplicaWaits, answer: Any) -> None:
+    if not answer.done():
+        answer.set_result(PutStatus.PUT_OK)
+
+
+def _acknowledge_and_keep_later(follow: Any, data: bytes) -> bytes:
+    """What has come is acknowledged, and written when more comes."""
+    if "_late" not in vars(follow):
+        follow._late = b""
+        follow._keep = lambda body: _keep_later(follow, body)
+        follow.report = lambda: write_position(follow._position if follow.verified else follow.first_position)
+    before = follow._position
+    answer = _received(follow, data)
+    return answer or (follow.report() if follow._position != before else b"")
+
+
+def _keep_later(follow: Any, body: bytes) -> None:
+    late, follow._late = follow._late, body
+    follow._position -= len(late)
+    _keep(follow, late)
+    follow._position += len(body)
+
+
+def _never_told(_waits: ReplicaWaits) -> None:
+    """Nobody who waits for a slave hears of its acknowledgement."""
+
+
+async def _at_the_end(queue: MessageQueue, calls: GroupCalls, *_: object) -> int:
+    return await calls.max_offset(queue)
+
+
+def _as_here(theirs: mutants.Mutant) -> Mutant:
+    name = "".join(part.capitalize() for part in theirs.name.split("-"))
+    breaks = _NOTICED_BY.get(theirs.name, catalogue.catalogue()[theirs.breaks].name)
+    return Mutant(name, theirs.defect, _TARGET, breaks, theirs.where, theirs.wrong)
+
+
+def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Any) -> Mutant:
+    return Mutant(name, defect, _TARGET, breaks, f"impl.{where}", wrong)
+
+
+MUTANTS: Final = (
+    *(
+        _as_here(each)
+        for each in (*mutants.MUTANTS.values(), *pair_mutants.MUTANTS.values())
+        if each.name not in _ELSEWHERE
+    ),
+    _mutant(
+        "OkOnTimeout",
+        "a send whose slave is late is answered SEND_OK",
+        "SyncAckedOnSlave",
+        "replication.waits:ReplicaWaits._expire",
+        _ok_in_the_end,
+    ),
+    _mutant(
+        "AckAheadOfTheLog",
+        "a slave acknowledges what has come, and writes it when more comes",
+        "SyncAckedOnSlave",
+        "replication.follow:Follow.received",
+        _acknowledge_and_keep_later,
+    ),
+    _mutant(
+        "SlaveNeverHeard",
+        "a send that waits for a slave is not answered when the slave has it",
+        "SendAnswered",
+        "replication.waits:ReplicaWaits.acked",
+        _never_told,
+    ),
+    _mutant(
+        "ConsumerStartsAtTheEnd",
+        "a group begins behind what is in a queue",
+        "AckedDelivered",
+        "client.push_consumer:start_offset",
+        _at_the_end,
+    ),
+)

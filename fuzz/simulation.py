@@ -1,0 +1,131 @@
+"""Judges the simulations by what they catch: one seed after the other is played with a planted defect until
+its invariant notices.
+
+`mqproof mutants --layer simulation` runs them. A result is HELD when a seed killed the mutant, VIOLATED when
+it survived. `python -m fuzz.simulation` records at which seeds, and writes the table of docs/simulation.md.
+"""
+
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from conformance.planting import planted
+from fuzz import cluster_program, raft_program
+from fuzz.defects import cluster, dledger
+from fuzz.defects.defect import Mutant
+from fuzz.target import Finding
+from report.model import Result, Verdict, Witness
+from report.write import write_text
+from spec import catalogue
+
+LAYER: Final = "simulation"
+SEEDS_MAX: Final = 2000
+
+MUTANTS: Final = {mutant.name: mutant for mutant in (*dledger.MUTANTS, *dledger.SELDOM, *cluster.MUTANTS)}
+"""By name."""
+
+RECORDED_FILE: Final = Path(__file__).with_name("simulation.toml")
+DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "simulation.md"
+MARK: Final = "<!-- What follows is written by `python -m fuzz.simulation`. -->\n"
+_HEAD: Final = "# The first seed that kills each mutant, written by `python -m fuzz.simulation`.\n"
+
+
+def _group_program(seed: int) -> bytes:
+    """Every other seed topples leaders: what shows then shows seldom otherwise."""
+    make = raft_program.toppling_program if seed % 2 else raft_program.random_program
+    return make(seed // 2)
+
+
+def _play_group(seed: int) -> None:
+    raft_program.Run(_group_program(seed), Counter()).run()
+
+
+def _play_cluster(seed: int) -> None:
+    cluster_program.Run(cluster_program.random_program(seed), Counter()).run()
+
+
+_PLAY: Final[dict[str, Callable[[int], None]]] = {"dledger-group": _play_group, "cluster": _play_cluster}
+
+
+def names() -> tuple[str, ...]:
+    """The mutants, in order."""
+    return tuple(MUTANTS)
+
+
+def run(chosen: Sequence[str] = (), *, first: int = 0, seeds_max: int = SEEDS_MAX) -> Iterator[Result]:
+    """Judges each mutant, or each that is named, one after the other."""
+    for name in chosen or MUTANTS:
+        yield judge(MUTANTS[name], first=first, seeds_max=seeds_max)
+
+
+def judge(mutant: Mutant, *, first: int = 0, seeds_max: int = SEEDS_MAX) -> Result:
+    """Play seeds with the defect in place, from `first` on, until its invariant notices it."""
+    begin = time.monotonic()
+    seed, message = first, ""
+    with planted(mutant):
+        for seed in range(first, first + seeds_max):
+            if message := _noticed(mutant, seed):
+                break
+    how = f"killed by {mutant.breaks} at seed {seed}" if message else f"survives {mutant.breaks}"
+    return Result(
+        id=next(each.id for each in catalogue.catalogue().values() if each.name == mutant.breaks),
+        name=mutant.name,
+        layer=LAYER,
+        verdict=Verdict.HELD if message else Verdict.VIOLATED,
+        counts={"seeds": seed - first + 1, "seed": seed},
+        witnesses=(Witness(message or f"not found: {mutant.defect}"),),
+        detail=f"{how}: {mutant.defect}",
+        replay=f"mqproof mutants --layer {LAYER} --name {mutant.name}",
+        seconds=time.monotonic() - begin,
+    )
+
+
+def recorded() -> dict[str, int]:
+    """The first seed that kills each mutant, by name."""
+    return {str(name): int(seed) for name, seed in tomllib.loads(RECORDED_FILE.read_text()).items()}
+
+
+def table(seeds: dict[str, int]) -> str:
+    """The mutants as Markdown."""
+    lines = ["| mutant | what is wrong | simulation | killed by | at seed |", "|---|---|---|---|---|"]
+    for name, mutant in MUTANTS.items():
+        seed = seeds.get(name, "not yet")
+        lines.append(f"| {name} | {mutant.defect} | {mutant.target} | {mutant.breaks} | {seed} |")
+    return "\n".join(lines) + "\n"
+
+
+def refreshed(text: str, seeds: dict[str, int]) -> str:
+    """The document's text with this table after the mark."""
+    return f"{text.partition(MARK)[0]}{MARK}\n{table(seeds)}"
+
+
+def _noticed(mutant: Mutant, seed: int) -> str:
+    """What the mutant's invariant says of the seed; nothing when it holds. A defect may cause any error."""
+    try:
+        _PLAY[mutant.target](seed)
+    except Finding as finding:
+        return str(finding) if finding.invariant == mutant.breaks else ""
+    except Exception:
+        return ""
+    return ""
+
+
+def main() -> None:
+    """Record the first seed of each mutant, and write the table; what it came to counts, if it is ended."""
+    seeds = dict(recorded()) if RECORDED_FILE.exists() else {}
+    for name in names():
+        (result,) = run([name])
+        print(f"{name}: {result.detail}", flush=True)
+        seeds.pop(name, None)
+        if result.verdict is Verdict.HELD:
+            seeds[name] = result.counts["seed"]
+        kept = {each: seeds[each] for each in names() if each in seeds}
+        write_text(RECORDED_FILE, _HEAD + "".join(f"{each} = {seed}\n" for each, seed in kept.items()))
+        write_text(DOCUMENT, refreshed(DOCUMENT.read_text(encoding="utf-8"), kept))
+
+
+if __name__ == "__main__":
+    main()
