@@ -67,13 +67,8 @@ def test_names_that_the_catalogue_has_are_the_catalogues() -> None:
 def test_a_clean_history_breaks_no_rule(seed: int) -> None:
     found = findings(clean(seed, 20).lines)
     assert {i for i, f in found.items() if f.verdict is Verdict.VIOLATED} == set()
-    assert {i for i, f in found.items() if f.verdict is Verdict.UNKNOWN} <= {
-        "C05",
-        "C19",
-        "C03",
-        "C13",
-        "C12",
-    }
+    # Undecided is what there was nothing of; the first count says how much was looked at.
+    assert not [i for i, f in found.items() if f.verdict is Verdict.UNKNOWN and next(iter(f.counts.values()))]
 
 
 @pytest.mark.parametrize("each", PLANTED.values(), ids=PLANTED)

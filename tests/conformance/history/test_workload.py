@@ -53,24 +53,25 @@ def test_a_workload_does_everything_that_the_rules_look_at() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mutant", "seed", "rule"),
+    ("mutant", "rule"),
     [
-        ("ack-before-flush", 0, "C02"),
-        ("last-record-forgotten", 1, "C02"),
-        ("queue-of-the-neighbour", 0, "A08"),
-        ("not-dispatched-again", 0, "C02"),
-        ("pull-skips", 0, "A09"),
+        ("ack-before-flush", "C02"),
+        ("last-record-forgotten", "C02"),
+        ("queue-of-the-neighbour", "A08"),
+        ("not-dispatched-again", "C02"),
+        ("pull-skips", "A09"),
     ],
 )
-def test_a_defect_of_the_broker_is_noticed(mutant: str, seed: int, rule: str) -> None:
+def test_a_defect_of_the_broker_is_noticed(mutant: str, rule: str) -> None:
+    """Within a few histories: which fault comes when follows from the seed."""
     with planted(MUTANTS[mutant]):
-        told = run("impl", Workload(messages=30, faults=4, seed=seed))
-    assert rule in violated(told)
+        histories = (run("impl", Workload(messages=30, faults=4, seed=seed)) for seed in range(20))
+        assert any(rule in violated(told) for told in histories)
 
 
 @pytest.mark.parametrize("name", workload_mutants.MUTANTS)
 def test_a_defect_that_clients_see_is_caught_by_the_invariant_named_for_it(name: str) -> None:
-    (result,) = mutants.run([name], examples_max=5)
+    (result,) = mutants.run([name], examples_max=20)
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"
     assert result.id == workload_mutants.MUTANTS[name].breaks
 
