@@ -10,6 +10,8 @@ from impl.client.calls import GroupCalls
 from impl.client.model import MessageQueue, NoRouteError, RefusalError, Sent
 from impl.message import KEYS, Message
 from impl.remoting.bodies import SubscriptionGroup, TopicConfig
+from impl.remoting.codes import RequestCode
+from impl.remoting.headers import ViewMessageRequest
 from tests.impl.world import World, play
 
 QUEUES = [MessageQueue("T", "broker-a", queue_id) for queue_id in range(2)]
@@ -89,6 +91,9 @@ def test_a_message_is_sent_once_more_as_it_was() -> None:
         assert (copy.message_id, copy.message.body) == (first.message_id, body)
         assert copy.message.properties == stored.message.properties
         assert copy.message.born_timestamp_ms > stored.message.born_timestamp_ms
+        where = ViewMessageRequest(copy.commit_offset)
+        as_stored = await admin.ask(world.broker_address, RequestCode.VIEW_MESSAGE_BY_ID, where)
+        assert len(as_stored.body) < 1000  # compressed, as its flags say
         await admin.session.stop()
 
     play(scene)
