@@ -115,7 +115,10 @@ def conform(
 @app.command("trace-check")
 def trace_check(
     logs: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Event logs of brokers or DLedger groups, NDJSON.")
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="Event logs, NDJSON: brokers, pairs, name servers, DLedger groups."
+        ),
     ],
     window: Annotated[
         int, typer.Option(min=1, help="Messages in one trace; a log is cut into many, and all are checked.")
@@ -124,9 +127,10 @@ def trace_check(
         Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
     ] = None,
 ) -> None:
-    """Let TLC decide whether event logs are behaviours of the models: Flush, or Election for DLedger groups.
+    """Let TLC decide whether event logs are behaviours of the models: Flush, Replication, Routing, Election.
 
-    A log that is not is shown with its longest accepted prefix and the event that no action explains.
+    A log that is not is shown with its longest accepted prefix, the event that no action explains, and the
+    actions that came closest.
 
     Example: mqproof serve --events broker.ndjson ..., then mqproof trace-check broker.ndjson
     """
