@@ -1,5 +1,8 @@
 """Whether a cluster goes on serving, and keeps what it is told of topics."""
 
+from bisect import bisect_right
+from typing import NamedTuple
+
 from conformance.history.finding import Finding, Tally, not_judged
 from conformance.history.record import CLOSERS, NEVER, Outcome, Record, Span
 
@@ -20,7 +23,7 @@ def metadata_loss(told: Record) -> Finding:
             tally.looked += 1
             missing = next((name for name in _UNKNOWN_TOPIC if name in span.error), "")
             # Without a route it may be the broker that is away, not the topic.
-            away = missing == "NO_ROUTE" and _faulty(told, span.start)
+            away = missing == "NO_ROUTE" and _calm_at(told.once(_calm), span.start) is None
             if missing and not away and deleted.get(topic, NEVER) > span.end:
                 text = f"{topic} was there at index {works[topic]}; at {span.end} it is unknown: {span.error}"
                 tally.found(text, topic=topic, index=span.end)
@@ -42,11 +45,10 @@ def unavailable(told: Record) -> Finding:
         tally.looked += 1
         if span.outcome is Outcome.OK or any(name in span.error for name in _UNKNOWN_TOPIC):
             continue  # what is unknown is C20's business
-        for begin, end in calm:
-            if begin + within * _MS < span.began and _within(span, end):
-                text = f"a {f} of {topic} at index {span.start} did not succeed, and nothing was wrong"
-                tally.found(f"{text}: {span.error or 'no answer'}", index=span.start)
-                break
+        window = _calm_at(calm, span.start)
+        if window is not None and window.since + within * _MS < span.began and _within(span, window.end):
+            text = f"a {f} of {topic} at index {span.start} did not succeed, and nothing was wrong"
+            tally.found(f"{text}: {span.error or 'no answer'}", index=span.start)
     return tally.finding("asked", worst_recovery_ms=worst)
 
 
@@ -55,9 +57,16 @@ def _within(span: Span, end: int) -> bool:
     return span.start < end and (span.end < end or (span.end == NEVER and end == NEVER))
 
 
-def _calm(told: Record) -> list[tuple[int, int]]:
-    """When no fault was on: the time at which that begins, and the index at which it ends."""
-    calm, since = [], 0
+class _Calm(NamedTuple):
+    """A stretch without a fault: indexes of its beginning and its end, and the time since."""
+
+    begin: int
+    end: int
+    since: int
+
+
+def _calm(told: Record) -> list[_Calm]:
+    calm, begin, since = [], 0, 0
     on: set[tuple[str, str]] = set()
     for fault in told.faults:
         kind, node = fault.value.kind, fault.value.node
@@ -67,35 +76,27 @@ def _calm(told: Record) -> list[tuple[int, int]]:
         elif kind != "promote":
             on.add((kind, node))
         if on and not was:
-            calm.append((since, fault.index))
+            calm.append(_Calm(begin, fault.index, since))
         elif was and not on:
-            since = fault.time
+            begin, since = fault.index, fault.time
     if not on:
-        calm.append((since, NEVER))
+        calm.append(_Calm(begin, NEVER, since))
     return calm
 
 
-def _faulty(told: Record, index: int) -> bool:
-    """Whether a fault was on at that index, or had begun before it without an end."""
-    on: set[tuple[str, str]] = set()
-    for fault in told.faults:
-        if fault.index > index:
-            break
-        kind, node = fault.value.kind, fault.value.node
-        if kind in CLOSERS:
-            on -= {(each, node) for each in CLOSERS[kind]}
-        else:
-            on.add((kind, node))
-    return bool(on)
+def _calm_at(calm: list[_Calm], index: int) -> _Calm | None:
+    """The stretch in which the index lies, None when a fault was on."""
+    place = bisect_right(calm, index, key=lambda each: each.begin) - 1
+    return calm[place] if place >= 0 and index < calm[place].end else None
 
 
 def _worst_recovery(told: Record) -> int:
     """Milliseconds from the end of a fault to the first send that succeeded after it, at most."""
     answered = [span.ended for f, _, span in told.spans if f == "send" and span.outcome is Outcome.OK]
     worst, place = 0, 0
-    for begin, _ in told.once(_calm)[1:]:
-        while place < len(answered) and answered[place] < begin:
+    for window in told.once(_calm)[1:]:
+        while place < len(answered) and answered[place] < window.since:
             place += 1
         if place < len(answered):
-            worst = max(worst, (answered[place] - begin) // _MS)
+            worst = max(worst, (answered[place] - window.since) // _MS)
     return worst
