@@ -41,8 +41,9 @@ def conform(
         ),
     ],
     suite: Annotated[
-        str, typer.Option(metavar="NAME", help="flush (brokers), routing (name servers), or wire.")
-    ] = "flush",
+        list[str] | None,
+        typer.Option(metavar="NAME", help="flush (brokers, the default), routing (name servers), or wire."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed draws the same examples.")] = 0,
     examples: Annotated[int, typer.Option(min=1, help="How many runs to draw.")] = 100,
     json_file: Annotated[
@@ -82,11 +83,14 @@ def conform(
     from conformance.targets import UnknownTargetError
     from report import terminal
 
-    if suite not in SUITES:
-        stop(f"--suite {suite}: expected {', '.join(SUITES)}", Exit.USAGE)
+    name, *more = suite or [SUITES[0]]
+    if unknown := [each for each in (name, *more) if each not in SUITES]:
+        stop(f"--suite {unknown[0]}: expected {', '.join(SUITES)}", Exit.USAGE)
+    if more:
+        stop(f"--suite {name}: runs alone", Exit.USAGE)
     if since not in SINCE:
         stop(f"--since {since}: expected {' or '.join(SINCE)}", Exit.USAGE)
-    if suite == WIRE:
+    if name == WIRE:
         from conformance.wire.command import wire
 
         judged = wire(target, ids or [], since, strict=strict, dryrun=dryrun)
@@ -97,7 +101,7 @@ def conform(
     with ExitStack() as stack:
         told = stack.enter_context(stages(f"conform {target}"))
         try:
-            chosen, factory = stack.enter_context(_examined(suite, target, since))
+            chosen, factory = stack.enter_context(_examined(name, target, since))
             if events is not None:
                 factory = _recorded(factory, events)
             examination = examine(factory, examples, seed, _progress(told), suite=chosen)
