@@ -5,7 +5,7 @@ A topic that a name server does not know (any more) keeps the route it had.
 
 import asyncio
 import logging
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from impl.client.model import MessageQueue, NoRouteError
 from impl.client.name_servers import NameServerChoice
@@ -49,7 +49,7 @@ class Routes:
         if task is None:
             task = asyncio.create_task(self._ask(topic))
             self._asking[topic] = task
-            task.add_done_callback(lambda _: self._asking.pop(topic, None))
+            task.add_done_callback(partial(self._asked, topic))
         return await asyncio.shield(task)
 
     async def refresh_all(self) -> None:
@@ -96,6 +96,12 @@ class Routes:
         route = self._routes.get(topic)
         replicas = [broker.broker_addrs for broker in route.broker_datas] if route else []
         return [_address(addresses[min(addresses)]) for addresses in replicas if addresses]
+
+    def _asked(self, topic: str, task: asyncio.Task[TopicRoute | None]) -> None:
+        del self._asking[topic]
+        # Whoever asked may have given up before; asyncio would complain of an error that nobody saw.
+        if not task.cancelled():
+            task.exception()
 
     async def _ask(self, topic: str) -> TopicRoute | None:
         fields = headers.write(RouteRequest(topic))

@@ -1,6 +1,7 @@
 """Routes: which queues a route offers, and how name servers are asked."""
 
 import asyncio
+import gc
 
 import msgspec
 import pytest
@@ -89,3 +90,18 @@ def test_a_topic_created_elsewhere_is_found_by_the_next_refresh() -> None:
         await other.stop()
 
     play(scene)
+
+
+def test_a_route_that_nobody_waits_for_any_more_fails_in_silence() -> None:
+    async def scene(world: World) -> list[str]:
+        complaints: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told["message"]))
+        world.network.silence(world.namesrv_address)
+        session = Session([world.namesrv_address], world.runtime)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(session.routes.refresh("T"), 0.5)
+        await asyncio.sleep(60)
+        gc.collect()
+        return complaints
+
+    assert play(scene) == []
