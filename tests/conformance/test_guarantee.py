@@ -1,0 +1,160 @@
+"""Cells of the guarantee matrix on brokers of ours: what is lost there is what the model says."""
+
+import json
+import re
+
+import pytest
+
+from conformance.guarantee import show
+from conformance.guarantee.live import differing, live_through, live_through_all
+from conformance.targets.cell import ReplayError, live, replay
+from spec.guarantee import recorded
+from spec.guarantee.document import MARK
+from spec.guarantee.matrix import Cell, Matrix, Outcome, Setup
+from spec.tlc.trace import Step, Trace
+from spec.tlc.values import Function, State
+
+VERDICTS = recorded.load()
+SAFE = [cell for cell, outcome in VERDICTS.items() if outcome is Outcome.SAFE]
+
+NODES = ("master", "slave")
+
+
+def _state(answer: str, **changes: object) -> State:
+    """A state of Guarantee.tla as far as a replay looks at it."""
+    state = {
+        "answer": Function({"m1": answer}),
+        "log": Function({"master": (), "slave": ()}),
+        "flushed": Function({"master": 0, "slave": 0}),
+        "up": Function({"master": "running", "slave": "running"}),
+        "struck": (),
+    }
+    return Function({**state, **changes})  # type: ignore[dict-item]
+
+
+def _struck(fault: str, node: str = "master") -> tuple[Function, ...]:
+    return (Function({"fault": fault, "node": node}),)
+
+
+def _trace(*steps: tuple[str, State]) -> Trace:
+    first = Step(1, "", _state("unsent"))
+    return Trace((first, *(Step(number, *step) for number, step in enumerate(steps, start=2))))
+
+
+LOGGED = {"log": Function({"master": ("m1",), "slave": ()})}
+IN_BOTH = {"log": Function({"master": ("m1",), "slave": ("m1",)})}
+
+NOBODY_WAITS_UNTIL_OK = (
+    ("Send", _state("sent")),
+    ("AppendRecord", _state("waiting", **LOGGED)),
+    ("AnswerOk", _state("SEND_OK", **LOGGED)),
+)
+NOBODY_WAITS = _trace(
+    *NOBODY_WAITS_UNTIL_OK,
+    ("MCPowerLoss", _state("SEND_OK", struck=_struck("power"))),
+    ("Restart", _state("SEND_OK", struck=_struck("power"))),
+)
+"""ASYNC_FLUSH: the message was in one page cache."""
+
+SLAVE_ALONE = _trace(
+    ("Send", _state("sent")),
+    ("AppendRecord", _state("waiting", **LOGGED)),
+    ("Transfer", _state("waiting", **IN_BOTH)),
+    ("Report", _state("waiting", **IN_BOTH)),
+    ("AnswerOk", _state("SEND_OK", **IN_BOTH)),
+    ("MCDiskLost", _state("SEND_OK", struck=_struck("disk"))),
+    ("Restart", _state("SEND_OK", struck=_struck("disk"))),
+)
+"""SYNC_MASTER: the master comes back empty."""
+
+LATE_FLUSH = _trace(
+    ("Send", _state("sent")),
+    ("AppendRecord", _state("waiting", **LOGGED)),
+    ("AnswerDiskTimeout", _state("FLUSH_DISK_TIMEOUT", **LOGGED)),
+    ("MCPowerLoss", _state("FLUSH_DISK_TIMEOUT", struck=_struck("power"))),
+    ("Restart", _state("FLUSH_DISK_TIMEOUT", struck=_struck("power"))),
+)
+
+
+@pytest.mark.parametrize(
+    ("setup", "fault", "trace"),
+    [
+        (Setup("ASYNC_FLUSH", "none", "sync"), "power", NOBODY_WAITS),
+        (Setup("ASYNC_FLUSH", "SYNC_MASTER_5X", "async"), "power", NOBODY_WAITS),
+        (Setup("ASYNC_FLUSH", "SYNC_MASTER", "sync"), "disk", SLAVE_ALONE),
+        (Setup("SYNC_FLUSH", "none", "sync"), "power", LATE_FLUSH),
+    ],
+)
+def test_a_counterexample_ends_on_brokers_as_in_the_model(setup: Setup, fault: str, trace: Trace) -> None:
+    cell = Cell(setup, (fault,))
+    lived = live_through(cell, VERDICTS[cell], trace, runs=1)
+    assert lived.failure == ""
+    assert lived.worst is VERDICTS[cell]
+
+
+def test_a_replay_that_does_not_end_as_the_model_is_a_failure() -> None:
+    cell = Cell(Setup("ASYNC_FLUSH", "none", "sync"), ("process",))
+    harmless = _trace(
+        *NOBODY_WAITS_UNTIL_OK,
+        ("MCProcessCrash", _state("SEND_OK", **LOGGED, struck=_struck("process"))),
+        ("Restart", _state("SEND_OK", **LOGGED, struck=_struck("process"))),
+    )
+    assert replay(cell, harmless).became is Outcome.SAFE
+    lived = live_through(cell, Outcome.GONE, harmless)
+    assert lived.failure == "the replay ends in safe (m1, whose sender was told SEND_OK), the model's in gone"
+    assert differing([lived]) == [lived]
+
+
+def test_a_life_that_ends_worse_than_the_model_is_a_failure() -> None:
+    cell = Cell(Setup("ASYNC_FLUSH", "none", "oneway"), ("machine",))
+    lived = live_through(cell, Outcome.SAFE, None, runs=5)
+    assert "safe is the model's worst" in lived.failure
+
+
+def test_a_step_that_brokers_do_not_take_is_told() -> None:
+    cell = Cell(Setup("SYNC_FLUSH", "none", "sync"), ("process",))
+    with pytest.raises(ReplayError, match="answered FLUSH_DISK_TIMEOUT, SEND_OK expected"):
+        replay(cell, _trace(*NOBODY_WAITS_UNTIL_OK))  # nobody lets the fsync go
+
+
+@pytest.mark.parametrize("number", range(0, len(SAFE), 4))
+def test_what_is_safe_in_the_model_is_safe_on_brokers(number: int) -> None:
+    assert live_through(SAFE[number], Outcome.SAFE, None, runs=2).failure == ""
+
+
+def test_a_life_is_the_same_each_time() -> None:
+    cell = Cell(Setup("SYNC_FLUSH", "SYNC_MASTER", "async"), ("os", "machine"))
+    assert live(cell, 5) == live(cell, 5)
+
+
+def test_the_document_has_both_tables_and_they_agree() -> None:
+    text = show.DOCUMENT.read_text(encoding="utf-8")
+    ours = text.partition(show.BEGIN)[2].partition(show.END)[0]
+    assert text.index(show.END) < text.index(MARK)
+    assert "642 cells" in ours
+    pairs = [
+        cell.strip().split(" : ") for line in ours.splitlines() for cell in line.split("|") if " : " in cell
+    ]
+    assert len(pairs) == 24 * 6
+    assert all(model == broker.partition(",")[0] for model, broker in pairs)
+    assert re.search(r"safe : safe, \d+ lives", ours)
+
+
+def test_cells_are_told_as_json_and_as_tables() -> None:
+    cell = Cell(Setup("ASYNC_FLUSH", "none", "sync"), ("power",))
+    never = Cell(cell.setup, ("machine", "machine"))
+    matrix = Matrix({cell: Outcome.GONE, never: Outcome.NEVER}, {cell: NOBODY_WAITS}, 1, 1.0)
+    (lived,) = live_through_all(matrix, {}, runs=1)
+    assert list(live_through_all(matrix, {"fault": "disk"})) == []
+    (told,) = json.loads(show.as_json([lived]))["cells"]
+    assert (told["model"], told["broker"], told["replayed"], told["told"]) == (
+        "gone",
+        "gone",
+        "gone",
+        "SEND_OK",
+    )
+    assert "| ASYNC_FLUSH | none | sync | – | – | – | LOST : LOST, replayed |" in show.markdown([lived])
+    text = show.refreshed(f"head\n{show.BEGIN}old\n{show.END}tail", [lived])
+    assert text.startswith(f"head\n{show.BEGIN}")
+    assert text.endswith(f"{show.END}tail")
+    assert "old" not in text
