@@ -5,6 +5,7 @@ its invariant notices.
 it survived. `python -m fuzz.simulation` records at which seeds, and writes the table of docs/simulation.md.
 """
 
+import sys
 import time
 import tomllib
 from collections import Counter
@@ -30,7 +31,9 @@ MUTANTS: Final = {mutant.name: mutant for mutant in (*dledger.MUTANTS, *dledger.
 RECORDED_FILE: Final = Path(__file__).with_name("simulation.toml")
 DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "simulation.md"
 MARK: Final = "<!-- What follows is written by `python -m fuzz.simulation`. -->\n"
-_HEAD: Final = "# The first seed that kills each mutant, written by `python -m fuzz.simulation`.\n"
+_HEAD: Final = (
+    "# A seed that kills each mutant, the first that was tried, written by `python -m fuzz.simulation`.\n"
+)
 
 
 def _group_program(seed: int) -> bytes:
@@ -113,10 +116,11 @@ def _noticed(mutant: Mutant, seed: int) -> str:
     return ""
 
 
-def main() -> None:
-    """Record the first seed of each mutant, and write the table; what it came to counts, if it is ended."""
+def main(chosen: Sequence[str]) -> None:
+    """Record the first seed of each mutant, or each that is named, and write the table; what it came to
+    counts, if it is ended."""
     seeds = dict(recorded()) if RECORDED_FILE.exists() else {}
-    for name in names():
+    for name in chosen or names():
         (result,) = run([name])
         print(f"{name}: {result.detail}", flush=True)
         seeds.pop(name, None)
@@ -128,4 +132,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

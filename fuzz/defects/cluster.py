@@ -26,6 +26,7 @@ _ELSEWHERE: Final = frozenset(
         "slave-takes-older-offsets",  # consumers of a cluster seldom commit to a slave
         "commit-goes-back",  # and to a master when they have read more
         "torn-record-refused",  # as torn-record-kept
+        "torn-text-accepted",  # a record must be torn in its last bytes
     }
 )
 """Mutants of conformance that a cluster does not show, or seldom."""

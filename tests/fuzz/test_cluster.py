@@ -1,14 +1,20 @@
 """A whole cluster under faults: what is promised holds, and seeds replay bit for bit."""
 
+import hashlib
+import os
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from fuzz import targets
 from fuzz.cluster_program import HEAD_BYTES, Run, fault, random_program
 from fuzz.target import Finding
-from spec.events import Event, Kind
+from spec.events import Event, Kind, encode
 
+ROOT = Path(__file__).parents[2]
 SEEDS_CI = 40
 SEEDS_DEEP = 10_000
 
@@ -32,6 +38,11 @@ def _events(program: bytes) -> list[Event]:
     return run.cluster.events
 
 
+def digest(program: bytes) -> str:
+    """Of all that the brokers say they did."""
+    return hashlib.sha256(b"".join(map(encode, _events(program)))).hexdigest()
+
+
 def _head(shape: int) -> bytes:
     return bytes((1, 0, 0, 0, shape, 0))[:HEAD_BYTES]
 
@@ -52,6 +63,19 @@ def test_a_seed_replays_bit_for_bit() -> None:
     first, again = (_events(random_program(3)) for _ in range(2))
     assert first == again
     assert len(first) > 100
+
+
+def test_a_seed_replays_in_another_process_too() -> None:
+    """Where sets of texts have another order."""
+    code = (
+        "from tests.fuzz.test_cluster import digest; from fuzz.cluster_program import random_program;"
+        " print(digest(random_program(8)))"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    other = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert other.stdout.split() == [digest(random_program(8))], other.stderr
 
 
 def test_any_bytes_are_a_program_and_nothing_is_a_broker_alone() -> None:

@@ -8,7 +8,7 @@ from fuzz import targets
 from fuzz.raft_judge import History, leader_eventually, logs_converge, no_acked_lost
 from fuzz.raft_lab import Group
 from fuzz.raft_log import record
-from fuzz.raft_program import Run, fault, random_program
+from fuzz.raft_program import Run, fault, random_program, toppling_program
 from fuzz.target import Finding
 from impl.dledger.state import Role
 from spec import catalogue
@@ -31,6 +31,11 @@ def test_whatever_happens_to_a_group_what_is_promised_holds() -> None:
     checked = _run(range(SEEDS_CI))
     assert set(checked) == set(targets.load("dledger-group").invariants)
     assert all(checked.values()), checked
+
+
+def test_toppled_leaders_break_nothing() -> None:
+    for seed in range(SEEDS_CI):
+        Run(toppling_program(seed), Counter()).run()
 
 
 @pytest.mark.deep

@@ -1,0 +1,43 @@
+"""Every planted defect is killed at the seed that is recorded for it, by the invariant that it breaks."""
+
+import pytest
+
+from fuzz import simulation
+from fuzz.defects import dledger
+from fuzz.defects.defect import Mutant
+from fuzz.simulation import DOCUMENT, MUTANTS, SEEDS_MAX, recorded, refreshed
+from report.model import Verdict
+
+SEEDS = recorded()
+ELSEWHERE = {mutant.name for mutant in dledger.MUTANTS}
+"""The campaign of the group's own target finds these as well, and is tested to."""
+
+
+@pytest.mark.parametrize("name", [name for name in SEEDS if name not in ELSEWHERE])
+def test_the_mutant_is_killed_at_its_seed(name: str) -> None:
+    result = simulation.judge(MUTANTS[name], first=SEEDS[name], seeds_max=1)
+    assert result.verdict is Verdict.HELD, result.detail
+    assert result.counts["seed"] == SEEDS[name]
+
+
+def test_every_mutant_is_killed_within_the_bound_and_stands_in_the_table() -> None:
+    assert SEEDS.keys() == MUTANTS.keys()
+    assert all(seed < SEEDS_MAX for seed in SEEDS.values())
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert refreshed(text, SEEDS) == text
+
+
+def test_a_mutant_without_a_defect_survives() -> None:
+    from impl.dledger import rules
+
+    harmless = Mutant(
+        "Harmless",
+        "nothing is wrong",
+        "dledger-group",
+        "LeaderCompleteness",
+        "impl.dledger.rules:may_commit",
+        rules.may_commit,
+    )
+    result = simulation.judge(harmless, seeds_max=4)
+    assert result.verdict is Verdict.VIOLATED
+    assert result.witnesses[0].text == "not found: nothing is wrong"
