@@ -32,8 +32,8 @@ def summary(lived: Sequence[Lived]) -> str:
     replays = sum(each.replayed is not None for each in lived)
     kept = sum(keeps_acknowledged(each.expected) for each in lived)
     return (
-        f"{len(lived)} cells; {runs:,} lives in the {kept} that lose nothing acknowledged, none lost any;"
-        f" {replays} counterexamples replayed"
+        f"{len(lived)} cells; {runs:,} lives in the {kept} that lose nothing acknowledged; {replays}"
+        f" counterexamples replayed; {sum(bool(each.failure) for each in lived)} cells differ"
     )
 
 
@@ -42,7 +42,7 @@ def _markdown(lived: Sequence[Lived]) -> Iterator[str]:
     setups = list(dict.fromkeys(each.cell.setup for each in lived))
     alone = [faults for faults in columns() if len(faults) == 1]
     pairs = [faults for faults in columns() if len(faults) == 2]
-    yield f"{summary(lived)}. A cell is *model : broker*."
+    yield f"{summary(lived)}. A cell is *model : broker*.".replace("; ", ";\n", 1)
     yield ""
     names = [f"{FAULTS.index(fault) + 1} {fault}" for (fault,) in alone]
     yield from _table(setups, names, alone, by_cell, _words)
