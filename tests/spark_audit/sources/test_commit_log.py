@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from impl.store import record
 from spark_audit.sources.commit_log import DAMAGE, FILLER, RECORD, ZEROS, Segment
@@ -123,10 +124,9 @@ def test_a_hole_of_zeros_between_records_is_damage() -> None:
 
 
 def test_a_record_of_another_place_inside_a_body_is_no_record() -> None:
-    from dataclasses import replace
 
     inner = placed(message(1), 5)
-    log = segment([replace(message(2), body=inner * 40), message(3)])
+    log = segment([structs.replace(message(2), body=inner * 40), message(3)])
     assert [row["msg_id"] for row in read(log, 300, 900, 2000)] == ["m_2", "m_3"]
 
 
