@@ -8,14 +8,14 @@ for. Name servers, brokers and clients are the real ones; what surrounds them is
 
 import asyncio
 import errno
-import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Any, Final
 
 from conformance.history.steps import End
+from conformance.silence import silenced
 from conformance.targets.machines import MASTER, NAME_SERVERS, SLAVE, STORE, Cluster, Setup
 from fuzz.cluster_witness import GROUP, Topic, Witness
 from fuzz.target import Finding
@@ -109,7 +109,7 @@ class Run:
     def run(self) -> None:
         """Faults first, then the calm. Raises Finding, or whatever surprised a background task."""
         self._loop.set_exception_handler(self._surprised)
-        with _silence():
+        with silenced("impl", "asyncio"):
             run_simulated(self._play(), self._loop)
         if self._failures:
             raise self._failures[0]
@@ -309,20 +309,6 @@ async def _read(consumer: PullConsumer, queue: MessageQueue) -> tuple[str, ...]:
         while messages := (await consumer.pull(queue, len(read))).messages:
             read += [stored.message_id for stored in messages]
     return tuple(read)
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Every fault is meant, and each would be a warning."""
-    loggers = [logging.getLogger(name) for name in ("impl", "asyncio")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
 
 
 async def _down(run: Run, node: str, how: End, seconds: float) -> None:

@@ -7,13 +7,13 @@ tell the worst that became of a message, in the model's words.
 """
 
 import asyncio
-import logging
 import random
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
+from conformance.silence import silenced
 from conformance.targets.machines import (
     BROKER_NAMES,
     MASTER,
@@ -90,22 +90,8 @@ def _play(cell: Cell, seed: int, scene: Callable[["_Stage"], Coroutine[Any, Any,
         await stage.begin()
         return await scene(stage)
 
-    with _silence():
+    with silenced("impl", "asyncio"):
         return run_simulated(main(), loop)
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Every fault is meant, and each would be a warning."""
-    loggers = [logging.getLogger(name) for name in ("impl", "asyncio")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
 
 
 class _Stage:

@@ -1,13 +1,11 @@
 """One random life of a pair, and what is seen of it: sends, crashes, dead wires, reads of the slave."""
 
 import asyncio
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 from conformance.replication import Life, LogsSeen, ReadsSeen, SendSeen
+from conformance.silence import silenced
 from conformance.targets.pair import MASTER, QUEUE, SLAVE, TOPIC, Pair, play
 from impl.client.model import ClientError
 from impl.replication.config import LogCheck, Role
@@ -41,19 +39,8 @@ def _play(seed: int) -> tuple[Life, list[Event]]:
     async def scene(pair: Pair) -> tuple[Life, list[Event]]:
         return await _Witness(pair, role).watch(), pair.events
 
-    with _silence():  # every fault is meant, and each would be a warning
+    with silenced("impl"):  # every fault is meant, and each would be a warning
         return play(scene, seed, flush=flush, role=role, log_check=log_check())
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    logger = logging.getLogger("impl")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 @dataclass(slots=True)

@@ -1,12 +1,11 @@
 """Simulated lives under faults of two name servers, a master with its slave, another master, and a client."""
 
 import asyncio
-import logging
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 
+from conformance.silence import silenced
 from impl.broker.broker import Broker
 from impl.broker.config import BrokerConfig
 from impl.event_log import EventLog
@@ -136,21 +135,10 @@ async def _live(site: _Site, steps: int) -> None:
     await site.stop()
 
 
-@contextmanager
-def _silence() -> Iterator[None]:
-    logger = logging.getLogger("impl")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
 def run(seed: int, steps: int = 16) -> list[Event]:
     """The name servers' events of one life; all follows from the seed."""
     loop = SimulatedLoop()
     site = _Site(loop, seed)
-    with _silence():
+    with silenced("impl"):
         run_simulated(_live(site, steps), loop)
     return site.events
