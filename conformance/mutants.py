@@ -41,7 +41,7 @@ def run(
     when it survived."""
     for name in chosen or names():
         if name in pair_mutants.MUTANTS:
-            yield judge_pair(pair_mutants.MUTANTS[name], on_progress, seed=seed, lives_max=examples_max)
+            yield judge_pair(pair_mutants.MUTANTS[name], on_progress, seed, examples_max)
         elif name in workload_mutants.MUTANTS:
             yield judge_workload(workload_mutants.MUTANTS[name], on_progress, seed, examples_max)
         elif name in routing_mutants.MUTANTS:
@@ -53,55 +53,49 @@ def run(
             )
 
 
-def judge_workload(
-    mutant: Mutant, on_progress: Progress | None = None, seed: int = 0, examples_max: int = EXAMPLES_MAX
-) -> Result:
+def judge_workload(mutant: Mutant, on_progress: Progress | None, seed: int, examples_max: int) -> Result:
     """Let clients of all kinds loose on it, one history after the other, until a rule of the mutant's
     invariant finds something."""
-    begin = time.monotonic()
-    witnesses: tuple[Witness, ...] = ()
-    histories = 0
-    with planted(mutant):
-        while not witnesses and histories < examples_max:
-            told = workload.run(IMPL, Workload(messages=30, faults=1, seed=seed + histories))
-            for judged in judge_history(told):
-                if judged.rule.invariant == mutant.breaks and judged.finding.verdict is Verdict.VIOLATED:
-                    witnesses = judged.finding.witnesses
-            histories += 1
-            if on_progress:
-                on_progress(mutant.name, histories, examples_max)
-    return Result(
-        id=mutant.breaks,
-        name=mutant.name,
-        layer=LAYER,
-        verdict=Verdict.HELD if witnesses else Verdict.VIOLATED,
-        counts={"examples": histories, "examples_max": examples_max},
-        witnesses=witnesses or (Witness(mutant.defect),),
-        detail=mutant.defect,
-        replay=f"mqproof mutants --layer impl --name {mutant.name}",
-        seconds=time.monotonic() - begin,
-    )
+
+    def look(seed: int) -> tuple[Witness, ...]:
+        witnesses: tuple[Witness, ...] = ()
+        for judged in judge_history(workload.run(IMPL, Workload(messages=30, faults=1, seed=seed))):
+            if judged.rule.invariant == mutant.breaks and judged.finding.verdict is Verdict.VIOLATED:
+                witnesses = judged.finding.witnesses
+        return witnesses
+
+    return _until_noticed(mutant, look, on_progress, seed, examples_max)
 
 
-def judge_pair(
-    mutant: Mutant, on_progress: Progress | None = None, *, seed: int = 0, lives_max: int = EXAMPLES_MAX
-) -> Result:
+def judge_pair(mutant: Mutant, on_progress: Progress | None, seed: int, examples_max: int) -> Result:
     """Let master and slave live, one life after the other, until the mutant's invariant notices it."""
+    check = replication.CHECKERS[mutant.breaks]
+    return _until_noticed(mutant, lambda seed: check(live(seed)).witnesses, on_progress, seed, examples_max)
+
+
+def _until_noticed(
+    mutant: Mutant,
+    look: Callable[[int], tuple[Witness, ...]],
+    on_progress: Progress | None,
+    seed: int,
+    examples_max: int,
+) -> Result:
+    """Look at one seed after the other, with the defect in place, until there is something to be seen."""
     begin = time.monotonic()
     witnesses: tuple[Witness, ...] = ()
-    lives = 0
+    examples = 0
     with planted(mutant):
-        while not witnesses and lives < lives_max:
-            witnesses = replication.CHECKERS[mutant.breaks](live(seed + lives)).witnesses
-            lives += 1
+        while not witnesses and examples < examples_max:
+            witnesses = look(seed + examples)
+            examples += 1
             if on_progress:
-                on_progress(mutant.name, lives, lives_max)
+                on_progress(mutant.name, examples, examples_max)
     return Result(
         id=mutant.breaks,
         name=mutant.name,
         layer=LAYER,
         verdict=Verdict.HELD if witnesses else Verdict.VIOLATED,
-        counts={"examples": lives, "examples_max": lives_max},
+        counts={"examples": examples, "examples_max": examples_max},
         witnesses=witnesses or (Witness(mutant.defect),),
         detail=mutant.defect,
         replay=f"mqproof mutants --layer impl --name {mutant.name}",
