@@ -15,7 +15,6 @@ from report.model import Exit, exit_code
 if TYPE_CHECKING:
     from conformance.suite import Suite, TargetFactory
     from conformance.targets.impl import ImplTarget
-    from report.model import Report
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -82,6 +81,7 @@ def conform(
     from conformance.target import TargetError
     from conformance.targets import UnknownTargetError
     from report import terminal
+    from report.files import write_files
 
     name, *more = suite or [SUITES[0]]
     if unknown := [each for each in (name, *more) if each not in SUITES]:
@@ -94,7 +94,7 @@ def conform(
         from conformance.wire.command import wire
 
         judged = wire(target, ids or [], since, strict=strict, dryrun=dryrun)
-        _write(judged, json_file, report_file, junit_file)
+        write_files(judged, json=json_file, junit=junit_file, page=report_file)
         raise typer.Exit(exit_code(judged.results))
     if ids or strict or dryrun:
         stop("--id, --strict, --dryrun: only with --suite wire", Exit.USAGE)
@@ -112,7 +112,7 @@ def conform(
         found = results(examination, factory(), examples, seed)
     report = scoreboard(found, target=target, seed=seed, examples=examples, examination=examination)
     terminal.show(report)
-    _write(report, json_file, report_file, junit_file)
+    write_files(report, json=json_file, junit=junit_file, page=report_file)
     raise typer.Exit(exit_code(found))
 
 
@@ -140,6 +140,7 @@ def trace_check(
     """
     from conformance.traces.check import check_logs, results
     from report import terminal
+    from report.files import write_files
     from report.model import Report
     from spec.events import EventError
     from spec.tlc.errors import TlcError
@@ -157,7 +158,7 @@ def trace_check(
     found = results(checked, time.perf_counter() - began)
     report = Report("mqproof trace-check", found)
     terminal.show(report)
-    _write(report, json_file, None, None)
+    write_files(report, json=json_file)
     raise typer.Exit(exit_code(found))
 
 
@@ -204,23 +205,3 @@ def _recorded(factory: "TargetFactory", folder: Path) -> "TargetFactory":
         return target
 
     return recorded
-
-
-def _write(
-    report: "Report", json_file: Path | None, report_file: Path | None, junit_file: Path | None
-) -> None:
-    from report import json_file as as_json
-    from report import junit
-    from report.write import write_report, write_text
-
-    try:
-        if json_file is not None:
-            write_text(json_file, as_json.render(report))
-        if junit_file is not None:
-            write_text(junit_file, junit.render(report))
-        if report_file is not None:
-            write_report(report, report_file)
-    except ValueError as error:
-        stop(f"--report {error}", Exit.USAGE)
-    except OSError as error:
-        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)

@@ -211,19 +211,14 @@ def _witness(failure: Any) -> Witness:
 
 
 def _show(report: Report, json_file: Path | None, report_file: Path | None, draw: Path | None) -> None:
-    from report import json_file as as_json
     from report import terminal
-    from report.write import write_report, write_text
+    from report.files import write_files
+    from report.write import write_text
 
     terminal.show(report)
+    write_files(report, json=json_file, page=report_file)
     try:
-        if json_file is not None:
-            write_text(json_file, as_json.render(report))
-        if report_file is not None:
-            write_report(report, report_file)
         if draw is not None and report.figures:
             write_text(draw, report.figures[0].svg)
-    except ValueError as error:
-        stop(f"--report {error}", Exit.USAGE)
     except OSError as error:
         stop(f"{error.filename}: {error.strerror}", Exit.USAGE)

@@ -7,6 +7,7 @@ import typer
 
 from report.console import stages, stop
 from report.model import Exit
+from spec.guarantee import options
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -24,14 +25,10 @@ def matrix(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
     ] = None,
-    fault: Annotated[
-        str | None, typer.Option(help="Only columns with it: clean, process, os, power, disk, machine.")
-    ] = None,
-    flush: Annotated[str | None, typer.Option(help="Only rows with it: ASYNC_FLUSH, SYNC_FLUSH.")] = None,
-    replication: Annotated[
-        str | None, typer.Option(help="Only rows with it: none, ASYNC_MASTER, SYNC_MASTER_5X, SYNC_MASTER.")
-    ] = None,
-    producer: Annotated[str | None, typer.Option(help="Only rows with it: sync, async, oneway.")] = None,
+    fault: options.Fault = None,
+    flush: options.Flush = None,
+    replication: options.Replication = None,
+    producer: options.Producer = None,
     record: Annotated[bool, typer.Option("--record", help="Write both tables into docs/.")] = False,
 ) -> None:
     """Live through every cell of the guarantee matrix with brokers of ours, on simulated machines.
@@ -43,19 +40,14 @@ def matrix(
     """
     from conformance.guarantee import live, show
     from report.write import write_text
-    from spec.guarantee.matrix import FAULTS, FLUSH, PRODUCER, REPLICATION, decide
+    from spec.guarantee.matrix import decide
     from spec.tlc.errors import TlcError
 
     if on != "impl":
         stop(f"--on {on}: expected impl or model", Exit.USAGE)
-    tables = {"flush": FLUSH, "replication": REPLICATION, "producer": PRODUCER, "fault": FAULTS}
-    asked = {"flush": flush, "replication": replication, "producer": producer, "fault": fault}
-    chosen = {name: value for name, value in asked.items() if value is not None}
-    for name, value in chosen.items():
-        if value not in tables[name]:
-            stop(f"--{name} {value}: expected one of {', '.join(tables[name])}", Exit.USAGE)
-    if record and chosen:
-        stop(f"--record: expected without --{next(iter(chosen))}: the whole matrix is recorded", Exit.USAGE)
+    chosen = options.chosen(
+        record=record, flush=flush, replication=replication, producer=producer, fault=fault
+    )
     rows = {name: value for name, value in chosen.items() if name != "fault"}
     lived = []
     with stages("matrix") as on_stage:

@@ -36,9 +36,8 @@ def check_history(
     """
     from conformance.history.judge import check_files
     from conformance.history.lines import HistoryError
-    from report import json_file as as_json
     from report import terminal
-    from report.write import write_report, write_text
+    from report.files import write_files
 
     try:
         report = check_files(files)
@@ -47,15 +46,7 @@ def check_history(
     except OSError as error:
         stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
     terminal.show(report)
-    try:
-        if json_file is not None:
-            write_text(json_file, as_json.render(report))
-        if report_file is not None:
-            write_report(report, report_file)
-    except ValueError as error:
-        stop(f"--report {error}", Exit.USAGE)
-    except OSError as error:
-        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+    write_files(report, json=json_file, page=report_file)
     raise typer.Exit(exit_code(report.results))
 
 

@@ -8,6 +8,7 @@ import typer
 
 from report.console import stages, stop
 from report.model import Exit
+from spec.guarantee import options
 
 if TYPE_CHECKING:
     from spec.guarantee.matrix import Cell, Matrix
@@ -35,14 +36,10 @@ def matrix(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
     ] = None,
-    fault: Annotated[
-        str | None, typer.Option(help="Only columns with it: clean, process, os, power, disk, machine.")
-    ] = None,
-    flush: Annotated[str | None, typer.Option(help="Only rows with it: ASYNC_FLUSH, SYNC_FLUSH.")] = None,
-    replication: Annotated[
-        str | None, typer.Option(help="Only rows with it: none, ASYNC_MASTER, SYNC_MASTER_5X, SYNC_MASTER.")
-    ] = None,
-    producer: Annotated[str | None, typer.Option(help="Only rows with it: sync, async, oneway.")] = None,
+    fault: options.Fault = None,
+    flush: options.Flush = None,
+    replication: options.Replication = None,
+    producer: options.Producer = None,
     record: Annotated[
         bool, typer.Option("--record", help="Record the verdicts as the expected ones, and in docs/.")
     ] = False,
@@ -59,20 +56,15 @@ def matrix(
 
     from report.write import write_text
     from spec.guarantee import claims, document, recorded, show
-    from spec.guarantee.matrix import FAULTS, FLUSH, PRODUCER, REPLICATION, decide
+    from spec.guarantee.matrix import decide
     from spec.guarantee.view import build
     from spec.tlc.errors import TlcError
 
     if on != "model":
         stop(f"--on {on}: expected model or impl", Exit.USAGE)
-    tables = {"flush": FLUSH, "replication": REPLICATION, "producer": PRODUCER, "fault": FAULTS}
-    asked = {"flush": flush, "replication": replication, "producer": producer, "fault": fault}
-    chosen = {name: value for name, value in asked.items() if value is not None}
-    for name, value in chosen.items():
-        if value not in tables[name]:
-            stop(f"--{name} {value}: expected one of {', '.join(tables[name])}", Exit.USAGE)
-    if record and chosen:
-        stop(f"--record: expected without --{next(iter(chosen))}: the whole matrix is recorded", Exit.USAGE)
+    chosen = options.chosen(
+        record=record, flush=flush, replication=replication, producer=producer, fault=fault
+    )
     rows = {name: value for name, value in chosen.items() if name != "fault"}
     try:
         known = claims.load()

@@ -1,0 +1,32 @@
+"""The options by which `mqproof matrix` takes a part of the matrix, wherever it is shown."""
+
+from typing import Annotated
+
+import typer
+
+from report.console import stop
+from report.model import Exit
+
+Fault = Annotated[
+    str | None, typer.Option(help="Only columns with it: clean, process, os, power, disk, machine.")
+]
+Flush = Annotated[str | None, typer.Option(help="Only rows with it: ASYNC_FLUSH, SYNC_FLUSH.")]
+Replication = Annotated[
+    str | None, typer.Option(help="Only rows with it: none, ASYNC_MASTER, SYNC_MASTER_5X, SYNC_MASTER.")
+]
+Producer = Annotated[str | None, typer.Option(help="Only rows with it: sync, async, oneway.")]
+
+
+def chosen(*, record: bool, **asked: str | None) -> dict[str, str]:
+    """What was asked for, by flush, replication, producer and fault. Ends the command on wrong use: a value
+    that there is not, or a part where the whole is to be recorded."""
+    from spec.guarantee.matrix import FAULTS, FLUSH, PRODUCER, REPLICATION
+
+    tables = {"flush": FLUSH, "replication": REPLICATION, "producer": PRODUCER, "fault": FAULTS}
+    wished = {name: value for name, value in asked.items() if value is not None}
+    for name, value in wished.items():
+        if value not in tables[name]:
+            stop(f"--{name} {value}: expected one of {', '.join(tables[name])}", Exit.USAGE)
+    if record and wished:
+        stop(f"--record: expected without --{next(iter(wished))}: the whole matrix is recorded", Exit.USAGE)
+    return wished
