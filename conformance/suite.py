@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from conformance.checkers import CHECKERS
 from conformance.history.finding import Finding
 from conformance.machines.flush import FlushMachine
+from conformance.repeatable import repeatable
 from conformance.session import SPEC_1
 from conformance.target import Capability
 from report.model import Result, Verdict, Witness
@@ -195,7 +196,8 @@ def examine(
 
     try:
         settings = _settings(examples, shrink=shrink)
-        run_state_machine_as_test(machine, settings=settings)  # type: ignore[arg-type]  # any factory will do
+        with repeatable():
+            run_state_machine_as_test(machine, settings=settings)  # type: ignore[arg-type]  # any factory does
     except (ViolationError, Flaky, _EnoughShrinkingError):
         # Flaky: a target that does not repeat itself; the failure stands as it was last seen.
         if not examination.failures:
