@@ -1,7 +1,7 @@
 """Asks TLC whether event logs are behaviours of the models, and reports what it says.
 
 Brokers' logs are held against Flush, those of a master and its slave against Replication as well, DLedger
-groups' against Election: all traces of a model in one run of TLC.
+groups' against Election and, leader by leader, Replication: all traces of a model in one run of TLC.
 """
 
 import time
@@ -85,7 +85,7 @@ def _check(
         events = sum(len(window.events) for window in flat)
         on_stage(f"TLC holds {events} events in {len(flat)} traces against {model.name}")
         outcome = check_traces(
-            f"Trace{model.name}",
+            model.module,
             model.config_text(size, flat),
             [window.events for window in flat],
             model.planted(size),
@@ -126,7 +126,7 @@ def _closest(
         return {}
     on_stage(f"TLC looks for the actions of {model.name} that came closest")
     prefixes = [flat[n].events[: verdicts[n].explained + 1] for n in refused]
-    found = nearest(f"Trace{model.name}", model.config_text(size, flat), prefixes, (TLA,))
+    found = nearest(model.module, model.config_text(size, flat), prefixes, (TLA,))
     return dict(zip(refused, found, strict=True))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from conformance.traces.raft_events import check_dense, index_of, number_of, term_of, text_of
 from conformance.traces.store import TraceEvent, Window
 from spec.events import Event, EventError, Kind
 
@@ -50,7 +51,7 @@ def trace(events: Iterable[Event], where: str) -> Window:
             group, or an event lacks what the trace needs.
     """
     log = list(events)
-    _check_dense(log, where)
+    check_dense(log, where)
     group = _Group(where, _recoveries(log))
     for position, event in enumerate(log):
         _take(group, event, position)
@@ -61,17 +62,6 @@ def members(events: Iterable[Event]) -> tuple[str, ...]:
     """The group's members, as they tell when they start."""
     named = next((e.attrs["members"] for e in events if e.kind is Kind.RECOVER and "members" in e.attrs), "")
     return tuple(named.split(",")) if named else ()
-
-
-def _check_dense(log: list[Event], where: str) -> None:
-    expected: dict[str, int] = {}
-    for event in log:
-        if event.seq != expected.get(event.node, 0):
-            missing = expected.get(event.node, 0)
-            raise EventError(
-                f"{where}: {event.node}: seq {event.seq}, {missing} expected: events are missing"
-            )
-        expected[event.node] = event.seq + 1
 
 
 def _recoveries(log: list[Event]) -> dict[int, Event]:
@@ -90,25 +80,35 @@ def _take(group: _Group, event: Event, position: int) -> None:
         case Kind.VOTE:
             _vote(group, event)
         case Kind.STEP_DOWN:
-            reason, peer = _text(group, event, "reason"), event.attrs.get("peer", "")
-            group.emit(event, "step_down", term=_term(group, event), reason=reason, peer=peer)
+            reason, peer = text_of(event, "reason", group.where), event.attrs.get("peer", "")
+            group.emit(event, "step_down", term=term_of(event, group.where), reason=reason, peer=peer)
         case Kind.BECOME_LEADER:
             group.leading[event.node] = event
         case Kind.HEARTBEAT:
-            group.emit(event, "follow", term=_term(group, event), leader=_text(group, event, "leader"))
+            group.emit(
+                event,
+                "follow",
+                term=term_of(event, group.where),
+                leader=text_of(event, "leader", group.where),
+            )
         case Kind.TRUNCATE:
             group.cut.add(event.node)
         case Kind.RAFT_APPEND:
             _append(group, event)
         case Kind.FLUSH:
-            group.emit(event, "flush", index=_index(group, event))
+            group.emit(event, "flush", index=index_of(event, group.where))
         case Kind.HA_ACK:
-            group.emit(event, "keep", index=_index(group, event), leader=_text(group, event, "leader"))
+            group.emit(
+                event,
+                "keep",
+                index=index_of(event, group.where),
+                leader=text_of(event, "leader", group.where),
+            )
         case Kind.RAFT_COMMIT:
-            group.emit(event, "commit", index=_index(group, event))
+            group.emit(event, "commit", index=index_of(event, group.where))
         case Kind.SEND_ACK:
-            name = group.names.get((_index(group, event), _term(group, event)), "unknown")
-            group.emit(event, "ack", term=_term(group, event), message=name)
+            name = group.names.get((index_of(event, group.where), term_of(event, group.where)), "unknown")
+            group.emit(event, "ack", term=term_of(event, group.where), message=name)
         case Kind.CRASH:
             _crash(group, event, position)
         case Kind.RECOVER:
@@ -118,12 +118,12 @@ def _take(group: _Group, event: Event, position: int) -> None:
 
 
 def _vote(group: _Group, event: Event) -> None:
-    term = _term(group, event)
+    term = term_of(event, group.where)
     if event.status == "DURABLE":
         if not event.attrs.get("voted_for"):
             group.emit(event, "new_term", term=term)
         return  # a vote is told of by its answer
-    candidate = _text(group, event, "candidate")
+    candidate = text_of(event, "candidate", group.where)
     if candidate == event.node:
         group.emit(event, "stand", term=term)
     else:
@@ -131,9 +131,9 @@ def _vote(group: _Group, event: Event) -> None:
 
 
 def _append(group: _Group, event: Event) -> None:
-    index, term, node = _index(group, event), _term(group, event), event.node
+    index, term, node = index_of(event, group.where), term_of(event, group.where), event.node
     group.lengths[node] = index
-    if _text(group, event, "role") == "follower":
+    if text_of(event, "role", group.where) == "follower":
         group.emit(event, "write", index=index, term=term, cuts=node in group.cut)
         group.cut.discard(node)
     elif (began := group.leading.pop(node, None)) is not None and event.attrs.get("magic") == _NO_OP:
@@ -145,7 +145,7 @@ def _append(group: _Group, event: Event) -> None:
 
 def _crash(group: _Group, event: Event, position: int) -> None:
     recovery = group.next_recoveries.get(position)
-    kept = _index(group, recovery) if recovery else group.lengths.get(event.node, 0)
+    kept = index_of(recovery, group.where) if recovery else group.lengths.get(event.node, 0)
     group.lengths[event.node] = kept
     group.down.add(event.node)
     group.leading.pop(event.node, None)
@@ -154,11 +154,11 @@ def _crash(group: _Group, event: Event, position: int) -> None:
 
 
 def _recover(group: _Group, event: Event) -> None:
-    index, end_term = _index(group, event), _number(group, event, "end_term")
+    index, end_term = index_of(event, group.where), number_of(event, "end_term", group.where)
     node = event.node
     if node not in group.began:
         group.began.add(node)
-        if index or _term(group, event) != 1:
+        if index or term_of(event, group.where) != 1:
             raise EventError(
                 f"{group.where}: {node} begins with {index} entries: the log of its start is missing"
             )
@@ -167,30 +167,6 @@ def _recover(group: _Group, event: Event) -> None:
         group.emit(event, "crash", kept=index)
     group.down.discard(node)
     voted_for = event.attrs.get("voted_for") or _NONE
-    group.emit(event, "recover", term=_term(group, event), votedFor=voted_for, index=index, endTerm=end_term)
-
-
-def _index(group: _Group, event: Event) -> int:
-    """Counted from 1."""
-    return _number(group, event, "index") + 1
-
-
-def _term(group: _Group, event: Event) -> int:
-    if event.term is None:
-        raise EventError(f"{group.where}: {event.node}: {event.kind} at seq {event.seq} has no term")
-    return event.term
-
-
-def _number(group: _Group, event: Event, name: str) -> int:
-    text = _text(group, event, name)
-    try:
-        return int(text)
-    except ValueError:
-        place = f"{group.where}: {event.node}: {event.kind} at seq {event.seq}"
-        raise EventError(f"{place}: attrs.{name} is {text[:20]!r}, a number expected") from None
-
-
-def _text(group: _Group, event: Event, name: str) -> str:
-    if name not in event.attrs:
-        raise EventError(f"{group.where}: {event.node}: {event.kind} at seq {event.seq} has no attrs.{name}")
-    return event.attrs[name]
+    group.emit(
+        event, "recover", term=term_of(event, group.where), votedFor=voted_for, index=index, endTerm=end_term
+    )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.traces import group, name_server, pair
+from conformance.traces import group, name_server, pair, reign
 from conformance.traces.store import SETTLED, TraceEvent, Window, windows
 from spec.events import Event, Kind
 
@@ -27,6 +27,8 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class TraceModel:
     name: str
+    module: str
+    """The trace module."""
     parts: Callable[[Log, str, int], Iterator[Part]]
     """(events, where they come from, records in a trace) to what is to be asked; nothing of a foreign log."""
     constants: Callable[[Size, Sequence[Window]], Mapping[str, str]]
@@ -132,6 +134,25 @@ def _group_planted(size: Size) -> Sequence[TraceEvent]:
     )
 
 
+def _reign_parts(log: Log, where: str, records_max: int) -> Iterator[Part]:  # noqa: ARG001
+    if _is_group(log):
+        yield Part("", tuple(reign.traces(log, where)), group.members(log) or ("n0",))
+
+
+def _reign_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:
+    return {"Members": _set(size), **_pair_constants(size, traces)}
+
+
+def _reign_planted(size: Size) -> Sequence[TraceEvent]:
+    """A leader that counts the others' word for an entry that they did not give."""
+    leader = size[0]
+    return (
+        {"event": "reign", "node": leader, "log": (), "durable": 0, "committed": ()},
+        {"event": "append", "node": leader, "index": 1, "message": "m1"},
+        {"event": "answer", "node": leader, "message": "m1"},
+    )
+
+
 # Name servers.
 
 
@@ -164,8 +185,9 @@ def _route_planted(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
 
 
 MODELS: Final = (
-    TraceModel("Flush", _flush_parts, _flush_constants, _flush_planted),
-    TraceModel("Replication", _pair_parts, _pair_constants, _pair_planted),
-    TraceModel("Routing", _route_parts, _route_constants, _route_planted),
-    TraceModel("Election", _group_parts, _group_constants, _group_planted),
+    TraceModel("Flush", "TraceFlush", _flush_parts, _flush_constants, _flush_planted),
+    TraceModel("Replication", "TraceReplication", _pair_parts, _pair_constants, _pair_planted),
+    TraceModel("Routing", "TraceRouting", _route_parts, _route_constants, _route_planted),
+    TraceModel("Election", "TraceElection", _group_parts, _group_constants, _group_planted),
+    TraceModel("Replication", "TraceReign", _reign_parts, _reign_constants, _reign_planted),
 )

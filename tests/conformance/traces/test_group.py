@@ -1,54 +1,27 @@
-"""Event logs of DLedger groups as traces of Election: simulated runs are accepted, corrupted ones refused.
+"""Event logs of DLedger groups as traces of Election: corrupted ones are refused.
 
-TLC runs once for many logs: runs under faults, and each way of going wrong that the model must refuse.
+TLC runs once for all of them. That simulated runs are accepted is seen in test_group_runs.py.
 """
 
 from collections.abc import Callable
-from pathlib import Path
-from random import Random
 
 import msgspec
 import pytest
 
 from conformance.traces.check import LogVerdict, check_logs, results
 from conformance.traces.group import trace
-from fuzz.raft_log import record
-from fuzz.raft_program import fault
 from report.model import Verdict
 from spec.events import Event, EventError, Kind
 from tests.conformance.traces.event_logs import changed, first, renumbered, write
+from tests.conformance.traces.group_runs import quiet_run
 
-RUNS_CI = 5
-RUNS_DEEP = 200
-_FAULTS: tuple[str, ...] = (
-    "kill",
-    "lose_power",
-    "crash",
-    "crash_all",
-    "restart",
-    "isolate",
-    "deafen",
-    "mute",
-    "cut_link",
-)
-_FAULTS += ("pause", "step_clock", "slow_disk", "transfer")
-
-
-def _program(seed: int) -> bytes:
-    """Partitions, crashes and clock steps among three members, and a message a second."""
-    chance = Random(seed)
-    head = seed.to_bytes(4, "little") + bytes((0, chance.randrange(256)))
-    faults = (
-        fault(chance.choice(_FAULTS), chance.randrange(256), chance.randrange(60), chance.randrange(40))
-        for _ in range(chance.randint(2, 6))
-    )
-    return head + b"".join(faults)
+pytestmark = pytest.mark.xdist_group("group-traces")
 
 
 @pytest.fixture(scope="module")
 def good() -> list[Event]:
     """A quiet group."""
-    return record(bytes(6))
+    return quiet_run()
 
 
 def _acknowledged_too_early(events: list[Event]) -> list[Event]:
@@ -116,16 +89,9 @@ CORRUPTIONS: tuple[Callable[[list[Event]], list[Event]], ...] = (
 def checked(good: list[Event], tmp_path_factory: pytest.TempPathFactory) -> dict[str, LogVerdict]:
     """Verdicts by name, from one run of TLC."""
     folder = tmp_path_factory.mktemp("groups")
-    logs = {f"run {seed}": record(_program(seed)) for seed in range(RUNS_CI)}
-    logs |= {corrupt.__name__: renumbered(corrupt(good)) for corrupt in CORRUPTIONS}
+    logs = {corrupt.__name__: renumbered(corrupt(good)) for corrupt in CORRUPTIONS}
     paths = [write(folder / name, events) for name, events in logs.items()]
-    return {log.path.name: log for log in check_logs(paths)}
-
-
-@pytest.mark.parametrize("seed", range(RUNS_CI))
-def test_a_run_under_faults_is_a_behaviour_of_election(checked: dict[str, LogVerdict], seed: int) -> None:
-    (result,) = results([checked[f"run {seed}"]])
-    assert result.verdict is Verdict.HELD, [witness.text for witness in result.witnesses]
+    return {log.path.name: log for log in check_logs(paths, models=["Election"])}
 
 
 @pytest.mark.parametrize("corrupt", CORRUPTIONS, ids=lambda corrupt: corrupt.__name__.lstrip("_"))
@@ -135,15 +101,6 @@ def test_a_corrupted_log_is_refused(
     (result,) = results([checked[corrupt.__name__]])
     assert result.verdict is Verdict.VIOLATED
     assert "no action of Election explains" in result.witnesses[0].text
-
-
-@pytest.mark.deep
-@pytest.mark.timeout(3600)
-def test_two_hundred_runs_under_faults_are_behaviours_of_election(tmp_path: Path) -> None:
-    paths = [write(tmp_path / f"{seed}", record(_program(seed))) for seed in range(RUNS_DEEP)]
-    verdicts = results(check_logs(paths, seconds_max=3000))
-    assert [r.name for r in verdicts if r.verdict is not Verdict.HELD] == []
-    assert len(verdicts) == RUNS_DEEP
 
 
 def test_missing_events_are_an_error(good: list[Event]) -> None:

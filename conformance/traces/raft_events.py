@@ -1,0 +1,48 @@
+"""What an event of a DLedger group's member says, or an error that names the event."""
+
+from collections.abc import Iterable
+
+from spec.events import Event, EventError
+
+
+def check_dense(log: Iterable[Event], where: str) -> None:
+    """EventError: a member's `seq` is not dense, so that events are missing."""
+    expected: dict[str, int] = {}
+    for event in log:
+        missing = expected.get(event.node, 0)
+        if event.seq != missing:
+            raise EventError(
+                f"{where}: {event.node}: seq {event.seq}, {missing} expected: events are missing"
+            )
+        expected[event.node] = event.seq + 1
+
+
+def index_of(event: Event, where: str) -> int:
+    """Counted from 1."""
+    return number_of(event, "index", where) + 1
+
+
+def term_of(event: Event, where: str) -> int:
+    if event.term is None:
+        raise EventError(f"{_place(event, where)} has no term")
+    return event.term
+
+
+def number_of(event: Event, name: str, where: str) -> int:
+    text = text_of(event, name, where)
+    try:
+        return int(text)
+    except ValueError:
+        raise EventError(
+            f"{_place(event, where)}: attrs.{name} is {text[:20]!r}, a number expected"
+        ) from None
+
+
+def text_of(event: Event, name: str, where: str) -> str:
+    if name not in event.attrs:
+        raise EventError(f"{_place(event, where)} has no attrs.{name}")
+    return event.attrs[name]
+
+
+def _place(event: Event, where: str) -> str:
+    return f"{where}: {event.node}: {event.kind} at seq {event.seq}"

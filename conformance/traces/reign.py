@@ -1,0 +1,165 @@
+"""Turns the event log of a whole DLedger group into traces of spec/tla/Replication.tla, for TLC.
+
+One trace for each leader: TraceReign.tla says how a group that is led is a master and its slave. Records are
+called m1, m2, ... in each trace, by index and term; positions count from the last record on that all members
+had durably when the leader began, for Replication does not care what lies before.
+
+A trace begins with what leaders of earlier terms committed, whenever they did: a majority kept it before it
+voted for this one.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from conformance.traces.raft_events import check_dense, index_of, number_of, term_of, text_of
+from conformance.traces.store import TraceEvent, Window
+from spec.events import Event, EventError, Kind
+
+Record = tuple[int, int]
+"""Index, from 1, and term: which record it is, wherever it stands."""
+
+
+@dataclass(slots=True)
+class _Member:
+    records: list[Record] = field(default_factory=list)
+    durable: int = 0
+    reign: "_Reign | None" = None
+    """In which it leads or follows."""
+
+
+@dataclass(slots=True)
+class _Reign:
+    leader: str
+    term: int
+    front: int
+    """So many records are left out."""
+    out: list[TraceEvent] = field(default_factory=list)
+    seqs: list[int] = field(default_factory=list)
+    names: dict[Record, str] = field(default_factory=dict)
+    committed: tuple[Record, ...] = ()
+
+    def emit(self, event: Event, name: str, **fields: object) -> None:
+        self.out.append({"event": name, "node": event.node, **fields})
+        self.seqs.append(event.seq)
+
+    def name(self, record: Record) -> str:
+        return self.names.setdefault(record, f"m{len(self.names) + 1}")
+
+    def shown(self, records: Sequence[Record]) -> tuple[str, ...]:
+        return tuple(map(self.name, records[self.front :]))
+
+
+def traces(events: Iterable[Event], where: str) -> Iterator[Window]:
+    """One trace for each time that somebody led; `where` names the log in errors.
+
+    Raises:
+        EventError: events are missing (a member's `seq` is not dense), an event speaks of a leader whom
+            nobody saw lead, or lacks what the trace needs.
+    """
+    log = list(events)
+    check_dense(log, where)
+    members: dict[str, _Member] = {event.node: _Member() for event in log}
+    reigns: list[_Reign] = []
+    for event in log:
+        _take(members, reigns, event, where)
+    for reign in reigns:
+        before = max((r.committed for r in reigns if r.term < reign.term), key=len, default=())
+        reign.out[0]["committed"] = reign.shown(before)
+        yield Window(tuple(reign.out), tuple(reign.seqs), 0, len(reign.names))
+
+
+def _take(members: dict[str, _Member], reigns: list[_Reign], event: Event, where: str) -> None:
+    member = members[event.node]
+    match event.kind:
+        case Kind.BECOME_LEADER:
+            member.reign = _begin(members, event, term_of(event, where))
+            reigns.append(member.reign)
+        case Kind.HEARTBEAT:
+            leader = text_of(event, "leader", where)
+            member.reign = _led(reigns, leader, term_of(event, where), event, where)
+            shown = member.reign.shown(member.records)
+            durable = member.durable - member.reign.front
+            member.reign.emit(event, "follow", log=shown, durable=durable)
+        case Kind.STEP_DOWN | Kind.CRASH:
+            _leave(member, event)
+        case Kind.RAFT_APPEND:
+            _append(member, event, where)
+        case Kind.FLUSH:
+            member.durable = index_of(event, where)
+            _tell(member, event, "flush", member.durable)
+        case Kind.HA_ACK:
+            _tell(member, event, "keep", index_of(event, where))
+        case Kind.RAFT_COMMIT:
+            index = index_of(event, where)
+            _tell(member, event, "commit", index)
+            if member.reign is not None and member.reign.leader == event.node:
+                member.reign.committed = tuple(member.records[:index])
+        case Kind.SEND_ACK:
+            reign = _led(reigns, event.node, term_of(event, where), event, where)
+            reign.emit(event, "answer", message=reign.name(_record(event, where)))
+        case Kind.RECOVER:
+            _leave(member, event)
+            _recover(member, event, where)
+        case _:
+            pass  # votes are Election's; a cut shows in the entry that is written there
+
+
+def _begin(members: dict[str, _Member], event: Event, term: int) -> _Reign:
+    member = members[event.node]
+    alike = min(_alike(member.records, other) for other in members.values())
+    reign = _Reign(event.node, term, max(0, alike - 1))
+    shown = reign.shown(member.records)
+    durable = min(member.durable, len(member.records)) - reign.front
+    reign.emit(event, "reign", log=shown, durable=durable, committed=())
+    return reign
+
+
+def _alike(records: Sequence[Record], other: _Member) -> int:
+    """How many records another member has durably, as they are here."""
+    kept = zip(records, other.records[: other.durable], strict=False)
+    return next((n for n, (one, two) in enumerate(kept) if one != two), min(len(records), other.durable))
+
+
+def _led(reigns: Sequence[_Reign], leader: str, term: int, event: Event, where: str) -> _Reign:
+    for reign in reversed(reigns):
+        if (reign.leader, reign.term) == (leader, term):
+            return reign
+    raise EventError(
+        f"{where}: {event.node}: {event.kind} at seq {event.seq}: {leader} did not lead term {term}"
+    )
+
+
+def _leave(member: _Member, event: Event) -> None:
+    if member.reign is not None and member.reign.leader == event.node:
+        member.reign.emit(event, "end")
+    member.reign = None
+
+
+def _append(member: _Member, event: Event, where: str) -> None:
+    record = _record(event, where)
+    index = record[0]
+    if index <= len(member.records):
+        del member.records[index - 1 :]
+        member.durable = min(member.durable, index - 1)
+    member.records.append(record)
+    if (reign := member.reign) is not None:
+        name = "append" if reign.leader == event.node else "write"
+        reign.emit(event, name, index=index - reign.front, message=reign.name(record))
+
+
+def _tell(member: _Member, event: Event, name: str, index: int) -> None:
+    if (reign := member.reign) is not None:
+        reign.emit(event, name, index=index - reign.front)
+
+
+def _recover(member: _Member, event: Event, where: str) -> None:
+    """What was lost is gone; what came between a write and the word of it is there."""
+    index = index_of(event, where)
+    del member.records[index:]
+    missing = range(len(member.records) + 1, index + 1)
+    member.records += [(each, number_of(event, "end_term", where)) for each in missing]
+    member.durable = index
+
+
+def _record(event: Event, where: str) -> Record:
+    return index_of(event, where), term_of(event, where)

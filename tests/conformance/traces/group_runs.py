@@ -1,0 +1,32 @@
+"""Event logs of simulated DLedger groups: each run has a partition, a crash and a clock that jumps."""
+
+from random import Random
+
+from fuzz.raft_log import record
+from fuzz.raft_program import fault
+from spec.events import Event
+
+_PARTITIONS = ("isolate", "deafen", "mute", "cut_link")
+_CRASHES = ("kill", "lose_power", "crash", "crash_all", "restart")
+_OTHERS = ("pause", "slow_disk", "transfer")
+
+
+def run(seed: int) -> list[Event]:
+    """Three members in any weather, a message a second."""
+    chance = Random(seed)
+    kinds = [chance.choice(_PARTITIONS), chance.choice(_CRASHES), "step_clock"]
+    kinds += chance.sample(_OTHERS, chance.randint(0, 2))
+    chance.shuffle(kinds)
+    faults = [_fault(kind, chance) for kind in kinds]
+    return record(seed.to_bytes(4, "little") + bytes((0, chance.randrange(256))) + b"".join(faults))
+
+
+def _fault(kind: str, chance: Random) -> bytes:
+    # A quarter of its length is how far a clock jumps.
+    length = chance.randint(40, 79) if kind == "step_clock" else chance.randrange(16)
+    return fault(kind, chance.randrange(256), chance.randint(6, 24), length)
+
+
+def quiet_run() -> list[Event]:
+    """Nothing fails."""
+    return record(bytes(6))
