@@ -10,6 +10,8 @@ from impl.dledger.changes import Committed, Reason, SteppedDown
 from impl.dledger.codes import ResponseCode
 from impl.dledger.config import GroupConfig
 from impl.dledger.ledger_log import LedgerLog
+from impl.dledger.messages import NO_OP
+from impl.dledger.state import Role
 from impl.dledger.store import LedgerStore
 from impl.event_log import EventLog
 from impl.message import Message
@@ -220,6 +222,51 @@ def test_offsets_of_messages_that_a_new_leader_cut_are_given_again() -> None:
         return result.queue_offset
 
     assert play(scene) == 1
+
+
+def test_who_was_elected_while_it_still_dispatched_serves_only_once_its_own_first_entry_is_committed() -> (
+    None
+):
+    """What stands between may be committed too, and then has the next queue offsets."""
+
+    async def scene(site: Site) -> tuple[bool, bool]:
+        store = await site.leading()
+        await store.put(_message("first"))
+        state = store.node.member.core.state
+        store.changed(SteppedDown(state.term + 1, Reason.NO_QUORUM))
+        state.term += 1  # elected again, and its no-op is not committed yet
+        store.changed(Committed(state.commit))
+        early = store.leads
+        state.append(NO_OP, b"")
+        state.commit_to(state.terms.end)
+        for change in state.changes:
+            store.node.member.carry_out(change)
+        state.changes.clear()
+        late = store.leads
+        await store.stop()
+        return early, late
+
+    assert play(scene) == (False, True)
+
+
+def test_nothing_is_taken_while_the_vote_that_made_it_leader_is_being_synced() -> None:
+    """A group of one leads by its own vote: its no-op comes first, and the vote before that."""
+
+    async def scene(site: Site) -> tuple[ResponseCode, list[int]]:
+        store = await site.start()
+        core = store.node.member.core
+        async with asyncio.timeout(60):
+            while core.state.role is not Role.LEADER:
+                await asyncio.sleep(0.0001)
+        assert store.node.ledger.end_index == -1, "the vote is not durable yet"
+        code, _ = store.node.take([b"too early"], lambda _: None)
+        while not store.leads:
+            await asyncio.sleep(0.1)
+        magics = [store.node.ledger.read(n).magic for n in range(store.node.ledger.end_index + 1)]
+        await store.stop()
+        return code, magics
+
+    assert play(scene) == (ResponseCode.LEADER_NOT_READY, [NO_OP])
 
 
 def test_a_start_goes_on_behind_what_is_in_the_queues() -> None:
