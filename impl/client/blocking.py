@@ -156,6 +156,14 @@ class BlockingClient:
         """As PullConsumer.committed."""
         return self._run(self._pull_consumer().committed(queue))
 
+    def min_offset(self, queue: MessageQueue) -> int:
+        """As PullConsumer.min_offset."""
+        return self._run(self._pull_consumer().min_offset(queue))
+
+    def max_offset(self, queue: MessageQueue) -> int:
+        """As PullConsumer.max_offset."""
+        return self._run(self._pull_consumer().max_offset(queue))
+
     # Inside.
 
     async def _start(self) -> None:

@@ -1,0 +1,227 @@
+"""Topics of a running cluster as a table and as a stream, over real sockets; and how positions advance."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from impl.client.blocking import BlockingClient
+from impl.client.model import MessageQueue, PullResult
+from impl.message import Message
+from spark_audit.sources.ranges import StoreError
+from spark_audit.sources.topics import (
+    Ends,
+    Options,
+    Slice,
+    advance,
+    begin,
+    read_options,
+    read_slice,
+    register,
+    slices,
+)
+from tests.impl.test_cli import SERVE, server
+
+OPTIONS = read_options({"namesrv": "127.0.0.1:9876", "topics": "T"})
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of its name server."""
+    with server(*SERVE, "--store", str(tmp_path_factory.mktemp("topics"))) as (_, at):
+        yield at["namesrv"]
+
+
+def send(cluster: str, topic: str, *bodies: bytes) -> None:
+    with BlockingClient(cluster) as client:
+        for body in bodies:
+            client.send(Message(topic, body, {"TAGS": "tag", "KEYS": f"key-{body.decode()}"}))
+
+
+def bodies(frame: DataFrame) -> list[bytes]:
+    return sorted(row.body for row in frame.select("body").collect())
+
+
+def stream(spark: SparkSession, cluster: str, **options: Any) -> DataStreamReader:
+    register(spark)
+    return spark.readStream.format("rocketmq").option("namesrv", cluster).options(**options)
+
+
+def drain(frame: DataFrame, out: Path) -> None:
+    """One run of the query, to the end of what is there, and its rows below `out`."""
+    query = (
+        frame.writeStream.trigger(availableNow=True)
+        .option("checkpointLocation", str(out / "checkpoint"))
+        .start(str(out / "rows"), format="parquet")
+    )
+    assert query.awaitTermination(120)
+
+
+def test_a_topic_is_a_table(spark: SparkSession, cluster: str) -> None:
+    register(spark)
+    send(cluster, "table", *(b"%d" % n for n in range(20)))
+    frame = (
+        spark.read.format("rocketmq")
+        .option("namesrv", cluster)
+        .option("topics", "table")
+        .option("splitOffsets", "3")
+        .load()
+    )
+    assert bodies(frame) == sorted(b"%d" % n for n in range(20))
+    row = frame.where("keys = 'key-7'").first()
+    assert row is not None
+    assert (row.topic, row.broker, row.tags, row.body, row.reconsume_times) == (
+        "table",
+        "broker-a",
+        "tag",
+        b"7",
+        0,
+    )
+    assert row.properties["KEYS"] == "key-7"
+    assert row.size > len(row.body)
+    assert row.stored_ms >= row.born_ms > 0
+    places = [(each.queue_id, each.queue_offset) for each in frame.collect()]
+    assert len(set(places)) == 20
+
+
+def test_a_query_goes_on_where_it_was_and_gives_each_message_once(
+    spark: SparkSession, cluster: str, tmp_path: Path
+) -> None:
+    send(cluster, "stream", *(b"a%d" % n for n in range(10)))
+    frame = stream(spark, cluster, topics="stream", maxOffsetsPerTrigger="4").load()
+    drain(frame, tmp_path)
+    assert bodies(spark.read.parquet(str(tmp_path / "rows"))) == sorted(b"a%d" % n for n in range(10))
+    # Several batches, as it was told.
+    assert len(list((tmp_path / "checkpoint" / "commits").glob("[0-9]*"))) > 1
+    send(cluster, "stream", *(b"b%d" % n for n in range(5)))
+    drain(frame, tmp_path)
+    drain(frame, tmp_path)
+    wanted = sorted([b"a%d" % n for n in range(10)] + [b"b%d" % n for n in range(5)])
+    assert bodies(spark.read.parquet(str(tmp_path / "rows"))) == wanted
+
+
+def test_a_batch_that_failed_is_read_again_with_the_same_rows(
+    spark: SparkSession, cluster: str, tmp_path: Path
+) -> None:
+    send(cluster, "again", *(b"%d" % n for n in range(6)))
+    frame = stream(spark, cluster, topics="again").load()
+    tries: list[list[bytes]] = []
+
+    def note(batch: DataFrame, _: int) -> None:
+        tries.append(bodies(batch))
+        if len(tries) == 1:
+            send(cluster, "again", b"late")
+            raise RuntimeError("the sink fails")
+
+    def attempt() -> None:
+        query = (
+            frame.writeStream.foreachBatch(note)
+            .trigger(availableNow=True)
+            .option("checkpointLocation", str(tmp_path))
+            .start()
+        )
+        assert query.awaitTermination(120)
+
+    with pytest.raises(PySparkException):
+        attempt()
+    attempt()
+    first = [b"%d" % n for n in range(6)]
+    assert tries == [first, first, [b"late"]]
+
+
+def test_wrong_options_are_told(spark: SparkSession, cluster: str) -> None:
+    register(spark)
+    read = spark.read.format("rocketmq")
+    with pytest.raises(PySparkException, match="option topics: expected names of topics"):
+        read.option("namesrv", cluster).load().collect()
+    with pytest.raises(PySparkException, match="no name server knows topic absent"):
+        read.option("namesrv", cluster).option("topics", "absent").load().collect()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"topics": "T"}, "option namesrv"),
+        ({"maxOffsetsPerTrigger": "0"}, "option maxOffsetsPerTrigger: '0', expected a number above 0"),
+        ({"failOnDataLoss": "maybe"}, "option failOnDataLoss: 'maybe', expected true or false"),
+        ({"startingOffsets": "soon"}, "option startingOffsets: 'soon', expected earliest, latest or"),
+        ({"startingOffsets": '{"T": 1}'}, "'T' names no queue, expected TOPIC@BROKER:QUEUE"),
+        ({"accessKey": "who"}, "options accessKey and secretKey: expected both or neither"),
+    ],
+)
+def test_an_option_of_another_form_is_refused(given: dict[str, str], told: str) -> None:
+    whole = given if "namesrv" in told else {"namesrv": "n:1", "topics": "T", **given}
+    with pytest.raises(StoreError, match=told.replace(",", ".")):
+        read_options(whole)
+
+
+def test_a_query_begins_where_it_is_told() -> None:
+    ends = {"T@a:0": Ends(3, 9), "T@a:1": Ends(0, 5)}
+    assert begin(OPTIONS, ends) == {"T@a:0": 3, "T@a:1": 0}
+    assert begin(replace(OPTIONS, starting="latest"), ends) == {"T@a:0": 9, "T@a:1": 5}
+    assert begin(replace(OPTIONS, starting={"T@a:1": 2}), ends) == {"T@a:0": 3, "T@a:1": 2}
+    with pytest.raises(StoreError, match="no queue T@b:0"):
+        begin(replace(OPTIONS, starting={"T@b:0": 2}), ends)
+
+
+def test_queues_share_a_batch() -> None:
+    ends = {"T@a:0": Ends(0, 90), "T@a:1": Ends(0, 10), "T@a:2": Ends(0, 0)}
+    start = dict.fromkeys(ends, 0)
+    assert advance(start, ends, None, OPTIONS) == {"T@a:0": 90, "T@a:1": 10, "T@a:2": 0}
+    assert advance(start, ends, 20, OPTIONS) == {"T@a:0": 18, "T@a:1": 2, "T@a:2": 0}
+    assert advance(start, ends, 1, OPTIONS) == {"T@a:0": 1, "T@a:1": 1, "T@a:2": 0}
+
+
+def test_a_queue_that_cannot_be_asked_keeps_its_place_and_a_new_one_is_read_whole() -> None:
+    moved = advance({"T@a:0": 7}, {"T@b:0": Ends(0, 4)}, None, OPTIONS)
+    assert moved == {"T@a:0": 7, "T@b:0": 4}
+    assert slices({"T@a:0": 7}, moved, OPTIONS) == [Slice("T@b:0", 0, 4)]
+
+
+@pytest.mark.parametrize("ends", [Ends(5, 9), Ends(0, 2)])
+def test_what_was_deleted_before_it_was_read_is_told(ends: Ends) -> None:
+    with pytest.raises(StoreError, match=r"offset 3 is next.*messages were deleted before they were read"):
+        advance({"T@a:0": 3}, {"T@a:0": ends}, None, OPTIONS)
+
+
+def test_who_does_not_care_for_losses_goes_on() -> None:
+    careless = replace(OPTIONS, fail_on_loss=False)
+    assert advance({"T@a:0": 3}, {"T@a:0": Ends(5, 9)}, None, careless) == {"T@a:0": 9}
+    anew = advance({"T@a:0": 3}, {"T@a:0": Ends(0, 2)}, None, careless)
+    assert anew == {"T@a:0": 0}
+    assert advance(anew, {"T@a:0": Ends(0, 2)}, None, careless) == {"T@a:0": 2}
+
+
+def test_a_long_queue_is_read_by_several_tasks() -> None:
+    some = replace(OPTIONS, split_offsets=4)
+    assert slices({"T@a:0": 1}, {"T@a:0": 10}, some) == [
+        Slice("T@a:0", 1, 5), Slice("T@a:0", 5, 9), Slice("T@a:0", 9, 10)
+    ]  # fmt: skip
+    assert slices({"T@a:0": 1}, {"T@a:0": 1}, some) == [Slice("", 0, 0)]
+
+
+class Expired:
+    """A client of a broker whose queue begins at 5 by now, and ends there."""
+
+    def __enter__(self) -> "Expired":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def pull(self, queue: MessageQueue, offset: int, *, max_count: int) -> PullResult:
+        assert (str(queue), offset, max_count) == ("T@a:0", 3, 32)
+        return PullResult("OFFSET_ILLEGAL", 5, 5, 5)
+
+
+def test_what_is_deleted_while_a_batch_is_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Options, "client", lambda _: Expired())
+    with pytest.raises(StoreError, match="offset 3 is next, and the queue has 5 to 5"):
+        list(read_slice(OPTIONS, Slice("T@a:0", 3, 5)))
+    [rest] = read_slice(replace(OPTIONS, fail_on_loss=False), Slice("T@a:0", 3, 5))
+    assert rest.num_rows == 0
