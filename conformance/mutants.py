@@ -1,21 +1,26 @@
-"""Judges the suite by what it catches: every planted defect must be noticed by the invariant named for it."""
+"""Judges the suite by what it catches: every planted defect must be noticed by the invariant named for it.
+
+`HUNTS` has a line for each suite: its mutants, and who looks for them. `mqproof mutants --layer impl` runs
+all; `python -m conformance.mutants_page` writes what it came to into docs/conformance/mutants.md.
+"""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from conformance import replication
 from conformance.history.judge import judge as judge_history
 from conformance.history.workload import Workload
 from conformance.planting import planted
 from conformance.routing.suite import ROUTING
-from conformance.suite import FLUSH, Suite, TargetFactory, examine, of_suite
+from conformance.suite import FLUSH, Suite, examine, of_suite
 from conformance.targets import IMPL, MUTANT, pair_mutants, workload, workload_mutants
 from conformance.targets.mutants import MUTANTS, Mutant, MutantTarget
 from conformance.targets.pair_life import live
 from conformance.targets.routing import mutants as routing_mutants
-from conformance.targets.routing.name_servers import targets
+from conformance.targets.routing.name_servers import MutantNameServer
 from report.model import Result, Verdict, Witness
 
 LAYER: Final = "impl"
@@ -25,9 +30,123 @@ Progress = Callable[[str, int, int], None]
 """Told (mutant, examples so far, examples in all)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How long is looked for a mutant, and from where on."""
+
+    seed: int = 0
+    examples_max: int = EXAMPLES_MAX
+    on_progress: Progress | None = None
+
+    def told(self, mutant: Mutant, examples: int) -> None:
+        if self.on_progress:
+            self.on_progress(mutant.name, examples, self.examples_max)
+
+
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """The mutants that one suite has to catch."""
+
+    suite: str
+    mutants: Mapping[str, Mutant]
+    """By name; no other suite's mutant has the same one."""
+    judge: Callable[[Mutant, Search], Result]
+    """HELD when it was caught, VIOLATED when it survived."""
+
+
+# How it is looked for a mutant
+
+
+def by_suite(suite: Suite, target: Callable[[Mutant], Any]) -> Callable[[Mutant, Search], Result]:
+    """Examples of a suite, each on a target made of the mutant."""
+
+    def judge(mutant: Mutant, search: Search) -> Result:
+        examination = examine(
+            partial(target, mutant),
+            search.examples_max,
+            search.seed,
+            lambda done, _: search.told(mutant, done),
+            suite=suite,
+            wanted=frozenset({mutant.breaks}),
+            shrink=False,
+        )
+        caught = examination.failures.get(mutant.breaks)
+        replay = (
+            f"mqproof conform --target {MUTANT}{mutant.name}{of_suite(suite)} --seed {search.seed}"
+            f" --examples {search.examples_max}"
+        )
+        witnesses = caught.finding.witnesses if caught else ()
+        return _result(mutant, search, witnesses, examination.examples, examination.seconds, replay)
+
+    return judge
+
+
+def by_seed(look: Callable[[Mutant, int], tuple[Witness, ...]]) -> Callable[[Mutant, Search], Result]:
+    """One seed after the other, with the defect in place, until there is something to be seen."""
+
+    def judge(mutant: Mutant, search: Search) -> Result:
+        began = time.monotonic()
+        witnesses: tuple[Witness, ...] = ()
+        examples = 0
+        with planted(mutant):
+            while not witnesses and examples < search.examples_max:
+                witnesses = look(mutant, search.seed + examples)
+                examples += 1
+                search.told(mutant, examples)
+        replay = f"mqproof mutants --layer {LAYER} --name {mutant.name}"
+        return _result(mutant, search, witnesses, examples, time.monotonic() - began, replay)
+
+    return judge
+
+
+def _result(
+    mutant: Mutant,
+    search: Search,
+    witnesses: tuple[Witness, ...],
+    examples: int,
+    seconds: float,
+    replay: str,
+) -> Result:
+    return Result(
+        id=mutant.breaks,
+        name=mutant.name,
+        layer=LAYER,
+        verdict=Verdict.HELD if witnesses else Verdict.VIOLATED,
+        counts={"examples": examples, "examples_max": search.examples_max},
+        witnesses=witnesses or (Witness(mutant.defect),),
+        detail=mutant.defect,
+        replay=replay,
+        seconds=seconds,
+    )
+
+
+def _of_a_pair(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
+    """What the mutant's invariant says of a life of master and slave."""
+    return replication.CHECKERS[mutant.breaks](live(seed)).witnesses
+
+
+def _of_a_workload(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
+    """What rules of the mutant's invariant find in the history of clients of all kinds."""
+    judged = judge_history(workload.run(IMPL, Workload(messages=30, faults=1, seed=seed)))
+    return tuple(
+        witness
+        for each in judged
+        if each.rule.invariant == mutant.breaks and each.finding.verdict is Verdict.VIOLATED
+        for witness in each.finding.witnesses
+    )
+
+
+HUNTS: Final = (
+    Hunt(FLUSH.name, MUTANTS, by_suite(FLUSH, MutantTarget)),
+    Hunt("replication", pair_mutants.MUTANTS, by_seed(_of_a_pair)),
+    Hunt(ROUTING.name, routing_mutants.MUTANTS, by_suite(ROUTING, MutantNameServer)),
+    Hunt("workload", workload_mutants.MUTANTS, by_seed(_of_a_workload)),
+)
+
+
 def names() -> tuple[str, ...]:
     """The mutants, in order."""
-    return (*MUTANTS, *pair_mutants.MUTANTS, *routing_mutants.MUTANTS, *workload_mutants.MUTANTS)
+    return tuple(name for hunt in HUNTS for name in hunt.mutants)
 
 
 def run(
@@ -39,103 +158,7 @@ def run(
 ) -> Iterator[Result]:
     """A result for each mutant, or each that is named, as soon as it is judged: HELD when caught, VIOLATED
     when it survived."""
+    search = Search(seed, examples_max, on_progress)
     for name in chosen or names():
-        if name in pair_mutants.MUTANTS:
-            yield judge_pair(pair_mutants.MUTANTS[name], on_progress, seed, examples_max)
-        elif name in workload_mutants.MUTANTS:
-            yield judge_workload(workload_mutants.MUTANTS[name], on_progress, seed, examples_max)
-        elif name in routing_mutants.MUTANTS:
-            with targets(f"{MUTANT}{name}") as factory:
-                yield judge(routing_mutants.MUTANTS[name], factory, ROUTING, on_progress, seed, examples_max)
-        else:
-            yield judge(
-                MUTANTS[name], partial(MutantTarget, MUTANTS[name]), FLUSH, on_progress, seed, examples_max
-            )
-
-
-def judge_workload(mutant: Mutant, on_progress: Progress | None, seed: int, examples_max: int) -> Result:
-    """Let clients of all kinds loose on it, one history after the other, until a rule of the mutant's
-    invariant finds something."""
-
-    def look(seed: int) -> tuple[Witness, ...]:
-        witnesses: tuple[Witness, ...] = ()
-        for judged in judge_history(workload.run(IMPL, Workload(messages=30, faults=1, seed=seed))):
-            if judged.rule.invariant == mutant.breaks and judged.finding.verdict is Verdict.VIOLATED:
-                witnesses = judged.finding.witnesses
-        return witnesses
-
-    return _until_noticed(mutant, look, on_progress, seed, examples_max)
-
-
-def judge_pair(mutant: Mutant, on_progress: Progress | None, seed: int, examples_max: int) -> Result:
-    """Let master and slave live, one life after the other, until the mutant's invariant notices it."""
-    check = replication.CHECKERS[mutant.breaks]
-    return _until_noticed(mutant, lambda seed: check(live(seed)).witnesses, on_progress, seed, examples_max)
-
-
-def _until_noticed(
-    mutant: Mutant,
-    look: Callable[[int], tuple[Witness, ...]],
-    on_progress: Progress | None,
-    seed: int,
-    examples_max: int,
-) -> Result:
-    """Look at one seed after the other, with the defect in place, until there is something to be seen."""
-    begin = time.monotonic()
-    witnesses: tuple[Witness, ...] = ()
-    examples = 0
-    with planted(mutant):
-        while not witnesses and examples < examples_max:
-            witnesses = look(seed + examples)
-            examples += 1
-            if on_progress:
-                on_progress(mutant.name, examples, examples_max)
-    return Result(
-        id=mutant.breaks,
-        name=mutant.name,
-        layer=LAYER,
-        verdict=Verdict.HELD if witnesses else Verdict.VIOLATED,
-        counts={"examples": examples, "examples_max": examples_max},
-        witnesses=witnesses or (Witness(mutant.defect),),
-        detail=mutant.defect,
-        replay=f"mqproof mutants --layer impl --name {mutant.name}",
-        seconds=time.monotonic() - begin,
-    )
-
-
-def judge(
-    mutant: Mutant,
-    factory: TargetFactory,
-    suite: Suite,
-    on_progress: Progress | None,
-    seed: int,
-    examples_max: int,
-) -> Result:
-    """Examine one mutant by its suite until its invariant notices it."""
-
-    def progress(done: int, most: int) -> None:
-        if on_progress:
-            on_progress(mutant.name, done, most)
-
-    examination = examine(
-        factory,
-        examples_max,
-        seed,
-        progress,
-        suite=suite,
-        wanted=frozenset({mutant.breaks}),
-        shrink=False,
-    )
-    caught = examination.failures.get(mutant.breaks)
-    return Result(
-        id=mutant.breaks,
-        name=mutant.name,
-        layer=LAYER,
-        verdict=Verdict.HELD if caught else Verdict.VIOLATED,
-        counts={"examples": examination.examples, "examples_max": examples_max},
-        witnesses=caught.finding.witnesses if caught else (Witness(mutant.defect),),
-        detail=mutant.defect,
-        replay=f"mqproof conform --target mutant:{mutant.name}{of_suite(suite)} --seed {seed}"
-        f" --examples {examples_max}",
-        seconds=examination.seconds,
-    )
+        hunt = next(hunt for hunt in HUNTS if name in hunt.mutants)
+        yield hunt.judge(hunt.mutants[name], search)

@@ -1,15 +1,27 @@
-"""The suite is judged by what it catches: every planted defect, by the invariant named for it."""
+"""The suite is judged by what it catches: every planted defect, by the invariant named for it.
+
+Each suite's own tests run its mutants; here are those of flush, and what holds of all of them together.
+"""
 
 import pytest
 
 from conformance import mutants
 from conformance.checkers import CHECKERS
+from conformance.mutants import HUNTS
+from conformance.mutants_page import PAGE, page
 from conformance.session import SPEC_1
 from conformance.targets.mutants import MUTANTS
-from report.model import Verdict
+from report.model import Result, Verdict
+from spec.catalogue import catalogue
+
+MUTANTS_MIN = 40
+SLOW = {"ack-of-the-next-flush", "queue-not-cut"}
+"""Seldom seen: they are run in the deep profile."""
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.deep] if name in SLOW else []) for name in MUTANTS]
+)
 def test_the_mutant_is_caught_by_the_invariant_named_for_it(name: str) -> None:
     (result,) = mutants.run([name])
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"
@@ -24,3 +36,34 @@ def test_a_mutant_that_nobody_looks_for_long_enough_survives() -> None:
     (result,) = mutants.run(["torn-text-accepted"], examples_max=1)
     assert result.verdict is Verdict.VIOLATED
     assert result.counts == {"examples": 1, "examples_max": 1}
+
+
+def test_there_are_forty_mutants_over_the_suites_and_no_two_of_one_name() -> None:
+    names = mutants.names()
+    assert len(names) == len(set(names)) >= MUTANTS_MIN
+    assert all(
+        mutant.name == name and mutant.breaks in catalogue()
+        for hunt in HUNTS
+        for name, mutant in hunt.mutants.items()
+    )
+
+
+def test_the_page_tells_of_every_mutant() -> None:
+    """By name, suite by suite; `python -m conformance.mutants_page` writes it anew."""
+    text = PAGE.read_text(encoding="utf-8")
+    told = [line.split(" | ")[0].removeprefix("| ") for line in text.splitlines() if line.startswith("| ")]
+    assert [name for name in told if name != "mutant"] == list(mutants.names())
+    assert "nobody" not in text
+
+
+def test_a_mutant_that_survives_stands_out_on_the_page() -> None:
+    told = {"examples": 600, "examples_max": 600}
+    survivor = Result("FLUSH-1", "ack-before-flush", "impl", Verdict.VIOLATED, told, detail="too early")
+    assert "0 of 1 mutants are caught" in page([survivor])
+    assert "| ack-before-flush | too early | **nobody** | 600 | 0.0 |" in page([survivor])
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+def test_every_mutant_of_every_suite_is_caught() -> None:
+    assert [result.name for result in mutants.run() if result.verdict is not Verdict.HELD] == []

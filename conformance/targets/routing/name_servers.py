@@ -11,10 +11,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from conformance.planting import Defect, planted
+from conformance.planting import planted
 from conformance.routing.target import Broker, Capability, NameServerTarget, Route, Times
 from conformance.target import TargetError
 from conformance.targets import IMPL, MUTANT, REMOTING, UnknownTargetError
+from conformance.targets.mutants import Mutant
 from conformance.targets.routing.player import Player
 from impl.namesrv.config import NameServerConfig
 from impl.namesrv.server import NameServer
@@ -52,7 +53,7 @@ def targets(name: str, *, slave_speaks: bool = True) -> Iterator[Factory]:
             raise UnknownTargetError(
                 f"{name!r} is no mutant of routing, expected one of {', '.join(MUTANTS)}"
             )
-        yield lambda: MutantNameServer(name, mutant)
+        yield lambda: MutantNameServer(mutant)
     elif name.startswith(REMOTING):
         try:
             address = Address.parse(name.removeprefix(REMOTING))
@@ -182,13 +183,13 @@ class ImplNameServer(_Played):
 class MutantNameServer(ImplNameServer):
     """Ours with a defect while it is open."""
 
-    def __init__(self, name: str, defect: Defect) -> None:
-        super().__init__(name)
-        self._defect = defect
+    def __init__(self, mutant: Mutant) -> None:
+        super().__init__(f"{MUTANT}{mutant.name}")
+        self._mutant = mutant
         self._planted = ExitStack()
 
     def open(self) -> None:
-        self._planted.enter_context(planted(self._defect))
+        self._planted.enter_context(planted(self._mutant))
         super().open()
 
     def close(self) -> None:

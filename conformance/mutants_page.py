@@ -1,0 +1,70 @@
+"""docs/conformance/mutants.md: what becomes of each mutant of the implementation, suite by suite.
+
+`python -m conformance.mutants_page` runs all mutants and writes the page; seconds are those of that machine.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from conformance.mutants import EXAMPLES_MAX, HUNTS, Hunt, run
+from report.model import Result, Verdict
+from report.write import write_text
+from spec.catalogue import catalogue
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "conformance" / "mutants.md"
+_HEAD: Final = """\
+# Mutants of the implementation
+
+The suites are judged by what they catch. Each mutant is our name server, broker or client with one rule
+replaced by a wrong one, and names the invariant that has to notice; that another one notices does not
+count. What finds nothing within {budget} examples survives, and the exit code of
+`mqproof mutants --layer impl` is 1. An example is a drawn run (of a suite of `mqproof conform`), a life of a
+master and its slave (replication), or the history of clients of all kinds (workload).
+
+{summary}
+
+Made by `python -m conformance.mutants_page`, all with seed 0. One of them:
+`mqproof mutants --layer impl --name NAME`. Examples are the same everywhere; seconds are those of one run
+beside other work.
+"""
+_COLUMNS: Final = """\
+| mutant | what is wrong | caught by | examples | seconds |
+|---|---|---|---|---|
+"""
+
+
+def page(results: Sequence[Result]) -> str:
+    """The page; a suite's table has the mutants that there are results of."""
+    by_name = {result.name: result for result in results}
+    caught = [result for result in results if result.verdict is Verdict.HELD]
+    most = max((result.counts["examples"] for result in caught), default=0)
+    summary = f"{len(caught)} of {len(results)} mutants are caught, the last of them by example {most}."
+    tables = [_table(hunt, by_name) for hunt in HUNTS if by_name.keys() & hunt.mutants.keys()]
+    return "\n".join([_HEAD.format(budget=EXAMPLES_MAX, summary=summary), *tables])
+
+
+def _table(hunt: Hunt, by_name: dict[str, Result]) -> str:
+    rows = [_row(by_name[name]) for name in hunt.mutants if name in by_name]
+    return f"## {hunt.suite}\n\n{_COLUMNS}{''.join(rows)}"
+
+
+def _row(result: Result) -> str:
+    caught = f"{result.id} {catalogue()[result.id].name}" if result.verdict is Verdict.HELD else "**nobody**"
+    examples = result.counts["examples"]
+    return f"| {result.name} | {result.detail} | {caught} | {examples} | {result.seconds:.1f} |\n"
+
+
+def main() -> None:
+    """Run all, tell each as it is judged, and write the page."""
+    results = []
+    for result in run():
+        print(f"{result.name}: {result.verdict}, {result.counts['examples']} examples", flush=True)
+        results.append(result)
+    write_text(PAGE, page(results))
+    sys.exit(any(result.verdict is not Verdict.HELD for result in results))
+
+
+if __name__ == "__main__":
+    main()
