@@ -83,7 +83,7 @@ class GroupCalls:
         )
         timeout_s = hold_ms / 1000 + _HOLD_SLACK_S
         request = new_request(RequestCode.PULL_MESSAGE, headers.write(header))
-        answer = await self._ask(str(queue), address, request, timeout_s)
+        answer = await self._ask(queue.topic, str(queue), address, request, timeout_s)
         status = _STATUSES.get(answer.code)
         if status is None:
             raise _refusal(str(queue), answer)
@@ -155,7 +155,7 @@ class GroupCalls:
         address = self._session.runtime.random.choice(brokers)
         fields = headers.write(ConsumerGroupRequest(self.group))
         request = new_request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, fields)
-        answer = _require(topic, await self._ask(topic, address, request))
+        answer = _require(topic, await self._ask(topic, topic, address, request))
         try:
             return java_json.read(ConsumerIds, answer.body).consumer_id_list
         except ValueError as error:
@@ -167,7 +167,7 @@ class GroupCalls:
         request = new_request(RequestCode.LOCK_BATCH_MQ, body=self._locks(wanted))
         address = await self._master(wanted[0])
         what = f"locks at {wanted[0].broker_name}"
-        answer = _require(what, await self._ask(what, address, request, _LOCK_TIMEOUT_S))
+        answer = _require(what, await self._ask(wanted[0].topic, what, address, request, _LOCK_TIMEOUT_S))
         try:
             locked = java_json.read(LockedQueues, answer.body).lock_ok_mq_set
         except ValueError as error:
@@ -180,7 +180,7 @@ class GroupCalls:
         request = new_request(RequestCode.UNLOCK_BATCH_MQ, body=self._locks(wanted))
         address = await self._master(wanted[0])
         what = f"locks at {wanted[0].broker_name}"
-        _require(what, await self._ask(what, address, request, _LOCK_TIMEOUT_S))
+        _require(what, await self._ask(wanted[0].topic, what, address, request, _LOCK_TIMEOUT_S))
 
     def _locks(self, queues: Iterable[MessageQueue]) -> bytes:
         named = [bodies.MessageQueue(each.broker_name, each.queue_id, each.topic) for each in queues]
@@ -190,15 +190,20 @@ class GroupCalls:
 
     async def _of_queue(self, queue: MessageQueue, code: RequestCode, header: headers.Header) -> Command:
         address = await self._master(queue)
-        return await self._ask(str(queue), address, new_request(code, headers.write(header)))
+        return await self._ask(queue.topic, str(queue), address, new_request(code, headers.write(header)))
 
     async def _ask(
-        self, what: str, address: Address, request: Command, timeout_s: float = _TIMEOUT_S
+        self, topic: str, what: str, address: Address, request: Command, timeout_s: float = _TIMEOUT_S
     ) -> Command:
+        routes = self._session.routes
         try:
-            return await self._session.remoting.invoke(address, request, timeout_s)
+            answer = await self._session.remoting.invoke(address, request, timeout_s)
         except RemotingError as error:
+            routes.doubt(topic)
             raise ClientError(f"{what}: {error}") from None
+        if answer.code == ResponseCode.SERVICE_NOT_AVAILABLE:
+            routes.doubt(topic)
+        return answer
 
     async def _route(self, topic: str) -> None:
         try:

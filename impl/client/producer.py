@@ -29,6 +29,9 @@ from impl.remoting.headers import HeaderError, SendRequest, SendResponse
 from spec.events import Kind
 
 _UNKNOWN: Final = "unknown"
+_NOT_CONNECTED: Final = "NOT_CONNECTED"
+_WRONG_BROKER: Final = (_NOT_CONNECTED, _UNKNOWN, ResponseCode.SERVICE_NOT_AVAILABLE.name)
+"""So ends an attempt at a broker that is gone, or is no master any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +141,15 @@ class Producer:
         target = await self._target(parcel.topic, None, queue, select)
         address = self._session.routes.address(parcel.topic, target.broker_name)
         if address is None:
+            self._doubt(parcel.topic)
             raise NoRouteError(f"broker {target.broker_name} has no master")
         self._emit(Kind.SEND, parcel, target, attempt=1)
         request = self._request(parcel, target, oneway=True)
-        await self._session.remoting.send_oneway(address, request)
+        try:
+            await self._session.remoting.send_oneway(address, request)
+        except RemotingError:
+            self._doubt(parcel.topic)
+            raise
         return unique_key(parcel.first)
 
     def _request(self, parcel: Parcel, queue: MessageQueue, *, oneway: bool = False) -> Command:
@@ -186,6 +194,7 @@ class Producer:
             return asked
         queues = self._writable_queues(topic, route)
         if not queues:
+            self._doubt(topic)
             raise NoRouteError(f"topic {topic} has no writable queue")
         if select is not None:
             return select(queues)
@@ -197,6 +206,11 @@ class Producer:
             template = await self._session.routes.get(self._config.default_topic)
             route = template and self._as_if_created(template)
         return require(topic, route)
+
+    def _doubt(self, topic: str) -> None:
+        """The route, or that by which the topic is made, is not what it was."""
+        routes = self._session.routes
+        routes.doubt(topic if routes.known(topic) else self._config.default_topic)
 
     def _writable_queues(self, topic: str, route: TopicRoute) -> Sequence[MessageQueue]:
         known = self._queues.get(topic)
@@ -243,6 +257,7 @@ class Producer:
     async def _attempt(self, parcel: Parcel, queue: MessageQueue, attempt: int, deadline_s: float) -> _Ended:
         address = self._session.routes.address(queue.topic, queue.broker_name)
         if address is None:
+            self._doubt(queue.topic)
             remark = f"broker {queue.broker_name} has no master"
             return _Ended("NO_ROUTE", attempt, remark, may_retry=True)
         self._emit(Kind.SEND, parcel, queue, attempt)
@@ -251,11 +266,13 @@ class Producer:
         try:
             answer = await self._session.remoting.invoke(address, request, max(0.0, deadline_s - began_s))
         except ConnectError as error:
-            ended = _Ended("NOT_CONNECTED", attempt, str(error), may_retry=True)
+            ended = _Ended(_NOT_CONNECTED, attempt, str(error), may_retry=True)
         except RemotingError as error:
             ended = _Ended(_UNKNOWN, attempt, str(error), may_retry=True)
         else:
             ended = self._judged(queue, attempt, answer)
+        if ended.status in _WRONG_BROKER:
+            self._doubt(queue.topic)
         ended_s = _now_s()
         if ended.may_retry:
             self._choice.failed(queue.broker_name, ended_s)

@@ -1,4 +1,5 @@
-"""Where topics live, as the name servers tell: asked when first needed, then every refresh interval.
+"""Where topics live, as the name servers tell: asked when first needed, then every refresh interval, and at
+once when a broker is not what its route says.
 
 A topic that a name server does not know (any more) keeps the route it had.
 """
@@ -6,6 +7,7 @@ A topic that a name server does not know (any more) keeps the route it had.
 import asyncio
 import logging
 from functools import lru_cache, partial
+from typing import Final
 
 from impl.client.model import MessageQueue, NoRouteError
 from impl.client.name_servers import NameServerChoice
@@ -18,9 +20,11 @@ from impl.runtime.network import Address
 
 _log = logging.getLogger(__name__)
 
-MASTER_ID = 0
-_QUEUES_MAX = 65_536
+MASTER_ID: Final = 0
+_QUEUES_MAX: Final = 65_536
 """Of one topic at one broker: what a wrong route can make us list."""
+_DOUBT_INTERVAL_S: Final = 0.5
+"""A doubted route is not asked for more often: a broker that stays away fails every call."""
 
 
 class Routes:
@@ -30,6 +34,8 @@ class Routes:
         self._name_servers = name_servers
         self._routes: dict[str, TopicRoute] = {}
         self._asking: dict[str, asyncio.Task[TopicRoute | None]] = {}
+        self._asked_s: dict[str, float] = {}
+        """When each topic's route was last asked for."""
 
     async def get(self, topic: str) -> TopicRoute | None:
         """The topic's route, None when the name server knows none.
@@ -45,12 +51,14 @@ class Routes:
 
     async def refresh(self, topic: str) -> TopicRoute | None:
         """Ask again; as `get`. Callers that ask at the same time share one request."""
-        task = self._asking.get(topic)
-        if task is None:
-            task = asyncio.create_task(self._ask(topic))
-            self._asking[topic] = task
-            task.add_done_callback(partial(self._asked, topic))
-        return await asyncio.shield(task)
+        return await asyncio.shield(self._asking.get(topic) or self._begin(topic))
+
+    def doubt(self, topic: str) -> None:
+        """A broker in the topic's route is gone, or is no master: ask again, in the background, unless that
+        is being done or was done just now."""
+        now_s = asyncio.get_running_loop().time()
+        if topic not in self._asking and now_s - self._asked_s.get(topic, now_s) >= _DOUBT_INTERVAL_S:
+            self._begin(topic)
 
     async def refresh_all(self) -> None:
         """Ask for every topic we have a route of; what fails keeps what it has."""
@@ -96,6 +104,12 @@ class Routes:
         route = self._routes.get(topic)
         replicas = [broker.broker_addrs for broker in route.broker_datas] if route else []
         return [_address(addresses[min(addresses)]) for addresses in replicas if addresses]
+
+    def _begin(self, topic: str) -> "asyncio.Task[TopicRoute | None]":
+        self._asked_s[topic] = asyncio.get_running_loop().time()
+        task = self._asking[topic] = asyncio.create_task(self._ask(topic))
+        task.add_done_callback(partial(self._asked, topic))
+        return task
 
     def _asked(self, topic: str, task: asyncio.Task[TopicRoute | None]) -> None:
         del self._asking[topic]

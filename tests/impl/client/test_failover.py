@@ -2,16 +2,19 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
 
 from impl.broker.broker import Broker
 from impl.broker.config import BrokerConfig
-from impl.client.model import Sent
+from impl.client.model import ClientError, MessageQueue, Sent
 from impl.client.producer import Producer, ProducerConfig
 from impl.client.push_consumer import PushConsumerConfig
 from impl.message import Message
+from impl.remoting.channel import RemotingError
+from impl.remoting.codes import RequestCode
 from tests.impl.client.members import Ear, member, numbers
 from tests.impl.world import SMALL_STORE, World, play
 
@@ -86,3 +89,72 @@ def test_deliv_1_what_a_broker_kept_while_it_was_away_is_consumed_when_it_comes_
     early, bodies = play(scene)
     assert len(early) == 6
     assert sorted(bodies) == sorted(numbers(0, 12))
+
+
+async def move(world: World) -> None:
+    """The broker comes back at another address: its name is the same, and so is what it keeps."""
+    before = world.broker_address
+    await world.stop_broker()
+    await world.start_broker()
+    assert world.broker_address != before
+
+
+async def sent(world: World) -> bool:
+    return isinstance(await world.producer.send(Message("T", b"x")), Sent)
+
+
+async def sent_oneway(world: World) -> bool:
+    try:
+        await world.producer.send_oneway(Message("T", b"x"))
+    except RemotingError:
+        return False
+    return True
+
+
+async def pulled(world: World) -> bool:
+    try:
+        await world.consumer.pull(MessageQueue("T", "broker-a", 0), 0)
+    except ClientError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("call", [sent, sent_oneway, pulled])
+def test_who_finds_a_broker_gone_asks_for_the_route_at_once(call: Callable[[World], Awaitable[bool]]) -> None:
+    """Not only when the route is due again, after 30 s."""
+
+    async def scene(world: World) -> float:
+        assert await call(world) or await sent(world)
+        await asyncio.sleep(1)
+        await move(world)
+        began_s = asyncio.get_running_loop().time()
+        while not await call(world):
+            await asyncio.sleep(0.1)
+        return asyncio.get_running_loop().time() - began_s
+
+    assert play(scene) < 1
+
+
+def test_while_a_broker_stays_away_its_route_is_asked_for_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scene(world: World) -> int:
+        assert await sent(world)
+        await asyncio.sleep(1)
+        assert await world.session.routes.refresh("T")
+        await world.stop_broker()
+        asked = 0
+        ask = world.session.name_servers.invoke
+
+        async def count(code: RequestCode, *rest: object) -> object:
+            nonlocal asked
+            asked += code is RequestCode.GET_ROUTEINFO_BY_TOPIC
+            return await ask(code, *rest)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(world.session.name_servers, "invoke", count)
+        for _ in range(100):
+            assert not await sent(world)
+            await asyncio.sleep(0.1)
+        return asked
+
+    assert 10 <= play(scene) <= 22
