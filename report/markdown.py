@@ -47,6 +47,8 @@ def _explain(result: Result) -> Iterator[str]:
         yield from (_escape(result.detail), "")
     for witness in result.witnesses[:WITNESSES_MAX]:
         yield f"- {_escape(witness.text)}"
+        for moment in witness.timeline:
+            yield f"  - {_escape(' '.join(filter(None, (moment.at, moment.who, moment.what))))}"
     if len(result.witnesses) > WITNESSES_MAX:
         yield f"- … {len(result.witnesses) - WITNESSES_MAX} more"
     if result.witnesses:

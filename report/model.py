@@ -26,11 +26,23 @@ class Exit:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """One line of a timeline."""
+
+    at: str
+    """When, or which step; empty for what has no time of its own."""
+    who: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class Witness:
     """One piece of evidence: the values that show the violation, and words for a reader."""
 
     text: str
     values: dict[str, str] = field(default_factory=dict)
+    timeline: tuple[Moment, ...] = ()
+    """How it came about, in order; empty where nobody asked."""
 
 
 @dataclass(frozen=True, slots=True)

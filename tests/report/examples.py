@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from report.model import Figure, Report, Result, Table, Verdict, Witness
+from report.model import Figure, Moment, Report, Result, Table, Verdict, Witness
 
 SVG: Final = (
     '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><circle r="3"/></svg>'
@@ -25,7 +25,7 @@ REPORT: Final = Report(
             {"scripts": 200, "crashes": 35},
             (
                 Witness("m_lost was acked and is gone", {"msg_id": "m_lost", "file": "a b.log", "line": "7"}),
-                Witness("m_too is gone"),
+                Witness("m_too is gone", timeline=(Moment("12:00:00.5", "broker-a", "crash"),)),
             ),
             "an acked message is lost",
             REPLAY,
@@ -43,7 +43,14 @@ NASTY_REPORT: Final = Report(
     title=NASTY,
     results=(
         Result(
-            NASTY, NASTY, NASTY, Verdict.VIOLATED, {NASTY: 1}, (Witness(NASTY, {NASTY: NASTY}),), NASTY, NASTY
+            NASTY,
+            NASTY,
+            NASTY,
+            Verdict.VIOLATED,
+            {NASTY: 1},
+            (Witness(NASTY, {NASTY: NASTY}, (Moment(NASTY, NASTY, NASTY),)),),
+            NASTY,
+            NASTY,
         ),
         Result(NASTY, NASTY, "other", Verdict.UNKNOWN, {}, (), NASTY),
     ),

@@ -56,6 +56,8 @@ def test_the_page_has_the_matrix_the_evidence_and_the_replay_command() -> None:
     assert "msg_id=m_lost" in text
     assert f"<pre>{REPLAY}</pre>" in text
     assert "<details open>" in text
+    assert "how it came about, in 1 lines" in text
+    assert "<td>broker-a</td><td>crash</td>" in text
     assert '<svg width="9"' in text or "<svg " in text
 
 
