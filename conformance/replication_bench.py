@@ -10,7 +10,8 @@ import os
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ from typing import Any, Final
 from conformance import load
 from conformance.cluster import Cluster, ClusterError, cluster, free_port
 from conformance.load import Address, LoadError, Messages
+from impl.client.blocking import BlockingClient
+from impl.client.compose import new_message
+from impl.client.model import Sent
 
 IDS: Final = ("n0", "n1", "n2")
 GIVE_UP_S: Final = 6.0
@@ -164,7 +168,7 @@ def measure(amount: Amount, rounds: int, directory: Path, progress: Progress) ->
         progress(f"latency, {name}")
         waits[name] = _latency(side, directory / "bench", rate, amount)
     progress("changes of masters")
-    changes = _changes(directory / "bench", amount, progress)
+    changes, clients_changes = _changes(directory / "bench", amount, progress)
     progress("a slave's first copy")
     copied_s, plain_s, copied_bytes = _first_copy(directory / "bench", amount)
     return {
@@ -174,6 +178,7 @@ def measure(amount: Amount, rounds: int, directory: Path, progress: Progress) ->
         "latency_load_per_second": rate,
         "answered_ms": waits,
         "change_seconds": changes,
+        "clients_change_seconds": clients_changes,
         "change_floor_seconds": GIVE_UP_S + VOTE_WAIT_S,
         "first_copy": {"bytes": copied_bytes, "slave_seconds": copied_s, "plain_seconds": plain_s},
     }
@@ -222,21 +227,40 @@ def _latency(side: Side, folder: Path, rate: float, amount: Amount) -> dict[str,
     return {name: load.percentile(measured.answered, share) * 1000 for name, share in shares.items()}
 
 
-def _changes(folder: Path, amount: Amount, progress: Progress) -> list[float]:
-    """From SIGKILL of the master to the next message that is acknowledged, by whoever it is."""
+def _changes(folder: Path, amount: Amount, progress: Progress) -> tuple[list[float], list[float]]:
+    """From SIGKILL of the master to the next message that is acknowledged: by whoever it is, each being asked
+    all the time; and to a client, which has to find out."""
     found: list[float] = []
+    clients: list[float] = []
     if not amount.kills:
-        return found
-    with _fresh(group, folder) as (site, _, messages):
+        return found, clients
+    with (
+        _fresh(group, folder) as (site, _, messages),
+        BlockingClient(site.made.name_server) as client,
+        ThreadPoolExecutor(1) as pool,
+    ):
         for number in range(amount.kills):
+            _send_until_stored(client)
             master = site.master(messages)
             began = time.perf_counter()
             site.kill(master)
+            told = pool.submit(_send_until_stored, client)
             site.master(messages)
             found.append(time.perf_counter() - began)
+            clients.append(told.result() - began)
             progress(f"changes of masters, {number + 1}/{amount.kills}")
             site.start(master)
-    return found
+    return found, clients
+
+
+def _send_until_stored(client: BlockingClient) -> float:
+    """Returns when it was."""
+    deadline = time.monotonic() + _SECONDS_MAX
+    while time.monotonic() < deadline:
+        if isinstance(client.send(new_message("bench", b"x")), Sent):
+            return time.perf_counter()
+        time.sleep(_POLL_S)
+    raise ClusterError(f"the client could send nothing within {_SECONDS_MAX:.0f} s")
 
 
 def _first_copy(folder: Path, amount: Amount) -> tuple[float, float, int]:
@@ -303,15 +327,21 @@ def table(result: dict[str, Any]) -> str:
         )
     lines += ["", f"Latencies at {result['latency_load_per_second']:.0f} sends a second."]
     if changes:
-        ordered = sorted(changes)
-        shown = ", ".join(f"{share:.0%} {load.percentile(ordered, share):.1f}" for share in (0.5, 0.9, 0.99))
-        lines.append(
-            f"{len(changes)} masters killed, seconds to the next acknowledged send: {shown}, most"
-            f" {ordered[-1]:.1f}; the configured waits sum up to {result['change_floor_seconds']:.1f}."
-        )
+        floor = result["change_floor_seconds"]
+        lines += [
+            f"{len(changes)} masters killed, seconds to the next acknowledged send: {_shares(changes)}; the"
+            f" configured waits sum up to {floor:.1f}.",
+            f"To that of a client: {_shares(result['clients_change_seconds'])}.",
+        ]
     mib = copy["bytes"] / (1 << 20)
     lines.append(
         f"A slave's first copy of {mib:.0f} MiB: {mib / copy['slave_seconds']:.0f} MiB/s, its start included;"
         f" a plain copy {mib / copy['plain_seconds']:.0f} MiB/s."
     )
     return "\n".join(lines)
+
+
+def _shares(seconds: Sequence[float]) -> str:
+    ordered = sorted(seconds)
+    shown = ", ".join(f"{share:.0%} {load.percentile(ordered, share):.1f}" for share in (0.5, 0.9, 0.99))
+    return f"{shown}, most {ordered[-1]:.1f}"

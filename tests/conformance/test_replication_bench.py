@@ -19,7 +19,7 @@ def test_rows_are_measured_on_real_brokers(tmp_path: Path, monkeypatch: pytest.M
     assert 0 < waits["median"] <= waits["p99"]
     assert copy["bytes"] >= 1 << 20
     assert min(copy["slave_seconds"], copy["plain_seconds"]) > 0
-    assert result["change_seconds"] == []
+    assert result["change_seconds"] == result["clients_change_seconds"] == []
     assert len(stages) == 4
     assert not list(tmp_path.iterdir())
     assert "alone, ASYNC_FLUSH" in table(result)
@@ -34,11 +34,13 @@ def test_the_table_holds_changes_against_the_configured_waits_and_rates_against_
             "latency_load_per_second": 125.0,
             "answered_ms": {name: {"median": 1.0, "p99": 2.0} for name in ("alone", "group")},
             "change_seconds": [5.0, 6.0, 9.0],
+            "clients_change_seconds": [5.5, 6.5, 9.5],
             "change_floor_seconds": 7.0,
             "first_copy": {"bytes": 64 << 20, "slave_seconds": 2.0, "plain_seconds": 0.5},
         }
     )
     assert "3 masters killed, seconds to the next acknowledged send: 50% 6.0, 90% 9.0, 99% 9.0" in shown
+    assert "To that of a client: 50% 6.5, 90% 9.5, 99% 9.5, most 9.5" in shown
     assert "sum up to 7.0" in shown
     assert "0.50" in next(line for line in shown.splitlines() if line.startswith("group"))
     assert "32 MiB/s, its start included; a plain copy 128 MiB/s" in shown
