@@ -1,9 +1,8 @@
 """`mqproof conform` and `mqproof trace-check`."""
 
-import itertools
+import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -13,15 +12,15 @@ from report.console import stages, stop
 from report.model import Exit, exit_code
 
 if TYPE_CHECKING:
-    from conformance.suite import Suite, TargetFactory
-    from conformance.targets.impl import ImplTarget
+    from conformance.order import Order, Part
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+conform_app = typer.Typer(invoke_without_command=True)
+app.add_typer(conform_app, name="conform")
 
-WIRE: Final = "wire"
-SUITES: Final = ("flush", "routing", WIRE)
-SINCE: Final = ("4.9", "5")
 _PROGRESS_LINES: Final = 10
+_FOR_PEOPLE: Final = (".html", ".md")
+"""Reports that sum up what machines read one by one."""
 
 
 @app.callback()
@@ -29,27 +28,32 @@ def _root() -> None:
     """Conformance: hold an implementation to the specification."""
 
 
-@app.command()
+@conform_app.callback()
 def conform(
+    context: typer.Context,
     target: Annotated[
         str,
         typer.Option(
-            help="reference (flush only), impl, remoting://HOST:PORT of a name server, mutant:NAME, or "
-            "apache:LINE (routing and wire); for the suite wire remoting:// takes HOST:PORT[,HOST:PORT] of a "
-            "name server, a broker or both."
+            help="reference, impl, remoting://NAMESERVER[,BROKER] (each HOST:PORT), apache:LINE, mutant:NAME "
+            "or python:MODULE:CLASS."
         ),
-    ],
+    ] = "",
     suite: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="flush (brokers, the default), routing (name servers), or wire."),
+        typer.Option(metavar="NAME", help="Only this suite; once for each. All that the target can do else."),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed draws the same examples.")] = 0,
-    examples: Annotated[int, typer.Option(min=1, help="How many runs to draw.")] = 100,
+    examples: Annotated[int, typer.Option(min=1, help="How many runs to draw, for each suite.")] = 100,
+    ids: Annotated[
+        list[str] | None,
+        typer.Option("--id", metavar="GLOB", help="Only such invariants and wire cases; once for each."),
+    ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
     ] = None,
     report_file: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE.html", help="The result as one HTML page.")
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="The result as .html, .md, .sarif, .xml or .json."),
     ] = None,
     junit_file: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE.xml", help="The result as JUnit XML.")
@@ -58,16 +62,12 @@ def conform(
         Path | None,
         typer.Option(metavar="DIR", help="Write the broker's event log of each example (impl and mutants)."),
     ] = None,
-    ids: Annotated[
-        list[str] | None, typer.Option("--id", metavar="GLOB", help="wire: only cases with such an id.")
-    ] = None,
-    since: Annotated[
-        str, typer.Option(help="wire, routing: rules that hold since 4.9, or since 5 too.")
-    ] = "5",
+    since: Annotated[str, typer.Option(help="Rules that hold since 4.9, or since 5 too.")] = "5",
     strict: Annotated[bool, typer.Option("--strict", help="wire: a SHOULD that is not met fails.")] = False,
-    dryrun: Annotated[bool, typer.Option("--dryrun", help="wire: list the cases, ask nobody.")] = False,
+    dryrun: Annotated[bool, typer.Option("--dryrun", help="List what would be judged, ask nobody.")] = False,
 ) -> None:
-    """Drive a target with drawn operations and crashes, and judge every invariant on what a client saw.
+    """Drive a target with drawn operations, faults and numbered questions, and judge every invariant on what
+    a client saw.
 
     What the target cannot be asked for is reported as not tested. A failure is shrunk to a minimal script.
 
@@ -76,44 +76,73 @@ def conform(
     mqproof conform --target apache:5 --suite routing --examples 30;
     mqproof conform --target remoting://127.0.0.1:9876 --suite wire --since 4.9 --id 'remoting/send*'
     """
-    from conformance.scoreboard import scoreboard
-    from conformance.suite import examine, results
-    from conformance.target import TargetError
+    if context.invoked_subcommand is not None:
+        return
+    from conformance.order import SINCE, Order
+    from conformance.suites import SUITES
+
+    if not target:
+        stop("conform: --target is missing; see mqproof conform --help", Exit.USAGE)
+    for name in suite or ():
+        if name not in SUITES:
+            stop(f"--suite {name}: expected {', '.join(SUITES)}", Exit.USAGE)
+    if since not in SINCE:
+        stop(f"--since {since}: expected {' or '.join(SINCE)}", Exit.USAGE)
+    order = Order(target, seed, examples, tuple(ids or ()), since, strict, events)
+    # The order of running is ours: what stands on the command line in another order is the same run.
+    names = [name for name in SUITES if name in (suite or SUITES) and SUITES[name].listed(order)]
+    if not names:
+        stop(f"--id {' '.join(order.ids)}: no invariant and no case has such an id", Exit.USAGE)
+    if dryrun:
+        sys.stdout.writelines(f"{line}\n" for name in names for line in SUITES[name].lines(order))
+        raise typer.Exit(Exit.HELD)
+    _finish(_conducted(order, names, named=bool(suite)), order, json_file, junit_file, report_file)
+
+
+def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]":
+    """A part for each suite. Ends the command on wrong use, and where no suite could judge anything."""
+    from conformance.order import OrderError
+    from conformance.suites import conduct
     from conformance.targets import UnknownTargetError
+
+    parts: list[Part] = []
+    with stages(f"conform {order.target}") as told:
+        for name in names:
+            try:
+                parts.append(conduct(order, name, _progress(told, name)))
+            except OrderError as error:
+                stop(str(error), Exit.USAGE)
+            if named and isinstance(refusal := parts[-1].refusal, UnknownTargetError):
+                stop(f"--target {refusal}", Exit.USAGE)
+    refusals = [part.refusal for part in parts if part.refusal]
+    if len(refusals) == len(parts):
+        for refusal in refusals:
+            if not isinstance(refusal, UnknownTargetError):
+                stop(f"{order.target}: {refusal}", Exit.TOOL)
+        stop(f"--target {refusals[0]}", Exit.USAGE)
+    return parts
+
+
+def _finish(
+    parts: "list[Part]", order: "Order", json: Path | None, junit: Path | None, page: Path | None
+) -> None:
+    from conformance import scoreboard
     from report import terminal
     from report.files import write_files
 
-    name, *more = suite or [SUITES[0]]
-    if unknown := [each for each in (name, *more) if each not in SUITES]:
-        stop(f"--suite {unknown[0]}: expected {', '.join(SUITES)}", Exit.USAGE)
-    if more:
-        stop(f"--suite {name}: runs alone", Exit.USAGE)
-    if since not in SINCE:
-        stop(f"--since {since}: expected {' or '.join(SINCE)}", Exit.USAGE)
-    if name == WIRE:
-        from conformance.wire.command import wire
+    whole = scoreboard.scoreboard(parts, order)
+    terminal.show(scoreboard.screen(parts, order))
+    write_files(whole, json=json, junit=junit)
+    write_files(scoreboard.page(parts, order) if page and page.suffix in _FOR_PEOPLE else whole, page=page)
+    raise typer.Exit(exit_code(whole.results))
 
-        judged = wire(target, ids or [], since, strict=strict, dryrun=dryrun)
-        write_files(judged, json=json_file, junit=junit_file, page=report_file)
-        raise typer.Exit(exit_code(judged.results))
-    if ids or strict or dryrun:
-        stop("--id, --strict, --dryrun: only with --suite wire", Exit.USAGE)
-    with ExitStack() as stack:
-        told = stack.enter_context(stages(f"conform {target}"))
-        try:
-            chosen, factory = stack.enter_context(_examined(name, target, since))
-            if events is not None:
-                factory = _recorded(factory, events)
-            examination = examine(factory, examples, seed, _progress(told), suite=chosen)
-        except UnknownTargetError as error:
-            stop(f"--target {error}", Exit.USAGE)
-        except TargetError as error:
-            stop(f"{target}: {error}", Exit.TOOL)
-        found = results(examination, factory(), examples, seed)
-    report = scoreboard(found, target=target, seed=seed, examples=examples, examination=examination)
-    terminal.show(report)
-    write_files(report, json=json_file, junit=junit_file, page=report_file)
-    raise typer.Exit(exit_code(found))
+
+def _progress(told: Callable[[str], None], name: str) -> Callable[[int, int], None]:
+    def progress(done: int, to_do: int) -> None:
+        if done % max(1, to_do // _PROGRESS_LINES) == 0:
+            told(f"{name}: {done} of {to_do}")
+
+    return progress
 
 
 @app.command("trace-check")
@@ -160,48 +189,3 @@ def trace_check(
     terminal.show(report)
     write_files(report, json=json_file)
     raise typer.Exit(exit_code(found))
-
-
-@contextmanager
-def _examined(suite: str, target: str, since: str) -> "Iterator[tuple[Suite, TargetFactory]]":
-    """The suite and the targets of that name, for as long as the block lasts."""
-    if suite == "routing":
-        from conformance.routing.suite import ROUTING
-        from conformance.targets.routing.name_servers import targets
-
-        with targets(target, slave_speaks=since != SINCE[0]) as factory:
-            yield ROUTING, factory
-    else:
-        from conformance.suite import FLUSH
-        from conformance.targets import resolve
-
-        yield FLUSH, resolve(target)
-
-
-def _progress(told: Callable[[str], None]) -> Callable[[int, int], None]:
-    def progress(done: int, examples: int) -> None:
-        if done % max(1, examples // _PROGRESS_LINES) == 0:
-            told(f"{done} of {examples} examples")
-
-    return progress
-
-
-def _recorded(factory: "TargetFactory", folder: Path) -> "TargetFactory":
-    """Targets that write their event logs to the folder, numbered."""
-    from conformance.targets.impl import ImplTarget
-
-    if not isinstance(factory(), ImplTarget):
-        stop("--events: only the targets impl and mutant:NAME have a broker's event log", Exit.USAGE)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        stop(f"--events {folder}: {error.strerror}", Exit.USAGE)
-    numbers = itertools.count(1)
-
-    def recorded() -> "ImplTarget":
-        target = factory()
-        assert isinstance(target, ImplTarget)
-        target.events_file = folder / f"example-{next(numbers):05}.ndjson"
-        return target
-
-    return recorded

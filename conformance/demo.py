@@ -27,7 +27,8 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 COLUMNS: Final = {
     "tla": "TLC",
     "reference": "reference",
-    "conformance": "conformance",
+    "flush": "conformance",
+    "routing": "conformance",
     "trace": "conformance",
     "fuzz": "fuzz",
     "audit": "audit",
@@ -85,7 +86,7 @@ def demo(
                 f"{messages} messages, the broker is killed {KILLS} times",
                 lambda: counts.update(_real_run(run_folder, messages, told)),
             )
-            command("conform", "conform", "--target", "impl", "--examples", str(examples))
+            command("conform", "conform", "--target", "impl", "--suite", "flush", "--examples", str(examples))
             command("routing", "conform", "--target", "impl", "--suite", "routing", "--examples", ROUTING)
             command("trace", "trace-check", str(run_folder / "events" / "broker.ndjson"))
             for target in ("remoting-decode", "store-recovery"):

@@ -1,28 +1,65 @@
-"""The scoreboard: what an examination found, as a report that every renderer of report/ can show."""
+"""The scoreboard: what all suites found at a target, as a report that every renderer of report/ can show."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
-from conformance.suite import SCRIPT, Examination
+from conformance.order import Order, Part
+from conformance.suite import SCRIPT
 from report.model import Report, Result, Table
 
 
-def scoreboard(
-    results: Iterable[Result], *, target: str, seed: int, examples: int, examination: Examination
+def scoreboard(parts: Sequence[Part], order: Order) -> Report:
+    """Every result, the evidence suite by suite, and the minimal script of each violation."""
+    return _report(parts, order, [result for part in parts for result in part.results], _tables(parts))
+
+
+def page(parts: Sequence[Part], order: Order) -> Report:
+    """The same for people: with the rows that a part sums up."""
+    return _report(parts, order, _summed(parts), _tables(parts))
+
+
+def screen(parts: Sequence[Part], order: Order) -> Report:
+    """The page without what is of one suite alone, if there are several."""
+    tables = _tables(parts) if len(parts) == 1 else _common_tables(parts)
+    return _report(parts, order, _summed(parts), tables)
+
+
+def _report(
+    parts: Sequence[Part], order: Order, results: Iterable[Result], tables: Iterable[Table]
 ) -> Report:
-    """The results with what was run, the minimal script of each violation, and the model's actions used."""
-    results = tuple(results)
-    facts = {
-        "target": target,
-        "seed": str(seed),
-        "examples": f"{examination.examples} of {examples}",
-        "seconds": f"{examination.seconds:.1f}",
+    return Report(f"Conformance of {order.target}", tuple(results), _facts(parts, order), tuple(tables))
+
+
+def _summed(parts: Sequence[Part]) -> Iterator[Result]:
+    for part in parts:
+        yield from part.results if part.summary is None else part.summary
+
+
+def _facts(parts: Sequence[Part], order: Order) -> dict[str, str]:
+    return {
+        "target": order.target,
+        "suites": ", ".join(part.suite for part in parts),
+        "seed": str(order.seed),
+        "examples": str(order.examples),
+        "since": order.since,
+        "strict": str(order.strict).lower(),
+        "seconds": f"{sum(part.seconds for part in parts):.1f}",
     }
-    tables = (*_minimal_script(results), *_actions(examination))
-    return Report(f"Conformance of {target}", results, facts, tables)
 
 
-def _minimal_script(results: tuple[Result, ...]) -> Iterable[Table]:
-    """The shortest script of all, with what it violates; the others are among the witnesses."""
+def _tables(parts: Sequence[Part]) -> Iterator[Table]:
+    yield from _common_tables(parts)
+    for part in parts:
+        yield from part.tables
+
+
+def _common_tables(parts: Sequence[Part]) -> Iterator[Table]:
+    for part in parts:
+        yield from _minimal_scripts(part.results)
+    yield _evidence(parts)
+
+
+def _minimal_scripts(results: Iterable[Result]) -> Iterator[Table]:
+    """The shortest script of a suite, with what it violates; the others are among the witnesses."""
     scripts = {
         result.id: tuple(witness.values.items())
         for result in results
@@ -32,12 +69,20 @@ def _minimal_script(results: tuple[Result, ...]) -> Iterable[Table]:
     if scripts:
         shortest = min(scripts.values(), key=len)
         violated = ", ".join(invariant for invariant, script in scripts.items() if script == shortest)
-        yield Table(f"Minimal script that violates {violated}", ("step", "what"), shortest)
+        rows = tuple((number, *_parted(step)) for number, step in shortest)
+        yield Table(f"Minimal script that violates {violated}", ("step", "what was done", "answer"), rows)
 
 
-def _actions(examination: Examination) -> Iterable[Table]:
-    """Nothing for a run that explained nothing."""
-    if actions := examination.actions.most_common():
-        rows = tuple((name, str(count)) for name, count in actions)
-        title = f"Actions of {examination.suite.model} that explain what was seen"
-        yield Table(title, ("action", "times"), rows)
+def _parted(step: str) -> tuple[str, str]:
+    done, _, answer = step.partition(": ")
+    return done, answer
+
+
+def _evidence(parts: Sequence[Part]) -> Table:
+    columns = tuple(dict.fromkeys(what for part in parts for what in part.looked_at))
+    rows = tuple(
+        (part.suite, *(f"{part.looked_at[what]:,}" if what in part.looked_at else "" for what in columns),
+         f"{part.seconds:.1f}")
+        for part in parts
+    )  # fmt: skip
+    return Table("Evidence", ("suite", *columns, "seconds"), rows)

@@ -167,6 +167,14 @@ class Session:
 
     # -- the verdict
 
+    @property
+    def faults(self) -> int:
+        """How many befell the broker, clean exits not counted."""
+        return sum(
+            isinstance(one, SyncsFail) or (isinstance(one, Down) and one.how is not End.SHUTDOWN)
+            for one in self._operations
+        )
+
     def actions(self) -> Counter[str]:
         """How often each action of the model was needed to explain what was seen."""
         return self.oracle.actions

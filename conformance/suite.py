@@ -4,9 +4,10 @@ The same seed draws the same examples. What fails is shrunk to a minimal script.
 brokers and their stores; conformance/routing has that of name servers.
 """
 
+import shlex
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, Protocol
@@ -25,7 +26,6 @@ from conformance.target import Capability
 from report.model import Result, Verdict, Witness
 from spec.catalogue import catalogue
 
-LAYER: Final = "conformance"
 STEPS_MAX: Final = 40
 """Of one example, not counting what the session adds to examine a restarted broker."""
 SHRINK_EXAMPLES_MAX: Final = 300
@@ -80,6 +80,8 @@ class Suite:
     needs: Needs
     machine: Callable[[Any, Judge], RuleBasedStateMachine]
     """A class of state machines, made of a target and a judge."""
+    faults: Callable[[Any], int] = lambda _: 0
+    """How many faults befell the target in a session."""
 
 
 _CRASHES: Final = (Capability.KILL, Capability.OS_CRASH, Capability.POWER_LOSS)
@@ -92,7 +94,9 @@ _NEEDS: Final = {
     "DELIV-5": (frozenset({Capability.COMMIT_OFFSET}), frozenset()),
 }
 
-FLUSH: Final = Suite("flush", "Flush.tla", (*CHECKERS, SPEC_1), _NEEDS, FlushMachine)
+FLUSH: Final = Suite(
+    "flush", "Flush.tla", (*CHECKERS, SPEC_1), _NEEDS, FlushMachine, lambda session: session.faults
+)
 """One broker and its store: sends, pulls, offsets, crashes."""
 
 
@@ -103,6 +107,8 @@ class Examination:
     suite: Suite
     examples: int = 0
     """Until the first violation; shrinking is not counted."""
+    operations: int = 0
+    faults: int = 0
     counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     held_in: Counter[str] = field(default_factory=Counter)
     """Id to the number of examples in which it held."""
@@ -223,33 +229,57 @@ def _settings(examples: int, *, shrink: bool) -> hypothesis.settings:
 
 def _count(examination: Examination, session: Session, findings: dict[str, Finding]) -> None:
     examination.examples += 1
+    examination.operations += len(session.script()) - 1  # the first step opens the target
+    examination.faults += examination.suite.faults(session)
     examination.actions.update(session.actions())
     for invariant, finding in findings.items():
         examination.counts[invariant].update(finding.counts)
         examination.held_in[invariant] += finding.verdict is Verdict.HELD
 
 
-def results(examination: Examination, target: Examined, examples: int, seed: int) -> tuple[Result, ...]:
-    """The examination as results; `examples` is how many there could have been."""
+def results(
+    examination: Examination,
+    target: Examined,
+    examples: int,
+    seed: int,
+    *,
+    ids: Container[str] | None = None,
+    replay: str = "",
+) -> tuple[Result, ...]:
+    """The examination as results; `examples` is how many there could have been.
+
+    `ids`: only these; None for all. `replay`: the command that repeats it, if it is not the plain one.
+    """
     suite = examination.suite
-    replay = f"mqproof conform --target {target.name}{of_suite(suite)} --seed {seed} --examples {examples}"
-    known = [invariant for invariant in catalogue() if invariant in suite.ids]
-    return tuple(_result(examination, target.capabilities, invariant, replay) for invariant in known)
+    replay = replay or (
+        f"mqproof conform --target {shlex.quote(target.name)}{of_suite(suite)} --seed {seed}"
+        f" --examples {examples}"
+    )
+    return tuple(
+        _result(examination, target.capabilities, invariant, replay)
+        for invariant in known(suite)
+        if ids is None or invariant in ids
+    )
+
+
+def known(suite: Suite) -> tuple[str, ...]:
+    """The ids that the suite judges, in the catalogue's order."""
+    return tuple(invariant for invariant in catalogue() if invariant in suite.ids)
 
 
 def of_suite(suite: Suite) -> str:
-    """How `conform` is told of the suite; nothing for the one that it takes by itself."""
-    return "" if suite is FLUSH else f" --suite {suite.name}"
+    """How `conform` is told of this suite alone."""
+    return f" --suite {suite.name}"
 
 
 def _result(examination: Examination, capabilities: frozenset[Any], invariant: str, replay: str) -> Result:
-    name = catalogue()[invariant].name
+    name, layer = catalogue()[invariant].name, examination.suite.name
     counts = {"examples": examination.examples, **examination.counts[invariant]}
     if failure := examination.failures.get(invariant):
         return Result(
             invariant,
             name,
-            LAYER,
+            layer,
             Verdict.VIOLATED,
             counts,
             (*failure.finding.witnesses, _script(failure.script)),
@@ -259,12 +289,12 @@ def _result(examination: Examination, capabilities: frozenset[Any], invariant: s
         )
     if missing := _missing(examination.suite.needs, invariant, capabilities):
         return Result(
-            invariant, name, LAYER, Verdict.NOT_TESTED, detail=f"the target cannot be asked for {missing}"
+            invariant, name, layer, Verdict.NOT_TESTED, detail=f"the target cannot be asked for {missing}"
         )
     if not examination.held_in[invariant]:
         detail = "no example showed anything about it"
-        return Result(invariant, name, LAYER, Verdict.UNKNOWN, counts, detail=detail)
-    return Result(invariant, name, LAYER, Verdict.HELD, counts, seconds=examination.seconds)
+        return Result(invariant, name, layer, Verdict.UNKNOWN, counts, detail=detail)
+    return Result(invariant, name, layer, Verdict.HELD, counts, seconds=examination.seconds)
 
 
 def _missing(needs: Needs, invariant: str, capabilities: frozenset[Any]) -> str:

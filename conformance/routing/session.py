@@ -99,6 +99,11 @@ class RoutingSession:
         held = history.operations and not self.unexplained
         return {**findings, SPEC_1: Finding(Verdict.HELD if held else Verdict.UNKNOWN, counts)}
 
+    @property
+    def faults(self) -> int:
+        """Connections that closed, silences, deaths of the name server."""
+        return sum(isinstance(one, HangUp | Wait | Restart) for one in self._operations)
+
     def actions(self) -> Counter[str]:
         """How often each action of the model was taken to explain something."""
         return self.oracle.actions

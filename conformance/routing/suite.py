@@ -17,5 +17,6 @@ ROUTING: Final = Suite(
         "ROUTE-4": (frozenset({Capability.CLIENT}), frozenset()),
     },
     RoutingMachine,
+    lambda session: session.faults,
 )
 """One name server: registrations, silence, closed connections, routes."""

@@ -1,47 +1,54 @@
 """The suite wire of `mqproof conform`."""
 
-import sys
 import time
-from typing import Final
+from collections.abc import Iterator
 
+from conformance.order import Order, Part
+from conformance.target import TargetError
+from conformance.targets import UnknownTargetError
 from conformance.wire.catalogue import choose
-from conformance.wire.model import Since
+from conformance.wire.model import Case, Since
 from conformance.wire.scene import SceneError
 from conformance.wire.servers import ServersError, UnknownServersError, servers
-from conformance.wire.suite import Run, examine, listed, report, results, shown
+from conformance.wire.suite import LAYER, Progress, Run, examine, results, summary, table, untested
 from conformance.wire.talk import UnreachableError
-from report import terminal
-from report.console import stages, stop
-from report.model import Exit, Report
-
-_PROGRESS_CASES: Final = 100
+from report.model import Result
 
 
-def wire(target: str, globs: list[str], since: str, *, strict: bool, dryrun: bool) -> Report:
-    """Run the cases and show them. Ends the command on wrong use, and where there are no servers."""
-    if since not in tuple(Since):
-        stop(f"--since {since}: expected {' or '.join(Since)}", Exit.USAGE)
-    run = Run(target, Since(since), strict)
-    cases = choose(globs, run.since)
-    if not cases:
-        stop(f"--id {' '.join(globs)}: no case has such an id since {since}", Exit.USAGE)
-    if dryrun:
-        sys.stdout.write(listed(cases))
-        raise SystemExit(Exit.HELD)
+def listed(order: Order) -> tuple[Result, ...]:
+    """What of it is asked for, a result a case."""
+    return tuple(map(untested, _cases(order)))
+
+
+def lines(order: Order) -> Iterator[str]:
+    """Id, server, since, strength, title and source of each case."""
+    for case in _cases(order):
+        yield (
+            f"{case.id}  {case.server}  since {case.since}  {case.strength}  {case.title}"
+            f"  (docs/protocol.md, {case.source})"
+        )
+
+
+def run(order: Order, progress: Progress) -> Part:
+    """Ask the chosen cases.
+
+    Raises:
+        OrderError, UnknownTargetError, TargetError.
+    """
+    asked = Run(order.target, Since(order.since), order.strict)
+    cases = _cases(order)
     began = time.perf_counter()
-    with stages(f"conform {target} wire") as told:
+    try:
+        with servers(order.target) as addresses:
+            judged = examine(addresses, cases, progress)
+    except UnknownServersError as error:
+        raise UnknownTargetError(str(error)) from None
+    except (ServersError, UnreachableError, SceneError) as error:
+        raise TargetError(str(error)) from None
+    found = tuple(results(judged, asked))
+    looked_at = {"cases": len(found), "exchanges": sum(one.counts.get("exchanges", 0) for one in found)}
+    return Part(LAYER, found, looked_at, time.perf_counter() - began, (table(judged),), tuple(summary(found)))
 
-        def progress(done: int, all_of_them: int) -> None:
-            if done % _PROGRESS_CASES == 0:
-                told(f"{done} of {all_of_them} cases")
 
-        try:
-            with servers(target) as addresses:
-                judged = examine(addresses, cases, progress)
-        except UnknownServersError as error:
-            stop(f"--target {error}", Exit.USAGE)
-        except (ServersError, UnreachableError, SceneError) as error:
-            stop(f"{target}: {error}", Exit.TOOL)
-    whole = report(results(judged, run), judged, run, time.perf_counter() - began)
-    terminal.show(shown(whole))
-    return whole
+def _cases(order: Order) -> tuple[Case, ...]:
+    return choose(order.ids, Since(order.since))

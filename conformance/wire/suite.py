@@ -1,8 +1,8 @@
-"""Runs the chosen cases one after the other and makes a report of what was judged."""
+"""Runs the chosen cases one after the other and makes results of what was judged."""
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,7 @@ from conformance.wire.runner import Judged
 from conformance.wire.scene import scene
 from conformance.wire.talk import Address
 from report import model
-from report.model import Report, Result, Table, Witness
+from report.model import Result, Table, Witness
 
 SECONDS_MAX: Final = 10.0
 """How long an answer may take; released brokers look at held pulls every 5 s only."""
@@ -58,28 +58,17 @@ def results(judged: Iterable[Judged | Case], run: Run) -> list[Result]:
     return [_result(one, run) for one in judged]
 
 
-def report(results: Sequence[Result], judged: Iterable[Judged | Case], run: Run, seconds: float) -> Report:
-    """All results, and how many of each verdict an operation has."""
-    facts = {
-        "target": run.target,
-        "since": run.since.value,
-        "strict": str(run.strict).lower(),
-        "cases": str(len(results)),
-        "seconds": f"{seconds:.1f}",
-    }
-    return Report(f"Wire cases at {run.target}", tuple(results), facts, (_table(judged),))
+def untested(case: Case) -> Result:
+    """A case that nobody was asked yet."""
+    return Result(case.id, case.title, LAYER, model.Verdict.NOT_TESTED)
 
 
-def shown(whole: Report) -> Report:
-    """For a terminal: what is violated one by one, of the rest a line an operation."""
-    groups: dict[str, list[Result]] = {}
-    for result in whole.results:
-        groups.setdefault(operation_of(result.id), []).append(result)
-    rows: list[Result] = []
-    for name, members in groups.items():
-        bad = [result for result in members if result.verdict is model.Verdict.VIOLATED]
-        rows += bad or [_summed(name, members)]
-    return Report(whole.title, tuple(rows), whole.facts, whole.tables)
+def summary(results: Sequence[Result]) -> Iterator[Result]:
+    """What is violated one by one, and all the rest in one row."""
+    rest = [result for result in results if result.verdict is not model.Verdict.VIOLATED]
+    yield from (result for result in results if result.verdict is model.Verdict.VIOLATED)
+    if rest:
+        yield _summed(rest)
 
 
 def operation_of(case_id: str) -> str:
@@ -91,13 +80,13 @@ def verdict_of(result: Result) -> str:
     return result.witnesses[0].values["verdict"] if result.witnesses else Verdict.OK
 
 
-def _summed(name: str, members: list[Result]) -> Result:
+def _summed(members: list[Result]) -> Result:
     held = sum(result.verdict is model.Verdict.HELD for result in members)
     verdict = model.Verdict.HELD if held else model.Verdict.NOT_TESTED
     detail = "" if held else members[0].detail
     seconds = sum(result.seconds for result in members)
-    counts = {"cases": len(members), "held": held}
-    return Result(name, "", LAYER, verdict, counts, detail=detail, seconds=seconds)
+    counts = {"cases": len(members), "held": held, "not tested": len(members) - held}
+    return Result("wire", "Cases", LAYER, verdict, counts, detail=detail, seconds=seconds)
 
 
 def _result(one: Judged | Case, run: Run) -> Result:
@@ -147,7 +136,8 @@ def _replay(case: Case, run: Run) -> str:
     return f"mqproof conform --target {target} --suite wire{strict} --id {name}"
 
 
-def _table(judged: Iterable[Judged | Case]) -> Table:
+def table(judged: Iterable[Judged | Case]) -> Table:
+    """How many of each verdict an operation has."""
     counts: dict[str, Counter[str]] = {}
     for one in judged:
         case, verdict = (one, "-") if isinstance(one, Case) else (one.case, one.verdict.value)
@@ -156,13 +146,4 @@ def _table(judged: Iterable[Judged | Case]) -> Table:
     rows = [(name, *(str(of[column] or "") for column in columns)) for name, of in counts.items()]
     total = sum(counts.values(), Counter())
     rows.append(("all", *(str(total[column]) for column in columns)))
-    return Table("Verdicts", ("operation", *columns), tuple(rows))
-
-
-def listed(cases: Iterable[Case]) -> str:
-    """What a dry run tells: id, server, since, strength, title and source of each case."""
-    return "".join(
-        f"{case.id}  {case.server}  since {case.since}  {case.strength}  {case.title}"
-        f"  (docs/protocol.md, {case.source})\n"
-        for case in cases
-    )
+    return Table("Wire cases by operation", ("operation", *columns), tuple(rows))

@@ -1,11 +1,13 @@
 """`mqproof conform`: exit codes, one clear line for a wrong use, and the files it writes."""
 
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 from typer.testing import CliRunner
 
 from conformance.cli import app
+from conformance.target import TargetError
 from report import json_file
 from report.model import Exit, Verdict
 from spec.events import Kind, read_log
@@ -20,7 +22,7 @@ def test_what_holds_exits_with_0_and_writes_its_files(tmp_path: Path) -> None:
     files = {suffix: tmp_path / f"r.{suffix}" for suffix in ("json", "html", "xml")}
     logs = tmp_path / "logs"
     code, out, _ = conform(
-        "--target", "impl", "--examples", "100", "--json", str(files["json"]),
+        "--target", "impl", "--suite", "flush", "--examples", "100", "--json", str(files["json"]),
         "--report", str(files["html"]), "--junit", str(files["xml"]), "--events", str(logs),
     )  # fmt: skip
     assert code == Exit.HELD, out
@@ -31,12 +33,63 @@ def test_what_holds_exits_with_0_and_writes_its_files(tmp_path: Path) -> None:
     assert events[0].kind is Kind.RECOVER
 
 
+def test_all_suites_of_a_target_are_on_one_scoreboard(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    globs = [word for glob in ("FLUSH-4", "ROUTE-1", "remoting/max-offset/1") for word in ("--id", glob)]
+    code, out, _ = conform("--target", "impl", "--examples", "6", *globs, "--json", str(file))
+    assert code == Exit.HELD, out
+    report = json_file.from_json(file.read_text())
+    assert [(one.layer, one.id) for one in report.results] == [
+        ("flush", "FLUSH-4"), ("routing", "ROUTE-1"), ("wire", "remoting/max-offset/1"),
+    ]  # fmt: skip
+    evidence = next(table for table in report.tables if table.title == "Evidence")
+    assert [row[0] for row in evidence.rows] == ["flush", "routing", "wire"]
+    assert evidence.columns == (
+        "suite", "examples", "operations", "faults", "transitions", "cases", "exchanges", "seconds",
+    )  # fmt: skip
+    assert all(int(cell.replace(",", "")) for cell in evidence.rows[0][1:5])
+
+
+def test_what_a_target_is_no_target_of_is_not_tested(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    conform("--target", "reference", "--examples", "5", "--json", str(file))
+    report = json_file.from_json(file.read_text())
+    absent = [one for one in report.results if one.layer in ("routing", "wire")]
+    assert {one.verdict for one in absent} == {Verdict.NOT_TESTED}
+    assert all(one.detail.startswith("'reference'") for one in absent)
+    assert {one.layer for one in absent} == {"routing", "wire"}
+
+
+def test_a_suite_that_could_not_be_driven_is_unknown_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> NoReturn:
+        raise TargetError("the broker is on fire")
+
+    monkeypatch.setattr("conformance.targets.routing.name_servers.ImplNameServer.open", refuse)
+    code, out, _ = conform("--target", "impl", "--examples", "6", "--id", "FLUSH-4", "--id", "ROUTE-1")
+    assert code == Exit.INCONCLUSIVE
+    assert "unknown ROUTE-1 TablesAgree (routing): the broker is on fire" in out
+
+
+def test_the_order_of_suites_on_the_command_line_does_not_matter() -> None:
+    chosen = ("--target", "reference", "--id", "FLUSH-4", "--id", "ROUTE-1", "--dryrun")
+    first = conform(*chosen, "--suite", "flush", "--suite", "routing")
+    assert first == conform(*chosen, "--suite", "routing", "--suite", "flush")
+    assert [line.split()[:2] for line in first[1].splitlines()] == [
+        ["FLUSH-4", "flush"], ["ROUTE-1", "routing"],
+    ]  # fmt: skip
+
+
 def test_a_violation_exits_with_1_and_shows_its_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("conformance.suite.SHRINK_EXAMPLES_MAX", 10)
     code, out, _ = conform("--target", "mutant:commit-goes-back", "--examples", "50")
     assert code == Exit.VIOLATED
     assert "Minimal script that violates" in out
-    assert "replay: mqproof conform --target mutant:commit-goes-back --seed 0 --examples 50" in out
+    assert "mqproof conform --target mutant:commit-goes-back --suite flush --seed 0 --examples 50" in out
+
+
+def test_a_violation_that_nobody_asked_about_does_not_count() -> None:
+    code, _, _ = conform("--target", "mutant:commit-goes-back", "--examples", "20", "--id", "FLUSH-4")
+    assert code == Exit.HELD
 
 
 def test_too_few_examples_to_show_anything_are_inconclusive() -> None:
@@ -47,7 +100,9 @@ def test_too_few_examples_to_show_anything_are_inconclusive() -> None:
     ("arguments", "line"),
     [
         (["--target", "nothing"], "mqproof: --target 'nothing' is no target"),
+        ([], "mqproof: conform: --target is missing"),
         (["--target", "impl", "--suite", "nothing"], "mqproof: --suite nothing: expected flush"),
+        (["--target", "impl", "--id", "NO-*"], "mqproof: --id NO-*: no invariant and no case"),
         (["--target", "reference", "--events", "x"], "mqproof: --events: only the targets impl"),
     ],
 )

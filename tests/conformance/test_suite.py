@@ -51,7 +51,8 @@ def test_a_violation_is_shrunk_to_a_script_and_ends_with_its_replay() -> None:
     found = {result.id: result for result in results(examination, factory(), 100, 0)}
     assert overall(found.values()) is Verdict.VIOLATED
     violated = found["DELIV-2"]
-    assert violated.replay == "mqproof conform --target mutant:refused-but-stored --seed 0 --examples 100"
+    command = "mqproof conform --target mutant:refused-but-stored --suite flush --seed 0 --examples 100"
+    assert violated.replay == command
     script = violated.witnesses[-1].values
     assert script["1"].startswith("open a broker")
     assert len(script) < 30

@@ -137,21 +137,13 @@ def test_a_dry_run_lists_and_asks_nobody() -> None:
         (["--target", "remoting://here"], "mqproof: --target 'remoting://here': 'here': HOST:PORT expected"),
         (["--target", "apache:3"], "mqproof: --target apache:3: expected one of the lines of"),
         (["--target", "impl", "--since", "6"], "mqproof: --since 6: expected 4.9 or 5"),
-        (["--target", "impl", "--id", "none"], "mqproof: --id none: no case has such an id"),
-        (["--target", "impl", "--suite", "flush"], "mqproof: --suite wire: runs alone"),
+        (["--target", "impl", "--id", "none"], "mqproof: --id none: no invariant and no case"),
     ],
 )
 def test_wrong_use_exits_with_2_and_one_line(arguments: list[str], line: str) -> None:
     code, _, err = conform(*arguments)
     assert code == Exit.USAGE
     assert [said.startswith(line) for said in err.splitlines() if said.startswith("mqproof: ")] == [True]
-
-
-def test_its_options_without_it_exit_with_2() -> None:
-    result = CliRunner().invoke(app, ["conform", "--target", "impl", "--strict"])
-    assert (result.exit_code, result.stderr) == (
-        Exit.USAGE, "mqproof: --id, --strict, --dryrun: only with --suite wire\n"
-    )  # fmt: skip
 
 
 def test_servers_that_are_not_there_exit_with_4_and_one_line() -> None:

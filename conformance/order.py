@@ -1,0 +1,67 @@
+"""What a run of `mqproof conform` is asked for, and what each suite gives for it."""
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+from conformance.controls import Controls
+from report.model import Result, Table
+
+SINCE: Final = ("4.9", "5")
+
+
+class OrderError(ValueError):
+    """A wrong use of an option; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The options of one run, for all of its suites."""
+
+    target: str
+    seed: int = 0
+    examples: int = 100
+    """Of each suite that draws them."""
+    ids: tuple[str, ...] = ()
+    """Patterns of invariants and wire cases; none for all."""
+    since: str = SINCE[-1]
+    """Of SINCE: rules that a later release brought are left out."""
+    strict: bool = False
+    """A SHOULD that is not met fails."""
+    events: Path | None = None
+    """A folder for the event logs of targets that have one."""
+    classed: bool = True
+    """TLC is asked what is wrong where a target that has an event log fails."""
+    controls: Controls = field(default_factory=Controls)
+
+    def chosen(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """Those of the ids that are asked for, in their order."""
+        return tuple(
+            each for each in ids if not self.ids or any(fnmatchcase(each, glob) for glob in self.ids)
+        )
+
+    def replay(self, suite: str, *options: str) -> str:
+        """The command that asks one suite for the same once more."""
+        words = ["mqproof", "conform", "--target", self.target, "--suite", suite]
+        for name, template in self.controls.given():
+            words += [f"--{name}", template]
+        return shlex.join([*words, *options])
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one suite adds to the scoreboard."""
+
+    suite: str
+    results: tuple[Result, ...]
+    looked_at: dict[str, int]
+    """The evidence: examples, operations, faults, cases and the like, to their number."""
+    seconds: float
+    tables: tuple[Table, ...] = ()
+    summary: tuple[Result, ...] | None = None
+    """The results in fewer rows, for people; None: as they are."""
+    refusal: Exception | None = None
+    """Why nothing of it was judged."""

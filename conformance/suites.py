@@ -1,0 +1,190 @@
+"""All suites, and how each is run at a target: the one place where `mqproof conform` learns of a suite.
+
+The imports are late: nobody loads what is not asked for.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from conformance.order import SINCE, Order, OrderError, Part
+from conformance.suite import Examination, Suite, TargetFactory, examine, known, results
+from conformance.target import TargetError
+from conformance.targets import UnknownTargetError
+from report.model import Result, Table, Verdict
+from spec.catalogue import catalogue
+
+if TYPE_CHECKING:
+    from conformance.targets.impl import ImplTarget
+
+Progress = Callable[[int, int], None]
+"""Told (done, to do), of examples or cases."""
+Targets = AbstractContextManager[TargetFactory]
+
+
+class Registered(Protocol):
+    """A suite, as `conform` knows it."""
+
+    @property
+    def about(self) -> str:
+        """For people, in a few words."""
+        ...
+
+    def listed(self, order: Order) -> tuple[Result, ...]:
+        """What of it is asked for, nothing of which is tested yet."""
+        ...
+
+    def lines(self, order: Order) -> Iterable[str]:
+        """The same for a dry run, with what people want to know of each."""
+        ...
+
+    def run(self, order: Order, progress: Progress) -> Part:
+        """Raises UnknownTargetError, TargetError, OrderError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A suite of drawn examples."""
+
+    about: str
+    load: Callable[[], Suite]
+    targets: Callable[[Order], Targets]
+    """Those of the order's name, for as long as the block lasts. Raises as `run`."""
+
+    def listed(self, order: Order) -> tuple[Result, ...]:
+        suite = self.load()
+        return tuple(
+            Result(each, catalogue()[each].name, suite.name, Verdict.NOT_TESTED)
+            for each in order.chosen(known(suite))
+        )
+
+    def lines(self, order: Order) -> Iterator[str]:
+        for each in self.listed(order):
+            yield f"{each.id}  {each.layer}  {catalogue()[each.id].statement}"
+
+    def run(self, order: Order, progress: Progress) -> Part:
+        suite = self.load()
+        chosen = order.chosen(known(suite))
+        wanted = frozenset(chosen) if order.ids else None
+        with ExitStack() as stack:
+            factory = stack.enter_context(self.targets(order))
+            target = factory()
+            examination = examine(factory, order.examples, order.seed, progress, suite=suite, wanted=wanted)
+        options = ["--seed", str(order.seed), "--examples", str(order.examples)]
+        options += [word for glob in order.ids for word in ("--id", glob)]
+        found = results(
+            examination, target, order.examples, order.seed,
+            ids=chosen, replay=order.replay(suite.name, *options),
+        )  # fmt: skip
+        looked_at = {
+            "examples": examination.examples,
+            "operations": examination.operations,
+            "faults": examination.faults,
+            "transitions": examination.actions.total(),
+        }
+        return Part(suite.name, found, looked_at, examination.seconds, tuple(_actions(examination)))
+
+
+def _actions(examination: Examination) -> Iterator[Table]:
+    """Nothing for a run that explained nothing."""
+    if actions := examination.actions.most_common():
+        rows = tuple((name, str(count)) for name, count in actions)
+        title = f"Actions of {examination.suite.model} that explain what was seen"
+        yield Table(title, ("action", "times"), rows)
+
+
+def conduct(order: Order, name: str, progress: Progress) -> Part:
+    """One suite's part of the scoreboard. Where the suite has no such target the part says "not tested", and
+    where the target could not be driven "unknown", for as long as nobody has seen more.
+
+    Raises:
+        OrderError.
+    """
+    suite = SUITES[name]
+    try:
+        return suite.run(order, progress)
+    except (UnknownTargetError, TargetError) as error:
+        verdict = Verdict.NOT_TESTED if isinstance(error, UnknownTargetError) else Verdict.UNKNOWN
+        told = tuple(replace(one, verdict=verdict, detail=str(error)) for one in suite.listed(order))
+        return Part(name, told, {}, 0.0, refusal=error)
+
+
+# -- the suites
+
+
+def _load_flush() -> Suite:
+    from conformance.suite import FLUSH
+
+    return FLUSH
+
+
+@contextmanager
+def _flush_targets(order: Order) -> Iterator[TargetFactory]:
+    from conformance.targets import resolve
+
+    factory = resolve(order.target)
+    yield factory if order.events is None else _recorded(factory, order.events)
+
+
+def _recorded(factory: TargetFactory, folder: Path) -> TargetFactory:
+    """Targets that write their event logs to the folder, numbered."""
+    from conformance.targets.impl import ImplTarget
+
+    if not isinstance(factory(), ImplTarget):
+        raise OrderError("--events: only the targets impl and mutant:NAME have a broker's event log")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OrderError(f"--events {folder}: {error.strerror}") from None
+    numbers = itertools.count(1)
+
+    def recorded() -> "ImplTarget":
+        target = factory()
+        assert isinstance(target, ImplTarget)
+        target.events_file = folder / f"example-{next(numbers):05}.ndjson"
+        return target
+
+    return recorded
+
+
+def _load_routing() -> Suite:
+    from conformance.routing.suite import ROUTING
+
+    return ROUTING
+
+
+def _routing_targets(order: Order) -> Targets:
+    from conformance.targets.routing.name_servers import targets
+
+    return targets(order.target, slave_speaks=order.since != SINCE[0])
+
+
+class _Wire:
+    about = "numbered questions, request code by request code"
+
+    def listed(self, order: Order) -> tuple[Result, ...]:
+        from conformance.wire.command import listed
+
+        return listed(order)
+
+    def lines(self, order: Order) -> Iterable[str]:
+        from conformance.wire.command import lines
+
+        return lines(order)
+
+    def run(self, order: Order, progress: Progress) -> Part:
+        from conformance.wire.command import run
+
+        return run(order, progress)
+
+
+SUITES: Final[dict[str, Registered]] = {
+    "flush": Drawn("a broker and its store: sends, pulls, offsets, crashes", _load_flush, _flush_targets),
+    "routing": Drawn("a name server: who is told to whom, and when", _load_routing, _routing_targets),
+    "wire": _Wire(),
+}
+"""By the name given to `--suite`, in the order in which they run."""
