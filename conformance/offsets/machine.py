@@ -1,0 +1,109 @@
+"""Sends, pulls from anywhere, waits, commits forth and back, and expiry in any order, drawn and shrunk by
+Hypothesis. A rule is one step of a session."""
+
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from conformance.offsets.session import OffsetsSession
+from conformance.offsets.target import QUEUES, Capability, OffsetsTarget
+
+UNKNOWN_MAX: Final = 3
+"""Commits in one example whose end nobody knows: each multiplies what the oracle has to keep."""
+
+_TAGS: Final = ("A", "Aa", "BB", "")
+"""Aa and BB have the same hash."""
+_EXPRESSIONS: Final = ("*", "A", "Aa", "A || BB", "nobody")
+
+_queues = st.integers(0, QUEUES - 1)
+_tags = st.sampled_from(_TAGS)
+_expressions = st.sampled_from(_EXPRESSIONS)
+_counts = st.integers(1, 4)
+_places = st.sampled_from(("begin", "middle", "end", "beyond"))
+_back = st.integers(0, 3)
+
+
+class OffsetsMachine(RuleBasedStateMachine):
+    """One example: a new topic and a new group. `judge` gets the session at the end of an example that
+    nothing interrupted, and raises if it is displeased."""
+
+    session: OffsetsSession
+
+    def __init__(self, target: OffsetsTarget, judge: Callable[[OffsetsSession], None]) -> None:
+        super().__init__()
+        self.target = target
+        self._judge = judge
+
+    @initialize(queue=_queues, tags=st.lists(_tags, max_size=6))
+    def open(self, queue: int, tags: list[str]) -> None:
+        self.session = OffsetsSession(self.target)
+        for tag in tags:
+            self.session.send(queue, tag)
+
+    @rule(queue=_queues, tags=st.lists(_tags, min_size=1, max_size=4))
+    def send(self, queue: int, tags: list[str]) -> None:
+        for tag in tags:
+            self.session.send(queue, tag)
+
+    @rule(
+        queue=_queues,
+        place=_places,
+        back=_back,
+        count=_counts,
+        expression=_expressions,
+        commits=st.booleans(),
+    )
+    def pull(self, queue: int, place: str, back: int, count: int, expression: str, commits: bool) -> None:
+        offset = self._offset(queue, place, back)
+        self.session.pull(queue, offset, count, expression, offset if commits else None)
+        if commits:
+            self.session.query(queue)
+
+    @rule(queue=_queues, count=_counts, expression=_expressions, tags=st.lists(_tags, min_size=1, max_size=3))
+    def hold(self, queue: int, count: int, expression: str, tags: list[str]) -> None:
+        self.session.hold(queue, count, expression, tags)
+
+    @rule(queue=_queues, place=_places, back=_back, oneway=st.booleans())
+    def commit(self, queue: int, place: str, back: int, oneway: bool) -> None:
+        """Forth, back, and beyond what there is: the broker takes what it is told."""
+        oneway = oneway and self.session.unknown < UNKNOWN_MAX
+        self.session.commit(queue, self._offset(queue, place, back), oneway=oneway)
+        self.session.query(queue)
+
+    @rule()
+    def look(self) -> None:
+        self.session.look()
+
+    @precondition(lambda machine: Capability.EXPIRE in machine.target.capabilities)
+    @rule(queue=_queues, tags=st.lists(_tags, min_size=4, max_size=8))
+    def expire(self, queue: int, tags: list[str]) -> None:
+        for tag in tags:
+            self.session.send(queue, tag)
+        self.session.expire()
+
+    def teardown(self) -> None:
+        """Read everything once more, free the target, and judge."""
+        whole = sys.exc_info()[0] is None and hasattr(self, "session")
+        try:
+            if whole:
+                self.session.look()
+                self.session.drain()
+        finally:
+            self.target.close()
+        if whole:
+            self._judge(self.session)
+
+    def _offset(self, queue: int, place: str, back: int) -> int:
+        end = self.session.ends[queue]
+        match place:
+            case "begin":
+                return back
+            case "middle":
+                return end // 2
+            case "end":
+                return max(0, end - back)
+            case _:
+                return end + back

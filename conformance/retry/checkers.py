@@ -1,0 +1,116 @@
+"""The named invariants over messages that come again; each a pure function of a run.
+
+Having seen nothing that could show a violation is unknown, never held. Names and ids are those of
+spec/invariants.toml.
+"""
+
+from collections import Counter, defaultdict
+from functools import partial
+
+from conformance.history.finding import Finding, Tally
+from conformance.retry.oracle import bound_for, wait_s
+from conformance.retry.steps import Operation, Read, Send, SendBack
+from conformance.retry.target import Answer, Place, Setup
+from conformance.stepped import Checkers, Run
+
+Key = tuple[str, int]
+"""Message and how often it was sent back."""
+
+
+def no_phantom(setup: Setup, run: Run[Operation]) -> Finding:
+    """DELIV-2 NoPhantom: what comes was sent, and says of itself whose copy it is."""
+    tally = Tally()
+    origins: dict[str, str] = {}
+    for step, operation in run.numbered():
+        match operation:
+            case Send():
+                origins[operation.msg_id] = operation.origin
+            case Read(copies=copies):
+                for copy in copies:
+                    tally.looked += 1
+                    origin = origins.get(copy.msg_id)
+                    if origin is None:
+                        tally.found(f"step {step}: {copy} was never sent")
+                    elif copy.topic != setup.topic:
+                        tally.found(f"step {step}: {copy} says that it was sent to {copy.topic}")
+                    elif copy.times and origin and copy.origin != origin:
+                        tally.found(f"step {step}: {copy} says that it is a copy of {copy.origin}")
+    return tally.finding("copies")
+
+
+def duplicates_explained(setup: Setup, run: Run[Operation]) -> Finding:  # noqa: ARG001
+    """DELIV-3 DuplicatesExplained: a message comes as often as it was sent and sent back, no more."""
+    tally = Tally()
+    causes: Counter[Key] = Counter()
+    for step, operation in run.numbered():
+        match operation:
+            case Send(msg_id):
+                causes[msg_id, 0] += 1
+            case SendBack(copy=copy) if copy is not None:
+                causes[copy.msg_id, copy.times + 1] += 1
+            case Read(copies=copies):
+                for copy in copies:
+                    tally.looked += 1
+                    causes[copy[:2]] -= 1
+                    if causes[copy[:2]] < 0 and any(key[0] == copy.msg_id for key in causes):
+                        tally.found(f"step {step}: {copy} comes once more than it was sent")
+    return tally.finding("copies")
+
+
+def retry_then_dead_letter(setup: Setup, retry_queues: int, run: Run[Operation]) -> Finding:
+    """DELIV-7 RetryThenDeadLetter: a message that was sent back, and was answered so, comes again, or is a
+    dead letter when it came often enough: not before, and not later."""
+    tally = Tally()
+    certain: Counter[tuple[Key, Place]] = Counter()
+    possible: Counter[tuple[Key, Place]] = Counter()
+    for step, operation in run.numbered():
+        match operation:
+            case SendBack(copy=copy, answer=answer) if copy is not None and retry_queues:
+                to = (copy.msg_id, copy.times + 1), bound_for(setup, operation)[0]
+                certain[to] += answer is Answer.OK
+                possible[to] += 1
+            case Read(place=place, copies=copies, settled=settled) if place is not Place.TOPIC:
+                for copy in copies:
+                    key = copy[:2]
+                    tally.looked += 1
+                    other = Place.DEAD if place is Place.RETRY else Place.RETRY
+                    if not possible[key, place] and possible[key, other]:
+                        tally.found(f"step {step}: {copy} is in the {place}, and belongs in the {other}")
+                    certain[key, place] -= 1
+                if settled:
+                    for (key, bound), missing in certain.items():
+                        if bound is place and missing > 0:
+                            tally.found(f"step {step}: {key[0]} (retry {key[1]}) never came to the {place}")
+    return tally.finding("copies")
+
+
+def not_early(setup: Setup, run: Run[Operation]) -> Finding:
+    """DELIV-8 NotEarly: no copy is read before one can be due."""
+    tally = Tally()
+    due_s: defaultdict[tuple[Key, Place], list[float]] = defaultdict(list)
+    for step, operation in run.numbered():
+        match operation:
+            case Send(msg_id, level, _, span):
+                due_s[(msg_id, 0), Place.TOPIC].append(span.begin_s + wait_s(setup, level))
+            case SendBack(copy=copy, span=span) if copy is not None:
+                place, waits_s = bound_for(setup, operation)
+                due_s[(copy.msg_id, copy.times + 1), place].append(span.begin_s + waits_s)
+            case Read(place=place, copies=copies, span=span):
+                for copy in copies:
+                    times = due_s[copy[:2], place]
+                    tally.looked += 1
+                    if times and min(times) - setup.clock_s > span.end_s:
+                        early_s = min(times) - span.end_s
+                        tally.found(f"step {step}: {copy} comes {early_s:.3f} s before its time")
+                    elif times:
+                        times.remove(min(times))
+    return tally.finding("copies")
+
+
+def checkers(setup: Setup, retry_queues: int) -> Checkers[Operation]:
+    return {
+        "DELIV-2": partial(no_phantom, setup),
+        "DELIV-3": partial(duplicates_explained, setup),
+        "DELIV-7": partial(retry_then_dead_letter, setup, retry_queues),
+        "DELIV-8": partial(not_early, setup),
+    }

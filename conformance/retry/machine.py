@@ -1,0 +1,92 @@
+"""Messages are sent, read, and sent back with all kinds of levels, while time passes; drawn and shrunk by
+Hypothesis. A rule is one step of a session."""
+
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from conformance.retry.session import RetrySession
+from conformance.retry.target import RETRIES_MAX, Copy, RetryTarget
+
+UNKNOWN_MAX: Final = 3
+"""Requests in one example whose end nobody knows: each doubles what the oracle has to keep."""
+_LEVELS: Final = (0, 0, 0, 1, 2, 4, 18, 40, -1)
+_SEND_LEVELS: Final = (0, 0, 1, 4, 30)
+_TIMES_MAX: Final = (None, None, 0, 1, RETRIES_MAX + 1)
+
+
+class RetryMachine(RuleBasedStateMachine):
+    """One example: a new topic and a new group. `judge` gets the session at the end of an example that
+    nothing interrupted, and raises if it is displeased."""
+
+    session: RetrySession
+    unknown = 0
+
+    def __init__(self, target: RetryTarget, judge: Callable[[RetrySession], None]) -> None:
+        super().__init__()
+        self.target = target
+        self._judge = judge
+
+    @initialize(retry_queues=st.sampled_from((1, 1, 2, 0)), count=st.integers(1, 3))
+    def open(self, retry_queues: int, count: int) -> None:
+        self.session = RetrySession(self.target, retry_queues)
+        for _ in range(count):
+            self.session.send(0)
+        self.session.read()
+
+    @rule(level=st.sampled_from(_SEND_LEVELS))
+    def send(self, level: int) -> None:
+        self.session.send(level)
+        self.session.read()
+
+    @precondition(lambda machine: bool(machine.session.copies))
+    @rule(
+        age=st.integers(0, 5),
+        level=st.sampled_from(_LEVELS),
+        times_max=st.sampled_from(_TIMES_MAX),
+        oneway=st.booleans(),
+        pause_s=st.sampled_from((0, 0.6)),
+    )
+    def send_back(self, age: int, level: int, times_max: int | None, oneway: bool, pause_s: float) -> None:
+        """The pause is shorter than any delay."""
+        oneway = oneway and self.unknown < UNKNOWN_MAX
+        self.unknown += oneway
+        self.session.send_back(self._copy(age), level, times_max, oneway=oneway)
+        if pause_s:
+            self.session.wait(pause_s)
+        self.session.read()
+
+    @rule(seconds=st.sampled_from((0.3, 0.9, 1.1, 2.5)))
+    def wait(self, seconds: float) -> None:
+        self.session.wait(seconds)
+        self.session.read()
+
+    @precondition(lambda machine: bool(machine.session.copies))
+    @rule(age=st.integers(0, 1), rounds=st.integers(1, 3))
+    def fail_again_and_again(self, age: int, rounds: int) -> None:
+        """The newest copies are sent back as clients do, until they are dead letters."""
+        for _ in range(rounds):
+            self.session.send_back(self._copy(age), 0, None)
+            self.session.settle()
+
+    @rule()
+    def send_back_nothing(self) -> None:
+        self.session.send_back_nothing()
+
+    def teardown(self) -> None:
+        """Read what is still to come, free the target, and judge."""
+        whole = sys.exc_info()[0] is None and hasattr(self, "session")
+        try:
+            if whole:
+                self.session.settle()
+        finally:
+            self.target.close()
+        if whole:
+            self._judge(self.session)
+
+    def _copy(self, age: int) -> Copy:
+        copies = self.session.copies
+        return copies[-1 - age % len(copies)]

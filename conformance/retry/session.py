@@ -1,0 +1,119 @@
+"""One run of one broker: drives it, writes down what was seen, and follows what the model allows."""
+
+from collections import Counter
+from typing import Final
+
+from conformance.history.finding import Finding
+from conformance.retry.checkers import checkers
+from conformance.retry.oracle import bound_for, explanation, wait_s
+from conformance.retry.steps import Read, Send, SendBack, Wait
+from conformance.retry.target import Answer, Copy, Place, RetryTarget, Span
+from conformance.stepped import Stepped
+
+PATIENCE_S: Final = 10.0
+"""So long a real clock is waited for; what would take longer is not asked for."""
+_POLL_S: Final = 0.2
+_NO_SPAN: Final = Span(0.0, 0.0)
+_NOWHERE: Final = 1 << 40
+"""A commit offset at which no log has a message yet."""
+
+
+class RetrySession:
+    """Opens the target. Methods are steps; each may raise TargetError, and none but `close` works after it.
+
+    Raises:
+        TargetError: the target cannot be brought up.
+    """
+
+    dead = False
+
+    def __init__(self, target: RetryTarget, retry_queues: int) -> None:
+        self.target = target
+        self.setup = target.open(retry_queues)
+        self.copies: list[Copy] = []
+        """All that were read, which may be sent back."""
+        self._retry_queues = retry_queues
+        self._due_s = 0.0
+        """When all that is on its way should have come."""
+        self._missing: Counter[Place] = Counter()
+        """How many copies were promised and did not come yet."""
+        self._sent = 0
+        opened = f"a broker with a new topic, and a group with {retry_queues} retry queues"
+        self._seen = Stepped(
+            opened, explanation(self.setup, retry_queues), checkers(self.setup, retry_queues)
+        )
+
+    def send(self, level: int) -> None:
+        if not self._affordable(wait_s(self.setup, level)):
+            return
+        self._sent += 1
+        msg_id = f"m{self._sent}"
+        origin, span = self.target.send(msg_id, level)
+        self._expect(Place.TOPIC, span.end_s + wait_s(self.setup, level))
+        self._seen.saw(Send(msg_id, level, origin, span))
+
+    def send_back(self, copy: Copy, level: int, times_max: int | None, *, oneway: bool = False) -> None:
+        span_less = SendBack(copy, level, times_max, Answer.UNKNOWN, _NO_SPAN)
+        place, waits_s = bound_for(self.setup, span_less)
+        if not self._affordable(waits_s):
+            return
+        if oneway:
+            answer, span = Answer.UNKNOWN, self.target.send_back_oneway(copy.handle, level, times_max)
+        else:
+            answer, span = self.target.send_back(copy.handle, level, times_max)
+        if answer is Answer.OK and self._retry_queues:
+            self._expect(place, span.end_s + waits_s)
+        else:
+            self._due_s = max(self._due_s, span.end_s + waits_s)
+        self._seen.saw(SendBack(copy, level, times_max, answer, span))
+
+    def send_back_nothing(self) -> None:
+        """A message that never was."""
+        answer, span = self.target.send_back(_NOWHERE, 0, None)
+        self._seen.saw(SendBack(None, 0, None, answer, span))
+
+    def wait(self, seconds: float) -> None:
+        self.target.wait(seconds)
+        self._seen.saw(Wait(seconds))
+
+    def read(self, *, settled: bool = False) -> None:
+        """Read all that is new, everywhere."""
+        for place in Place:
+            copies, span = self.target.read(place)
+            self._missing[place] -= len(copies)
+            self.copies.extend(copies)
+            self._seen.saw(Read(place, copies, span, settled))
+
+    def settle(self) -> None:
+        """Wait until all that is on its way must have come, and read it; not longer than needed, where that
+        costs time."""
+        if (left_s := self._due_s - self.target.now_s()) > 0:
+            self.wait(round(left_s + _POLL_S, 3))
+        if self.target.is_simulated:
+            self.wait(self.setup.slack_s)
+        else:
+            for _ in range(round(self.setup.slack_s / _POLL_S)):
+                if all(missing <= 0 for missing in self._missing.values()):
+                    break
+                self.read()
+                self.target.wait(_POLL_S)
+        self.read(settled=True)
+
+    def close(self) -> None:
+        self.target.close()
+
+    def findings(self) -> dict[str, Finding]:
+        return self._seen.findings()
+
+    def actions(self) -> Counter[str]:
+        return self._seen.actions
+
+    def script(self) -> list[str]:
+        return self._seen.script()
+
+    def _affordable(self, waits_s: float) -> bool:
+        return self.target.is_simulated or waits_s <= PATIENCE_S
+
+    def _expect(self, place: Place, due_s: float) -> None:
+        self._missing[place] += 1
+        self._due_s = max(self._due_s, due_s)

@@ -1,0 +1,245 @@
+"""A broker as a target of the suite offsets; and the reference as one."""
+
+import asyncio
+import random
+from typing import Final
+
+from conformance.offsets.target import QUEUES, Capability, Held, Message, Pulled
+from conformance.targets import REFERENCE
+from conformance.targets.brokers.caller import TIMEOUT_S, Caller
+from conformance.targets.brokers.grounds import CONFIG, Ground
+from impl.client.records import read_records
+from impl.message import TAGS, StoredMessage
+from impl.remoting import headers
+from impl.remoting.bodies import SubscriptionGroup
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.headers import (
+    PULL_COMMITS_OFFSET,
+    PULL_HAS_SUBSCRIPTION,
+    PULL_MAY_SUSPEND,
+    OffsetResponse,
+    PullRequest,
+    PullResponse,
+    QueryOffsetRequest,
+    UpdateOffsetRequest,
+)
+from reference import pulling
+from reference.pulling import Queue, Status
+
+_STATUSES: Final[dict[int, Status]] = {
+    ResponseCode.SUCCESS: Status.FOUND,
+    ResponseCode.PULL_NOT_FOUND: Status.NO_NEW,
+    ResponseCode.PULL_RETRY_IMMEDIATELY: Status.NO_MATCHED,
+    ResponseCode.PULL_OFFSET_MOVED: Status.MOVED,
+}
+_HOLD_MS: Final = 15_000
+_ARRIVED_S: Final = 0.02
+"""So long a pull may take to get there before messages are sent that it waits for; no more than a hint."""
+_OLD_S: Final = CONFIG.store.file_reserved_ms / 1000 + 1
+
+
+class BrokerOffsets:
+    """A broker somewhere. Time passes, and messages expire, where it is simulated."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.name = ground.name
+        self.capabilities = frozenset(Capability) if ground.is_simulated else frozenset[Capability]()
+        self._ground = ground
+        self._is_open = False
+
+    def open(self) -> None:
+        self._ground.open()
+        self._is_open = True
+        self._ground.run(self._open())
+
+    def send(self, queue_id: int, msg_id: str, tag: str) -> int:
+        sent = self._ground.run(self._caller.send(self._topic, queue_id, msg_id, tag=tag))
+        return sent.queue_offset
+
+    def pull(
+        self, queue_id: int, offset: int, count: int, expression: str, commit: int | None = None
+    ) -> Pulled:
+        return self._ground.run(self._pull(queue_id, offset, count, expression, commit))
+
+    def hold(
+        self, queue_id: int, offset: int, count: int, expression: str, then: tuple[tuple[str, str], ...]
+    ) -> Held:
+        return self._ground.run(self._hold(queue_id, offset, count, expression, then))
+
+    def commit(self, queue_id: int, offset: int) -> None:
+        header = self._update(queue_id, offset)
+        self._ground.run(self._caller.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header))
+
+    def commit_oneway(self, queue_id: int, offset: int) -> None:
+        header = self._update(queue_id, offset)
+        self._ground.run(self._caller.tell(RequestCode.UPDATE_CONSUMER_OFFSET, header))
+
+    def query(self, queue_id: int) -> int | None:
+        header = QueryOffsetRequest(self._group, self._topic, queue_id)
+        codes = (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
+        answer = self._ground.run(self._caller.ask(RequestCode.QUERY_CONSUMER_OFFSET, header, accepts=codes))
+        if answer.code == ResponseCode.QUERY_NOT_FOUND:
+            return None
+        return headers.read(OffsetResponse, answer.fields).offset
+
+    def min_offset(self, queue_id: int) -> int:
+        return self._ground.run(self._caller.offset(RequestCode.GET_MIN_OFFSET, self._topic, queue_id))
+
+    def max_offset(self, queue_id: int) -> int:
+        return self._ground.run(self._caller.offset(RequestCode.GET_MAX_OFFSET, self._topic, queue_id))
+
+    def expire(self) -> None:
+        self._ground.run(self._expire())
+
+    def close(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        try:
+            self._ground.run(self._leave())
+        finally:
+            self._ground.close()
+
+    async def _open(self) -> None:
+        self._caller = Caller(self._ground.name_server, self._ground.runtime)
+        self._topic, self._group = f"{self._caller.prefix}_topic", f"{self._caller.prefix}_group"
+        await self._caller.start()
+        await self._caller.make_topic(self._topic, QUEUES)
+        await self._caller.make_group(SubscriptionGroup(group_name=self._group))
+
+    async def _leave(self) -> None:
+        await self._caller.forget([self._topic], [self._group])
+        await self._caller.stop()
+
+    async def _pull(
+        self, queue_id: int, offset: int, count: int, expression: str, commit: int | None, hold_ms: int = 0
+    ) -> Pulled:
+        flags = PULL_HAS_SUBSCRIPTION
+        flags |= PULL_MAY_SUSPEND if hold_ms else 0
+        flags |= PULL_COMMITS_OFFSET if commit is not None else 0
+        header = PullRequest(
+            consumer_group=self._group, topic=self._topic, queue_id=queue_id, queue_offset=offset,
+            max_msg_nums=count, sys_flag=flags, commit_offset=commit or 0, suspend_timeout_millis=hold_ms,
+            sub_version=0, subscription=expression, expression_type="TAG",
+        )  # fmt: skip
+        timeout_s = TIMEOUT_S + hold_ms / 1000
+        answer = await self._caller.ask(
+            RequestCode.PULL_MESSAGE, header, accepts=_STATUSES, timeout_s=timeout_s
+        )
+        told = headers.read(PullResponse, answer.fields)
+        return Pulled(
+            _STATUSES[answer.code],
+            told.next_begin_offset,
+            told.min_offset,
+            told.max_offset,
+            tuple(map(_message, read_records(answer.body))),
+        )
+
+    async def _hold(
+        self, queue_id: int, offset: int, count: int, expression: str, then: tuple[tuple[str, str], ...]
+    ) -> Held:
+        loop = asyncio.get_running_loop()
+
+        async def answered() -> tuple[Pulled, float]:
+            answer = await self._pull(queue_id, offset, count, expression, None, _HOLD_MS)
+            return answer, loop.time()
+
+        pulling = asyncio.create_task(answered())
+        await asyncio.sleep(_ARRIVED_S)
+        sent = []
+        for msg_id, tag in then:
+            stored = await self._caller.send(self._topic, queue_id, msg_id, tag=tag)
+            sent.append(Message(msg_id, tag, stored.queue_offset))
+        sent_s = loop.time()
+        answer, answered_s = await pulling
+        return Held(answer, tuple(sent), max(0.0, answered_s - sent_s))
+
+    async def _expire(self) -> None:
+        await asyncio.sleep(_OLD_S)
+        await self._caller.ask(RequestCode.DELETE_EXPIRED_COMMITLOG)
+
+    def _update(self, queue_id: int, offset: int) -> UpdateOffsetRequest:
+        return UpdateOffsetRequest(self._group, self._topic, queue_id, offset)
+
+
+def _message(stored: StoredMessage) -> Message:
+    return Message(stored.message.body.decode(), stored.message.properties.get(TAGS, ""), stored.queue_offset)
+
+
+class ReferenceOffsets:
+    """The reference itself, whose choices are drawn: what the suite does not explain of it is the suite's
+    defect."""
+
+    name = REFERENCE
+    capabilities = frozenset(Capability)
+
+    def __init__(self, seed: int = 0) -> None:
+        self._chance = random.Random(seed)
+
+    def open(self) -> None:
+        self._queues = [Queue()] * QUEUES
+        self._ids: list[list[str]] = [[] for _ in range(QUEUES)]
+        self._committed: list[int | None] = [None] * QUEUES
+        self._unknown: list[tuple[int, int]] = []
+
+    def send(self, queue_id: int, msg_id: str, tag: str) -> int:
+        queue = self._queues[queue_id]
+        self._queues[queue_id] = queue._replace(tags=(*queue.tags, tag))
+        self._ids[queue_id].append(msg_id)
+        return queue.end
+
+    def pull(
+        self, queue_id: int, offset: int, count: int, expression: str, commit: int | None = None
+    ) -> Pulled:
+        self._note()
+        if commit is not None:
+            self.commit(queue_id, commit)
+        return self._told(queue_id, pulling.pulled(self._queues[queue_id], offset, count, expression))
+
+    def hold(
+        self, queue_id: int, offset: int, count: int, expression: str, then: tuple[tuple[str, str], ...]
+    ) -> Held:
+        sent = []
+        answer: Pulled | None = None
+        for msg_id, tag in then:
+            sent.append(Message(msg_id, tag, self.send(queue_id, msg_id, tag)))
+            wanted = pulling.selects(expression, tag)
+            if answer is None and (wanted or self._chance.random() < 0.3):
+                answer = self.pull(queue_id, offset, count, expression)
+        return Held(answer or self.pull(queue_id, offset, count, expression), tuple(sent), 0.0)
+
+    def commit(self, queue_id: int, offset: int) -> None:
+        self._note()
+        self._committed[queue_id] = offset
+
+    def commit_oneway(self, queue_id: int, offset: int) -> None:
+        self._unknown.append((queue_id, offset))
+
+    def query(self, queue_id: int) -> int | None:
+        self._note()
+        told = pulling.begins(self._queues[queue_id], self._committed[queue_id])
+        return self._chance.choice(sorted(told, key=str))
+
+    def min_offset(self, queue_id: int) -> int:
+        return self._queues[queue_id].first
+
+    def max_offset(self, queue_id: int) -> int:
+        return self._queues[queue_id].end
+
+    def expire(self) -> None:
+        self._queues = [q._replace(first=self._chance.randint(q.first, q.end)) for q in self._queues]
+
+    def close(self) -> None:
+        pass
+
+    def _note(self) -> None:
+        """Some of the commits that were not waited for arrive, in any order."""
+        self._chance.shuffle(self._unknown)
+        while self._unknown and self._chance.random() < 0.5:
+            queue_id, offset = self._unknown.pop()
+            self._committed[queue_id] = offset
+
+    def _told(self, queue_id: int, answer: pulling.Answer) -> Pulled:
+        queue, ids = self._queues[queue_id], self._ids[queue_id]
+        messages = tuple(Message(ids[at], queue.tags[at], at) for at in answer.offsets)
+        return Pulled(answer.status, answer.next_offset, queue.first, queue.end, messages)

@@ -1,0 +1,56 @@
+"""The targets of the suites that ask one broker, by the names given to `--suite` and `--target`."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from conformance.offsets.suite import OFFSETS
+from conformance.retry.suite import RETRY
+from conformance.suite import Suite, TargetFactory
+from conformance.targets import MUTANT, REFERENCE
+from conformance.targets.brokers import offsets_mutants, retry_mutants
+from conformance.targets.brokers.grounds import Ground, SimulatedGround, grounds
+from conformance.targets.brokers.offsets import BrokerOffsets, ReferenceOffsets
+from conformance.targets.brokers.retry import BrokerRetry, ReferenceRetry
+from conformance.targets.mutants import Mutant
+
+
+@dataclass(frozen=True, slots=True)
+class Examinee:
+    """What a suite examines, and what judges the suite."""
+
+    suite: Suite
+    on: Callable[[Ground], Any]
+    """A broker somewhere as a target."""
+    reference: TargetFactory
+    mutants: Mapping[str, Mutant]
+    """By name."""
+
+    @contextmanager
+    def targets(self, name: str) -> Iterator[TargetFactory]:
+        """The factory of the target called `reference`, `impl`, `remoting://HOST:PORT`, `apache:LINE` or
+        `mutant:NAME`. What it needs runs within the block.
+
+        Raises:
+            UnknownTargetError: the name is none of these. TargetError: the servers did not come up.
+        """
+        if name == REFERENCE:
+            yield self.reference
+            return
+        with grounds(name, self.mutants) as make:
+            yield lambda: self.on(make())
+
+    def mutant(self, mutant: Mutant) -> Any:
+        """Ours with this defect."""
+        return self.on(SimulatedGround(f"{MUTANT}{mutant.name}", mutant))
+
+
+EXAMINEES: Final[dict[str, Examinee]] = {
+    each.suite.name: each
+    for each in (
+        Examinee(OFFSETS, BrokerOffsets, ReferenceOffsets, offsets_mutants.MUTANTS),
+        Examinee(RETRY, BrokerRetry, ReferenceRetry, retry_mutants.MUTANTS),
+    )
+}
+"""By the suite's name."""

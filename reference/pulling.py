@@ -1,0 +1,97 @@
+"""What a pull is answered, and where a group begins.
+
+Pure functions of one queue; Delivery.tla leaves out statuses, counts and tags, and these fill them in. See
+"Get statuses" and "Consumer offsets" in docs/protocol.md.
+"""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+EVERYTHING: Final = "*"
+
+
+class Status(StrEnum):
+    FOUND = "found"
+    NO_NEW = "no new message"
+    NO_MATCHED = "no matched message"
+    MOVED = "offset moved"
+
+
+class Queue(NamedTuple):
+    """One queue of a topic at one broker."""
+
+    first: int = 0
+    """The offset of the first message that has not expired."""
+    tags: tuple[str, ...] = ()
+    """Of all messages from offset 0 on; "" is none."""
+
+    @property
+    def end(self) -> int:
+        """One more than the last offset."""
+        return len(self.tags)
+
+
+class Answer(NamedTuple):
+    status: Status
+    next_offset: int
+    """Where to go on, at the latest."""
+    offsets: tuple[int, ...] = ()
+    """Of the messages that were found."""
+
+    next_least: int | None = None
+    """And at the earliest, where that is another one: behind an answer that is full, messages that are not
+    selected may be looked at now, or next time."""
+
+    def goes_on_at(self, offset: int) -> bool:
+        least = self.next_offset if self.next_least is None else self.next_least
+        return least <= offset <= self.next_offset
+
+
+def tag_hash(text: str) -> int:
+    """A tag as brokers compare it: Java's hash of its UTF-16 text, 32 bits and signed."""
+    value = 0
+    data = text.encode("utf-16-be")
+    for high, low in zip(data[::2], data[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def selects(expression: str, tag: str) -> bool:
+    """Whether a broker takes a message for selected by `A || B`, or `*`: only hashes count there."""
+    wanted = [each.strip() for each in expression.split("||")]
+    return expression == EVERYTHING or tag_hash(tag) in {tag_hash(each) for each in wanted if each}
+
+
+def pulled(queue: Queue, offset: int, count: int, expression: str = EVERYTHING) -> Answer:
+    """At most `count` messages from an offset on. Small messages, few of them: neither the bytes of an answer
+    nor how many entries are looked at ends it."""
+    if queue.end == 0:
+        return Answer(Status.MOVED if offset else Status.NO_NEW, 0)
+    if offset < queue.first:
+        return Answer(Status.MOVED, queue.first)
+    if offset > queue.end:
+        return Answer(Status.MOVED, queue.end)
+    if offset == queue.end:
+        return Answer(Status.NO_NEW, offset)
+    selected = [at for at in range(offset, queue.end) if selects(expression, queue.tags[at])]
+    if not selected:
+        return Answer(Status.NO_MATCHED, queue.end)
+    if len(selected) < count:
+        return Answer(Status.FOUND, queue.end, tuple(selected))
+    next_offset = selected[count] if len(selected) > count else queue.end
+    return Answer(Status.FOUND, next_offset, tuple(selected[:count]), selected[count - 1] + 1)
+
+
+def begins(queue: Queue, committed: int | None) -> frozenset[int | None]:
+    """The offsets that a group may be told: what it committed; else 0, as long as the first message is there;
+    else none. Where no message ever was, 0 (4.9, ours) and none (5.5) are the same place."""
+    if committed is not None:
+        return frozenset({committed})
+    if queue.end == 0:
+        return frozenset({0, None})
+    return frozenset({None if queue.first else 0})
+
+
+def held(queue: Queue, offset: int) -> bool:
+    """Whether a pull that may wait is held: only at the queue's end."""
+    return pulled(queue, offset, 1).status is Status.NO_NEW

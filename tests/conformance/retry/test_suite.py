@@ -1,0 +1,71 @@
+"""What the retry suite may and may not accept: its oracle and checkers on histories written by hand."""
+
+import pytest
+
+from conformance.retry.checkers import checkers
+from conformance.retry.oracle import explanation
+from conformance.retry.steps import Operation, Read, Send, SendBack
+from conformance.retry.target import Answer, Copy, Place, Setup, Span
+from conformance.stepped import Stepped
+from report.model import Verdict
+
+SETUP = Setup("topic", (1.0, 5.0, 10.0, 30.0), slack_s=2.0, clock_s=0.0)
+FIRST = Copy("m1", 0, "topic", "", 7)
+AGAIN = Copy("m1", 1, "topic", "id", 8)
+SENT: tuple[Operation, ...] = (
+    Send("m1", 0, "id", Span(0, 0)),
+    Read(Place.TOPIC, (FIRST,), Span(0, 0), False),
+)
+
+
+def back(answer: Answer = Answer.OK, level: int = 0, times_max: int | None = None) -> SendBack:
+    return SendBack(FIRST, level, times_max, answer, Span(0, 0))
+
+
+def read(place: Place, at_s: float, *copies: Copy, settled: bool = False) -> Read:
+    return Read(place, copies, Span(at_s, at_s), settled)
+
+
+def judged(*operations: Operation) -> dict[str, Verdict]:
+    seen = Stepped("a group", explanation(SETUP, 1), checkers(SETUP, 1))
+    for operation in (*SENT, *operations):
+        seen.saw(operation)
+    return {i: finding.verdict for i, finding in seen.findings().items()}
+
+
+def violated(*operations: Operation) -> set[str]:
+    return {i for i, verdict in judged(*operations).items() if verdict is Verdict.VIOLATED}
+
+
+def test_the_first_retry_comes_on_level_3_and_in_time() -> None:
+    assert judged(back(), read(Place.RETRY, 10, AGAIN, settled=True)) == dict.fromkeys(
+        ("DELIV-2", "DELIV-3", "DELIV-7", "DELIV-8", "SPEC-1"), Verdict.HELD
+    )
+
+
+@pytest.mark.parametrize(
+    ("operations", "broken"),
+    [
+        ((back(), read(Place.RETRY, 9.9, AGAIN)), "DELIV-8"),
+        ((back(), read(Place.DEAD, 10, AGAIN)), "DELIV-7"),
+        ((back(times_max=0), read(Place.RETRY, 10, AGAIN)), "DELIV-7"),
+        ((back(level=-1), read(Place.DEAD, 3, settled=True)), "DELIV-7"),
+        ((back(), read(Place.RETRY, 20, settled=True)), "DELIV-7"),
+        ((back(), read(Place.RETRY, 10, AGAIN, AGAIN)), "DELIV-3"),
+        ((back(), read(Place.RETRY, 10, AGAIN._replace(topic="%RETRY%g"))), "DELIV-2"),
+        ((back(), read(Place.RETRY, 10, AGAIN._replace(origin="other"))), "DELIV-2"),
+        ((back(Answer.REFUSED),), "SPEC-1"),
+        ((SendBack(None, 0, None, Answer.OK, Span(0, 0)),), "SPEC-1"),
+        ((back(), read(Place.RETRY, 13)), "SPEC-1"),
+    ],
+)
+def test_what_must_not_be_is_named(operations: tuple[Operation, ...], broken: str) -> None:
+    assert broken in violated(*operations)
+
+
+def test_a_request_that_was_not_waited_for_has_put_a_copy_or_has_not() -> None:
+    unknown = back(Answer.UNKNOWN)
+    assert violated(unknown, read(Place.RETRY, 10, AGAIN)) == set()
+    assert violated(unknown, read(Place.RETRY, 20, settled=True)) == set()
+    too_late = (unknown, read(Place.RETRY, 20), read(Place.RETRY, 21, AGAIN))
+    assert "SPEC-1" in violated(*too_late)

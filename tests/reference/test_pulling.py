@@ -1,0 +1,48 @@
+"""What a pull is answered, case by case ("Get statuses" in docs/protocol.md)."""
+
+import pytest
+
+from reference.pulling import Answer, Queue, Status, begins, held, pulled, selects, tag_hash
+
+QUEUE = Queue(first=1, tags=("A", "A", "", "BB", "A"))
+
+
+@pytest.mark.parametrize(
+    ("offset", "count", "expression", "answer"),
+    [
+        (0, 9, "*", Answer(Status.MOVED, 1)),
+        (1, 9, "*", Answer(Status.FOUND, 5, (1, 2, 3, 4))),
+        (1, 4, "*", Answer(Status.FOUND, 5, (1, 2, 3, 4), 5)),
+        (1, 2, "*", Answer(Status.FOUND, 3, (1, 2), 3)),
+        (1, 1, "A", Answer(Status.FOUND, 4, (1,), 2)),
+        (2, 9, "Aa", Answer(Status.FOUND, 5, (3,))),
+        (2, 9, "nobody", Answer(Status.NO_MATCHED, 5)),
+        (5, 9, "*", Answer(Status.NO_NEW, 5)),
+        (6, 9, "*", Answer(Status.MOVED, 5)),
+    ],
+)
+def test_each_place_of_a_queue_has_its_answer(
+    offset: int, count: int, expression: str, answer: Answer
+) -> None:
+    assert pulled(QUEUE, offset, count, expression) == answer
+
+
+def test_an_empty_queue_begins_at_zero() -> None:
+    assert pulled(Queue(), 0, 1) == Answer(Status.NO_NEW, 0)
+    assert pulled(Queue(), 3, 1) == Answer(Status.MOVED, 0)
+    assert held(Queue(), 0)
+    assert not held(QUEUE, 4)
+
+
+def test_brokers_compare_hashes_of_tags() -> None:
+    assert tag_hash("TagA") == 2598919
+    assert tag_hash("polygenelubricants") == -(1 << 31)
+    assert selects(" B || Aa ", "BB")
+    assert not selects("A", "")
+
+
+def test_a_group_begins_where_it_committed_or_at_the_first_message() -> None:
+    assert begins(QUEUE, 3) == {3}
+    assert begins(QUEUE, None) == {None}
+    assert begins(QUEUE._replace(first=0), None) == {0}
+    assert begins(Queue(), None) == {0, None}
