@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from report.console import stages, stop
+from report.console import stages, stop, terminable
 from report.model import Exit, exit_code
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]"
     from conformance.targets import UnknownTargetError
 
     parts: list[Part] = []
-    with stages(f"conform {order.target}") as told:
+    with terminable(), stages(f"conform {order.target}") as told:
         for name in names:
             try:
                 parts.append(conduct(order, name, _progress(told, name)))

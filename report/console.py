@@ -37,11 +37,21 @@ def stages(title: str) -> Iterator[Callable[[str], None]]:
         yield told
 
 
+class _TerminatedError(KeyboardInterrupt):
+    """No SystemExit: Hypothesis would take that for a failure of what it examines, and go on."""
+
+
 @contextmanager
 def terminable() -> Iterator[None]:
     """SIGTERM unwinds the stack, as an interrupt does: processes that we started would live on."""
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+    before = signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
+    except _TerminatedError:
+        raise SystemExit(_TERMINATED) from None
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise _TerminatedError
