@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -150,6 +150,7 @@ def _audit(
     from spark_audit.read import read_files
     from spark_audit.store import read_stores
     from spark_audit.summary import summarise
+    from spark_audit.timelines import with_timelines
 
     started = time.monotonic()
     try:
@@ -172,6 +173,8 @@ def _audit(
             replay=f"mqproof audit run {request.again}",
             progress=_say,
         )
+        told = with_timelines(spark, done.results, log.events, done.overview.brokers, stored)
+        done = replace(done, results=told)
     except InputError as error:
         _fail(str(error))
     except (PySparkException, Py4JError) as error:
@@ -226,7 +229,7 @@ def explain_message(
     from pyspark.sql import SparkSession
 
     from spark_audit.audit import overview
-    from spark_audit.explain import explain
+    from spark_audit.explain import lives
     from spark_audit.inputs import InputError, Inputs, find_files
     from spark_audit.read import read_files
     from spark_audit.session import SessionOptions, open_session
@@ -242,7 +245,7 @@ def explain_message(
         spark = open_session(SessionOptions(master=master, memory=memory))
         log = read_files(spark, found, scratch).events
         stored = read_stores(spark, stores, scratch, index_slots) if stores else None
-        steps = explain(spark, msg_id, log, overview(log).brokers, stored)
+        steps = lives(spark, [msg_id], log, overview(log).brokers, stored).get(msg_id)
     except InputError as error:
         _fail(str(error))
     except SessionError as error:
