@@ -99,6 +99,42 @@ def conform(
     _finish(_conducted(order, names, named=bool(suite)), order, json_file, junit_file, report_file)
 
 
+@conform_app.command()
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="A.json", help="A run, as --json wrote it.")],
+    after: Annotated[Path, typer.Argument(metavar="B.json", help="The run to be compared with it.")],
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
+    ] = None,
+    report_file: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="The result as .html, .md, .sarif, .xml or .json."),
+    ] = None,
+    junit_file: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE.xml", help="The result as JUnit XML.")
+    ] = None,
+) -> None:
+    """Compare two runs: exit 1 when something is violated that was not, or not held any more.
+
+    Example: mqproof conform diff released.json candidate.json --report diff.md
+    """
+    from conformance.compare import compare
+    from report import terminal
+    from report.files import write_files
+    from report.json_file import ReportFileError, from_json
+
+    try:
+        runs = [from_json(path.read_text(encoding="utf-8"), str(path)) for path in (before, after)]
+    except (ReportFileError, UnicodeDecodeError) as error:
+        stop(str(error), Exit.USAGE)
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+    compared = compare(*runs)
+    terminal.show(compared)
+    write_files(compared, json=json_file, junit=junit_file, page=report_file)
+    raise typer.Exit(exit_code(compared.results))
+
+
 def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]":
     """A part for each suite. Ends the command on wrong use, and where no suite could judge anything."""
     from conformance.order import OrderError

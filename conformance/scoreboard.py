@@ -1,10 +1,14 @@
 """The scoreboard: what all suites found at a target, as a report that every renderer of report/ can show."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from conformance.order import Order, Part
 from conformance.suite import SCRIPT
 from report.model import Report, Result, Table
+
+EVIDENCE: Final = "Evidence"
+"""The title of the table that says how much each suite looked at."""
 
 
 def scoreboard(parts: Sequence[Part], order: Order) -> Report:
@@ -85,4 +89,4 @@ def _evidence(parts: Sequence[Part]) -> Table:
          f"{part.seconds:.1f}")
         for part in parts
     )  # fmt: skip
-    return Table("Evidence", ("suite", *columns, "seconds"), rows)
+    return Table(EVIDENCE, ("suite", *columns, "seconds"), rows)
