@@ -94,4 +94,8 @@ def resolve(name: str, model: str) -> Callable[[], BehaviourTarget] | None:
         from conformance.targets.stepped_store import SteppedStore
 
         return SteppedStore
+    if (name, model) == ("impl", "Routing"):
+        from conformance.targets.routing.stepped import SteppedNameServers
+
+        return SteppedNameServers
     return None

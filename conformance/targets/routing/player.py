@@ -5,7 +5,7 @@ that nothing else the name server knows is touched or looked at.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from conformance.routing.target import Broker, Route
@@ -34,9 +34,25 @@ _NOTICED_S: Final = 1.0
 """So long a name server may take to notice that a connection was closed."""
 _LOOK_S: Final = 0.02
 _TALK_S: Final = 50.0
-_CLUSTER: Final = "conform"
+CLUSTER: Final = "conform"
 _COMPANION: Final = "companion"
 """A topic that every broker has: 5.5.0 takes no first registration of a single topic."""
+
+
+def registration(name: str, broker_id: int, address: str, topics: Iterable[str], *, version: int) -> Command:
+    """What a broker of that name says of itself: one queue of each topic, to be read and written."""
+    header = headers.RegisterBrokerRequest(
+        broker_name=name,
+        broker_addr=address,
+        cluster_name=CLUSTER,
+        ha_server_addr=address,
+        broker_id=broker_id,
+        # Of 5.x: its topics count, as they are, where its name has no master.
+        enable_acting_master=False,
+    )
+    configs = {topic: TopicConfig(topic, read_queue_nums=1, write_queue_nums=1) for topic in topics}
+    body = RegisterBrokerBody(TopicConfigs(DataVersion(counter=version, timestamp=1), configs))
+    return new_request(RequestCode.REGISTER_BROKER, headers.write(header), java_json.write(body))
 
 
 class Player:
@@ -51,32 +67,21 @@ class Player:
         self._meet()
 
     async def register(self, broker: Broker, topics: Sequence[str]) -> None:
-        header = headers.RegisterBrokerRequest(
-            broker_name=self._prefix + broker.name,
-            broker_addr=self._address(broker),
-            cluster_name=_CLUSTER,
-            ha_server_addr=self._address(broker),
-            broker_id=broker.broker_id,
-            # Of 5.x: its topics count, as they are, where its name has no master.
-            enable_acting_master=False,
+        own = [self._prefix + topic for topic in (*topics, _COMPANION)]
+        request = registration(
+            self._prefix + broker.name, broker.broker_id, self._address(broker), own, version=len(topics)
         )
-        configs = {
-            self._prefix + topic: TopicConfig(self._prefix + topic, read_queue_nums=1, write_queue_nums=1)
-            for topic in (*topics, _COMPANION)
-        }
-        body = RegisterBrokerBody(TopicConfigs(DataVersion(counter=len(topics), timestamp=1), configs))
-        line = self._lines.setdefault(broker, RemotingClient(self._runtime.remoting))
-        await self._done(line, RequestCode.REGISTER_BROKER, header, java_json.write(body))
+        await self._asked(self._lines.setdefault(broker, RemotingClient(self._runtime.remoting)), request)
 
     async def unregister(self, broker: Broker) -> None:
         header = headers.UnregisterBrokerRequest(
             broker_name=self._prefix + broker.name,
             broker_addr=self._address(broker),
-            cluster_name=_CLUSTER,
+            cluster_name=CLUSTER,
             broker_id=broker.broker_id,
         )
         line = self._lines.setdefault(broker, RemotingClient(self._runtime.remoting))
-        await self._done(line, RequestCode.UNREGISTER_BROKER, header)
+        await self._asked(line, new_request(RequestCode.UNREGISTER_BROKER, headers.write(header)))
 
     async def hang_up(self, broker: Broker) -> None:
         line = self._lines.pop(broker, None)
@@ -113,7 +118,7 @@ class Player:
     async def cluster(self) -> dict[str, frozenset[int]]:
         answer = await self._asked(self._asker, new_request(RequestCode.GET_BROKER_CLUSTER_INFO))
         told = java_json.read(ClusterInfo, answer.body)
-        in_cluster = set(told.cluster_addr_table.get(_CLUSTER, ()))
+        in_cluster = set(told.cluster_addr_table.get(CLUSTER, ()))
         return {
             self._own(name): frozenset(data.broker_addrs)
             for name, data in told.broker_addr_table.items()
@@ -165,11 +170,6 @@ class Player:
     async def _hang_up_all(self) -> None:
         for line in (*self._lines.values(), self._asker, self._client.remoting):
             await line.close()
-
-    async def _done(
-        self, line: RemotingClient, code: RequestCode, header: headers.Header, body: bytes = b""
-    ) -> None:
-        await self._asked(line, new_request(code, headers.write(header), body))
 
     async def _asked(self, line: RemotingClient, request: Command) -> Command:
         answer = await self._answer(line, request)
