@@ -222,7 +222,10 @@ class Broker:
             self._second_door = server
 
     async def stop(self) -> None:
-        """Leave the name servers, finish what is being worked on, and close the store cleanly."""
+        """Leave the name servers, finish what is being worked on, and close the store cleanly. Who leads a
+        group hands over first, so that nobody has to find out that it is gone."""
+        if self._group_store is not None:
+            await self._group_store.hand_over()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

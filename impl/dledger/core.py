@@ -54,7 +54,7 @@ class Core:
         self._election = Election(self.state, chance, now)
         self._leading = Leading(self.state)
         self._following = Following(self.state)
-        self._transfer = _Transfer("", -1, now)
+        self.end_transfer()
         self._prefer_at = now
 
     # -- what the shell tells
@@ -87,7 +87,7 @@ class Core:
                 self._election.voted(request, response, now)
             case TransferRequest(), _:
                 if request.term == self._transfer.term and response.code != ResponseCode.SUCCESS:
-                    self._transfer = _Transfer("", -1, now)
+                    self.end_transfer()
             case _:
                 pass  # not an answer to what was asked
 
@@ -141,10 +141,24 @@ class Core:
         state.ask(
             TransferRequest,
             member,
+            transfer_id=state.self_id,
             transferee_id=member,
             take_leadership_ledger_index=state.terms.end,
         )
         return ResponseCode.SUCCESS
+
+    def end_transfer(self) -> None:
+        """Nobody has taken over: entries are taken again."""
+        self._transfer = _Transfer("", -1, 0.0)
+
+    def successor(self, now: float) -> str | None:
+        """Whom a leader that is to end should hand over to: who is alive and close, a preferred one first,
+        else who lacks least. None when there is nobody, or it does not lead."""
+        if self.state.role is not Role.LEADER or not self._leading.is_leading:
+            return None
+        fit = [member for member in self.config.peers if self._may_take_over(member, now)]
+        preferred = (member for member in self.config.preferred_leaders if member in fit)
+        return next(preferred, min(fit, key=self._leading.lag, default=None))
 
     # -- what the shell takes
 
@@ -219,7 +233,11 @@ class Core:
         if not self._prefers_others or self._is_handing_over(now) or not self._leading.is_leading:
             return
         for member in self.config.preferred_leaders:
-            close = self._leading.lag(member) <= self.config.transfer_lag_max
-            if close and self._election.is_heard(member, now):
+            if self._may_take_over(member, now):
                 self.transfer(member, now)
                 return
+
+    def _may_take_over(self, member: str, now: float) -> bool:
+        """It is alive and close."""
+        close = self._leading.lag(member) <= self.config.transfer_lag_max
+        return close and self._election.is_heard(member, now)

@@ -137,6 +137,8 @@ class Node:
         self._answering: dict[int, tuple[Request, asyncio.Future[Message]]] = {}
         self._waiting: Pending[_Waiting] = Pending()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._transfers: set[asyncio.Future[ResponseCode]] = set()
+        """Who waits for what becomes of a leadership that is handed over."""
         self._is_flushing = False
         self._is_stepping = False
         self._taken: list[Entry] | None = None
@@ -243,6 +245,28 @@ class Node:
         taken, self._taken = self._taken, None
         self._waiting.add(last, taken[-1].term, _Waiting(settled))
         return code, taken
+
+    async def hand_over(self, member: str | None = None) -> ResponseCode:
+        """Hand the leadership to a member, else to who is fit for it, and wait for what becomes of it:
+        SUCCESS when that one leads, TAKE_LEADERSHIP_FAILED, or why it was not tried."""
+        core = self.member.core
+        to = member or core.successor(self._now_ms())
+        if self.failure is not None or self._is_stepping or (to is None and core.state.role is Role.LEADER):
+            return ResponseCode.LEADER_NOT_READY
+        code = core.transfer(to, self._now_ms()) if to is not None else ResponseCode.NOT_LEADER
+        if code is not ResponseCode.SUCCESS:
+            return code
+        self._put(lambda _: None)  # the question leaves when this turn is over
+        result: asyncio.Future[ResponseCode] = asyncio.get_running_loop().create_future()
+        self._transfers.add(result)
+        try:
+            async with asyncio.timeout(self.config.transfer_ms / 1000):
+                return await result
+        except TimeoutError:
+            core.end_transfer()
+            return ResponseCode.TAKE_LEADERSHIP_FAILED
+        finally:
+            self._transfers.discard(result)
 
     # -- the loop around the member
 
@@ -373,6 +397,11 @@ class Node:
             return
         if isinstance(response, (VoteResponse, HeartBeatResponse, PushResponse, TransferResponse)):
             self._put(lambda now: self.member.core.answered(request, response, now))
+        if isinstance(response, TransferResponse):
+            took = response.code == ResponseCode.SUCCESS
+            for waiting in self._transfers:
+                if not waiting.done():
+                    waiting.set_result(ResponseCode.SUCCESS if took else ResponseCode.TAKE_LEADERSHIP_FAILED)
 
     async def _asked(self, command: Command, _channel: Channel) -> Command | None:
         """A member's request. It is answered when the core says so; after 3 s nobody waits any more."""
@@ -380,6 +409,8 @@ class Node:
         assert isinstance(request, (VoteRequest, HeartBeatRequest, PushRequest, TransferRequest))
         if self.failure is not None:
             return None
+        if isinstance(request, TransferRequest) and request.transfer_id == self.config.self_id:
+            return wire.encode_response(command, await self._told_to_hand_over(request))
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._answering[id(request)] = (request, answer)
         self._put(lambda now: self.member.core.handle(request, now))
@@ -390,6 +421,16 @@ class Node:
             return None
         finally:
             self._answering.pop(id(request), None)
+
+    async def _told_to_hand_over(self, request: TransferRequest) -> Message:
+        """By an operator, who is no member."""
+        if request.group != self.config.group:
+            code = ResponseCode.UNKNOWN_GROUP
+        elif request.remote_id != self.config.self_id or request.transferee_id is None:
+            code = ResponseCode.UNKNOWN_MEMBER
+        else:
+            code = await self.hand_over(request.transferee_id)
+        return self._answer(request, TransferResponse, code)
 
     # -- clients
 

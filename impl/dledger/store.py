@@ -5,6 +5,7 @@ only once all that its predecessors took is committed and dispatched: then each 
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -34,6 +35,8 @@ from impl.store.services import Services
 from impl.store.store import Store
 from impl.store.turn import Done
 from spec.events import Kind
+
+_log = logging.getLogger(__name__)
 
 NOT_LEADING: Final = "this broker does not lead its group"
 
@@ -102,6 +105,11 @@ class LedgerStore(Store):
         self.begin()
         self._services.start()
         await self.node.start()
+
+    async def hand_over(self) -> None:
+        """Before a clean end: if it leads, and another member can, that one does so from now on."""
+        if self.leads and (code := await self.node.hand_over()) is not ResponseCode.SUCCESS:
+            _log.warning("%s ends as the leader of its group: %s", self.node.config.self_id, code.name)
 
     async def stop(self) -> None:
         started, self._writable = self._writable, False

@@ -66,6 +66,29 @@ def test_every_acknowledged_message_outlives_two_masters() -> None:
     assert sorted(set(bodies)) == [f"{life}{number}" for life in range(3) for number in range(10)]
 
 
+def test_a_rolling_restart_costs_no_election_time_out_and_nothing_acknowledged() -> None:
+    """A member that gives up a silent leader waits six seconds first."""
+
+    async def scene(group: Group) -> tuple[list[float], list[str]]:
+        loop = asyncio.get_running_loop()
+        waits = []
+        for number in range(3):
+            master = await group.master()
+            for letter in "abc":
+                await group.send(f"{number}{letter}")
+            began = loop.time()
+            await group.stop(master)
+            await group.master()
+            waits.append(loop.time() - began)
+            await group.start(master)
+            await asyncio.sleep(10)  # it catches up
+        return waits, _bodies(await _received(group))
+
+    waits, bodies = play(scene)
+    assert max(waits) < 1.0
+    assert sorted(set(bodies)) == [f"{number}{letter}" for number in range(3) for letter in "abc"]
+
+
 def test_every_acknowledged_message_outlives_a_power_failure_of_all_members() -> None:
     async def scene(group: Group) -> list[str]:
         for number in range(20):

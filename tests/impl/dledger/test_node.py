@@ -18,8 +18,10 @@ from impl.dledger.messages import (
     Message,
     MetadataRequest,
     MetadataResponse,
+    TransferRequest,
 )
 from impl.dledger.node import Node
+from impl.dledger.state import Role
 from impl.event_log import EventLog
 from impl.message import Message as RocketMessage
 from impl.remoting.client import RemotingClient
@@ -173,6 +175,57 @@ def test_a_client_of_the_rpc_appends_reads_and_asks_who_leads() -> None:
     assert [entry.body for entry in read.entries] == [b"\x00hello\xff"]
     assert refused.code == ResponseCode.NOT_LEADER
     assert appended.code == ResponseCode.SUCCESS
+
+
+def test_an_operator_has_the_leadership_handed_to_whom_he_names() -> None:
+    async def scene(site: Site) -> None:
+        await site.append(b"one")
+        leader = (await site.leader()).config.self_id
+        to, other = (name for name in NAMES if name != leader)
+
+        async def ask(whom: str, transferee: str | None, group: str = "g") -> int:
+            command = TransferRequest(group, whom, "client", transfer_id=whom, transferee_id=transferee)
+            return (await site.ask(whom, command)).code
+
+        assert await ask(leader, "n7") == ResponseCode.UNKNOWN_MEMBER
+        assert await ask(leader, leader) == ResponseCode.UNKNOWN_MEMBER
+        assert await ask(leader, None) == ResponseCode.UNKNOWN_MEMBER
+        assert await ask(leader, to, "another") == ResponseCode.UNKNOWN_GROUP
+        assert await ask(other, to) == ResponseCode.NOT_LEADER
+        assert site.nodes[leader].leads, "nothing has happened so far"
+        assert await ask(leader, to) == ResponseCode.SUCCESS
+        assert site.nodes[to].role is Role.LEADER
+        await site.append(b"two")
+        assert _bodies(site.nodes[to]) == [b"one", b"two"]
+
+    _play(scene)
+
+
+def test_a_leader_whose_successor_does_not_take_over_goes_on() -> None:
+    async def scene(site: Site) -> tuple[ResponseCode, list[bytes]]:
+        await site.append(b"one")
+        leader = await site.leader()
+        to = next(name for name in NAMES if name != leader.config.self_id)
+        await site.stop(to)
+        code = await leader.hand_over(to)
+        await site.append(b"two")
+        assert leader.leads
+        return code, _bodies(leader)
+
+    assert _play(scene) == (ResponseCode.TAKE_LEADERSHIP_FAILED, [b"one", b"two"])
+
+
+def test_a_leader_alone_has_no_successor() -> None:
+    async def scene(site: Site) -> tuple[ResponseCode, ResponseCode]:
+        leader = await site.leader()
+        others = [name for name in NAMES if name != leader.config.self_id]
+        follower = await site.nodes[others[0]].hand_over()
+        for name in others:
+            await site.stop(name)
+        await asyncio.sleep(5)  # they were heard until a moment ago
+        return follower, await leader.hand_over()
+
+    assert _play(scene) == (ResponseCode.NOT_LEADER, ResponseCode.LEADER_NOT_READY)
 
 
 def test_a_message_in_the_ledger_is_a_record_that_stands_where_it_says() -> None:
