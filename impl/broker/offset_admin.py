@@ -128,8 +128,8 @@ def _tell_members(services: Services, header: ResetOffsetRequest, body: bytes) -
 
 
 def all_offsets(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Every committed offset, as in consumerOffset.json."""
-    return request.answer(ResponseCode.SUCCESS, body=services.offsets.file_content())
+    """Every committed offset."""
+    return request.answer(ResponseCode.SUCCESS, body=services.offsets.answer())
 
 
 async def consume_stats(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001

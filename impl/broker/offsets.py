@@ -10,10 +10,12 @@ from typing import Final
 import msgspec
 
 from impl.broker.durable_table import read_config
+from impl.remoting.bodies import DataVersion
 from impl.remoting.codes import ResponseCode
 from impl.remoting.dispatch import RefusedError
 from impl.remoting.java_json import write
 from impl.replication import rules
+from impl.runtime.clock import now_ms
 from impl.runtime.disk import write_durably
 from impl.runtime.runtime import Runtime
 
@@ -25,6 +27,12 @@ class _File(msgspec.Struct, rename="camel"):
     offset_table: dict[str, dict[int, int]] = {}
 
 
+class _Answer(_File):
+    """What a slave is told: one of 5.x takes no table without a version."""
+
+    data_version: DataVersion = DataVersion()
+
+
 class OffsetTable:
     """Committed offsets by topic, group and queue. The last commit counts, greater or smaller."""
 
@@ -34,6 +42,8 @@ class OffsetTable:
         self._runtime = runtime
         self._table: dict[str, dict[int, int]] = {}
         self._is_dirty = False
+        self._version = DataVersion(0, now_ms(runtime.clock))
+        """Another one each time the file is written."""
         self.untold: set[tuple[str, int]] | None = None
         """On a slave: what consumers committed here and the master was not told. None on a master."""
 
@@ -114,9 +124,9 @@ class OffsetTable:
         """Forget all offsets of a group."""
         self._remove([topic + _SEPARATOR + group for topic in self.topics_of(group)])
 
-    def file_content(self) -> bytes:
-        """What the file is to hold."""
-        return write(_File(self._table), standard=True)
+    def answer(self) -> bytes:
+        """The whole table, for a slave."""
+        return write(_Answer(self._table, self._version), standard=True)
 
     def _remove(self, keys: list[str]) -> None:
         for key in keys:
@@ -127,7 +137,8 @@ class OffsetTable:
         """Write the file if anything changed since the last time. OSError when that fails."""
         if not self._is_dirty:
             return
-        data = self.file_content()
+        data = write(_File(self._table), standard=True)
+        self._version = DataVersion(self._version.counter + 1, now_ms(self._runtime.clock))
         self._is_dirty = False
         try:
             await self._runtime.offload(lambda: write_durably(self._runtime.disk, self._path, data))

@@ -4,6 +4,7 @@ Method: all that goes over the replication connection goes through a tap, so its
 compared as files; what the slave holds is read while the master is away.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from conformance.targets.apache.tap import Tap
 from impl.client.blocking import BlockingClient
 from impl.client.compose import new_message
 from impl.client.model import ClientError, Sent
+from impl.remoting.java_json import quote_keys
 from impl.replication.stream import Transfer, read_position, read_transfer
 from impl.runtime.network import Address
 
@@ -129,6 +131,14 @@ def read_all(names: str) -> set[bytes]:
     return found
 
 
+def committed_at(store: Path) -> int | None:
+    """The offset of the client's group in the first queue, as the broker's file has it."""
+    path = store / "config" / "consumerOffset.json"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    table: dict[str, dict[str, int]] = json.loads(quote_keys(text))["offsetTable"] if text else {}
+    return table.get(f"{TOPIC}@mqproof_consumer", {}).get("0")
+
+
 def transfers(said: bytearray) -> list[Transfer]:
     buffer, found = bytearray(said), []
     while (transfer := read_transfer(buffer)) is not None:
@@ -207,6 +217,8 @@ def test_their_slave_follows_our_master(release: str, tmp_path: Path) -> None:
                 asked, sent = tap.connections[-1]
                 assert transfers(sent)[0].position == positions(asked)[0] > 0
 
+                client.commit(client.queues(TOPIC)[0], 1)
+                wait_for(lambda: committed_at(slave.store) == 1, "the slave has no offset of the group")
                 topics = slave.store / "config" / "topics.json"
                 wait_for(lambda: topics.exists() and TOPIC in topics.read_text(), "no topic yet")
                 kill_ours(ours)
