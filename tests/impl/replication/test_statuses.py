@@ -1,0 +1,91 @@
+"""REPL-3 StatusHonest end to end: what a sender is told of flush and slave, each being well, late or away.
+
+Method: whole brokers on simulated machines. A disk is held, so that no sync ends; what a slave says is held
+on its way, or the slave is killed.
+"""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from conformance.targets.machines import BROKER_NAMES, MASTER, SLAVE, STORE, Cluster, Setup
+from impl.client.model import MessageQueue, Sent
+from impl.client.producer import Producer, ProducerConfig
+from impl.message import UNIQUE_KEY, WAIT, Message
+from impl.replication.config import ReplicationConfig, Role
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from impl.store.config import FlushMode
+
+TOPIC = "BenchmarkTest"
+FLUSH_MS, SLAVE_MS = 1000, 2000
+
+
+async def told(
+    loop: SimulatedLoop, flush: FlushMode, role: Role, disk: str, slave: str, wait: bool
+) -> tuple[str, set[str]]:
+    """The status of one send, and which brokers have the message then."""
+    store = replace(STORE, sync_flush_timeout_ms=FLUSH_MS)
+    replication = ReplicationConfig(role, slave_timeout_ms=SLAVE_MS)
+    cluster = Cluster(loop, 0, Setup(flush, replication, store=store))
+    await cluster.start_all()
+    session = cluster.session("producer")
+    await session.start()
+    producer = Producer(session, ProducerConfig("PG"))
+    queue = MessageQueue(TOPIC, BROKER_NAMES[MASTER], 0)
+    async with asyncio.timeout(60):
+        while not cluster.has_caught_up():
+            await asyncio.sleep(0.1)
+        assert isinstance(await producer.send(Message(TOPIC, b"first", {}), queue), Sent)
+        if disk == "late":
+            cluster.machines[MASTER].fsync.hold()
+        if slave == "late":
+            cluster.internet.cut(cluster.links(SLAVE, MASTER)[:1])
+        if slave == "away":
+            cluster.kill(SLAVE)
+            await asyncio.sleep(1)
+        properties = {UNIQUE_KEY: "m"} | ({} if wait else {WAIT: "false"})
+        outcome = await producer.send(Message(TOPIC, b"m", properties), queue, timeout_ms=20_000)
+    has = {node for node in cluster.brokers if "m" in {each.message_id for each in cluster.log(node)}}
+    return outcome.status if isinstance(outcome, Sent) else repr(outcome), has
+
+
+def play(flush: FlushMode, role: Role, disk: str, slave: str, *, wait: bool = True) -> tuple[str, set[str]]:
+    loop = SimulatedLoop()
+    return run_simulated(told(loop, flush, role, disk, slave, wait), loop)
+
+
+@pytest.mark.parametrize(
+    ("disk", "slave", "status"),
+    [
+        ("well", "well", "SEND_OK"),
+        ("late", "well", "FLUSH_DISK_TIMEOUT"),
+        ("well", "late", "FLUSH_SLAVE_TIMEOUT"),
+        ("late", "late", "FLUSH_SLAVE_TIMEOUT"),
+        ("well", "away", "SLAVE_NOT_AVAILABLE"),
+        ("late", "away", "SLAVE_NOT_AVAILABLE"),
+    ],
+)
+def test_repl_3_a_synchronous_master_tells_what_was_reached_of_disk_and_slave(
+    disk: str, slave: str, status: str
+) -> None:
+    seen, has = play(FlushMode.SYNC_FLUSH, Role.SYNC_MASTER, disk, slave)
+    assert seen == status
+    # What a slave has not confirmed it may have.
+    assert has == ({MASTER} if slave == "away" else {MASTER, SLAVE})
+
+
+@pytest.mark.parametrize("slave", ["well", "late", "away"])
+def test_repl_3_an_asynchronous_master_tells_of_its_disk_alone(slave: str) -> None:
+    assert play(FlushMode.SYNC_FLUSH, Role.ASYNC_MASTER, "well", slave)[0] == "SEND_OK"
+    assert play(FlushMode.SYNC_FLUSH, Role.ASYNC_MASTER, "late", slave)[0] == "FLUSH_DISK_TIMEOUT"
+
+
+@pytest.mark.parametrize(("slave", "status"), [("well", "SEND_OK"), ("late", "FLUSH_SLAVE_TIMEOUT")])
+def test_repl_3_under_asynchronous_flush_a_late_disk_is_not_waited_for(slave: str, status: str) -> None:
+    assert play(FlushMode.ASYNC_FLUSH, Role.SYNC_MASTER, "late", slave)[0] == status
+
+
+@pytest.mark.parametrize("slave", ["late", "away"])
+def test_repl_3_who_does_not_wait_is_told_of_neither(slave: str) -> None:
+    assert play(FlushMode.SYNC_FLUSH, Role.SYNC_MASTER, "late", slave, wait=False)[0] == "SEND_OK"
