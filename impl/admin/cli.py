@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import typer
 
-from impl.admin.commands import brokers, groups, messages, name_servers, topics
+from impl.admin.commands import brokers, groups, members, messages, name_servers, topics
 from impl.admin.options import NameServers
 from impl.admin.run import Site
 from impl.cli import AccountFile, TlsFile, new_runtime, read_account
@@ -37,8 +37,9 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "deleteKvConfig": name_servers.delete_kv_config,
     "getNamesrvConfig": name_servers.get_namesrv_config,
     "updateNamesrvConfig": name_servers.update_namesrv_config,
+    "leadershipTransfer": members.leadership_transfer,
 }
-"""mqadmin's name of each command to what does it."""
+"""mqadmin's name of each command, and one of ours, to what does it."""
 
 _SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 

@@ -1,0 +1,75 @@
+"""The members of a DLedger group: who leads it, and handing that over. See docs/protocol.md, "DLedger"."""
+
+import asyncio
+
+from impl.admin import brokers
+from impl.admin.admin import Admin, UnreachableError
+from impl.client.model import ClientError
+from impl.dledger import wire
+from impl.dledger.codes import ResponseCode
+from impl.dledger.config import Peer, parse_peers
+from impl.dledger.messages import Message, MetadataRequest, TransferRequest
+from impl.remoting.channel import RemotingError
+from impl.remoting.client import RemotingClient
+from impl.remoting.java_json import BodyError
+from impl.runtime.network import Address
+
+_TIMEOUT_S = 5.0
+_OURSELVES = "admin"
+"""By which name members know us: that of no member."""
+
+
+async def transfer_leadership(admin: Admin, broker: Address, to: str) -> str:
+    """Have the leader of a broker's group hand over to a member; returns who led before.
+
+    Raises:
+        ClientError: the broker is in no group, nobody leads it, or the leadership stayed where it was.
+        UnreachableError: nobody answered.
+    """
+    config = await brokers.config(admin, broker)
+    try:
+        peers = parse_peers(config.get("dLegerPeers", ""))
+    except ValueError as error:
+        raise ClientError(f"{broker} is in a group of members that make no sense: {error}") from None
+    if not peers:
+        raise ClientError(f"{broker} is not a member of a group")
+    group = config.get("dLegerGroup") or config.get("brokerName", "")
+    client = RemotingClient(admin.runtime.network)
+    try:
+        leader = await _leader(client, group, peers)
+        if leader.id != to:
+            request = TransferRequest(group, leader.id, _OURSELVES, transfer_id=leader.id, transferee_id=to)
+            code = (await _ask(client, leader, request)).code
+            if code != ResponseCode.SUCCESS:
+                raise ClientError(f"{leader} does not hand over to {to}: {_name(code)}")
+        return leader.id
+    finally:
+        await client.close()
+
+
+async def _leader(client: RemotingClient, group: str, peers: tuple[Peer, ...]) -> Peer:
+    """Whom the member of the latest term calls its leader."""
+    asked = (_ask(client, peer, MetadataRequest(group, peer.id, _OURSELVES)) for peer in peers)
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    told = [answer for answer in answers if isinstance(answer, Message)]
+    if not told:
+        raise UnreachableError(f"no member of {group} answers: {', '.join(map(str, peers))}")
+    latest = max(told, key=lambda answer: answer.term)
+    leader = next((peer for peer in peers if peer.id == latest.leader_id), None)
+    if leader is None:
+        raise ClientError(f"nobody leads {group}")
+    return leader
+
+
+async def _ask(client: RemotingClient, peer: Peer, request: Message) -> Message:
+    try:
+        answer = await client.invoke(peer.address, wire.encode_request(request), _TIMEOUT_S)
+        return wire.decode_response(request, answer)
+    except RemotingError as error:
+        raise UnreachableError(f"{peer.id}: {error}") from None
+    except BodyError as error:
+        raise ClientError(f"the answer of {peer.id} makes no sense: {error}") from None
+
+
+def _name(code: int) -> str:
+    return next((known.name for known in ResponseCode if known == code), f"code {code}")
