@@ -11,7 +11,7 @@ from conformance.retry.target import Answer, Copy, Place, RetryTarget, Span
 from conformance.stepped import Stepped
 
 PATIENCE_S: Final = 10.0
-"""So long a real clock is waited for; what would take longer is not asked for."""
+"""So long a real clock is waited for in an example; what would take longer is not asked for."""
 _POLL_S: Final = 0.2
 _NO_SPAN: Final = Span(0.0, 0.0)
 _NOWHERE: Final = 1 << 40
@@ -38,6 +38,7 @@ class RetrySession:
         self._missing: Counter[Place] = Counter()
         """How many copies were promised and did not come yet."""
         self._sent = 0
+        self._waited_s = 0.0
         opened = f"a broker with a new topic, and a group with {retry_queues} retry queues"
         self._seen = Stepped(
             opened, explanation(self.setup, retry_queues), checkers(self.setup, retry_queues)
@@ -73,8 +74,10 @@ class RetrySession:
         self._seen.saw(SendBack(None, 0, None, answer, span))
 
     def wait(self, seconds: float) -> None:
-        self.target.wait(seconds)
-        self._seen.saw(Wait(seconds))
+        """Not for ever, where that costs time."""
+        if self._affordable(self._waited_s + seconds):
+            self._waited_s += seconds
+            self._wait(seconds)
 
     def read(self, *, settled: bool = False) -> None:
         """Read all that is new, everywhere."""
@@ -88,9 +91,9 @@ class RetrySession:
         """Wait until all that is on its way must have come, and read it; not longer than needed, where that
         costs time."""
         if (left_s := self._due_s - self.target.now_s()) > 0:
-            self.wait(round(left_s + _POLL_S, 3))
+            self._wait(round(left_s + _POLL_S, 3))
         if self.target.is_simulated:
-            self.wait(self.setup.slack_s)
+            self._wait(self.setup.slack_s)
         else:
             for _ in range(round(self.setup.slack_s / _POLL_S)):
                 if all(missing <= 0 for missing in self._missing.values()):
@@ -117,3 +120,7 @@ class RetrySession:
     def _expect(self, place: Place, due_s: float) -> None:
         self._missing[place] += 1
         self._due_s = max(self._due_s, due_s)
+
+    def _wait(self, seconds: float) -> None:
+        self.target.wait(seconds)
+        self._seen.saw(Wait(seconds))

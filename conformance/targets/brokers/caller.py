@@ -81,10 +81,10 @@ class Caller:
             raise TargetError(f"{server}: request {code.name} is refused: {refusal}")
         return answer
 
-    async def tell(self, code: RequestCode, header: headers.Header) -> None:
+    async def tell(self, code: RequestCode, header: headers.Header | None = None, body: bytes = b"") -> None:
         """One request that nobody answers."""
         try:
-            request = new_request(code, headers.write(header), oneway=True)
+            request = new_request(code, headers.write(header) if header else {}, body, oneway=True)
             await self._remoting.send_oneway(self.broker, request)
         except RemotingError as error:
             raise TargetError(f"{self.broker}: {error}") from None

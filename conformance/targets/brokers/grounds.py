@@ -30,11 +30,13 @@ T = TypeVar("T")
 APACHE: Final = "apache:"
 DELAY_LEVELS: Final = "1s 2s 1s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s"
 """Of brokers that are started here: nobody waits for hours."""
+LOCK_LEASE_MS: Final = 3000
 _SEGMENT_BYTES: Final = 1024
 """Small, so that a run fills several, and old ones expire."""
 
 CONFIG: Final = BrokerConfig(
     store_directory="/store",
+    queue_lock_ms=LOCK_LEASE_MS,
     store=StoreConfig(
         commit_log_segment_bytes=_SEGMENT_BYTES,
         consume_queue_segment_bytes=20 * 1000,
@@ -44,7 +46,7 @@ CONFIG: Final = BrokerConfig(
         delay_levels_ms=parse_levels(DELAY_LEVELS),
     ),
 )
-"""Of our broker."""
+"""Of our broker; what counts of it is set at Apache's as well."""
 
 
 class Ground(Protocol):
@@ -63,6 +65,11 @@ class Ground(Protocol):
     @property
     def delay_levels_s(self) -> tuple[float, ...]:
         """How long messages of each delay level wait, level 1 first."""
+        ...
+
+    @property
+    def lock_lease_s(self) -> float:
+        """So long the broker keeps a queue's lock that is not renewed."""
         ...
 
     @property
@@ -87,6 +94,7 @@ class SimulatedGround:
 
     is_simulated = True
     delay_levels_s = tuple(ms / 1000 for ms in CONFIG.store.delay_levels_ms)
+    lock_lease_s = LOCK_LEASE_MS / 1000
 
     def __init__(self, name: str = IMPL, defect: Defect | None = None, config: BrokerConfig = CONFIG) -> None:
         self.name = name
@@ -130,10 +138,12 @@ class RunningGround:
 
     is_simulated = False
 
-    def __init__(self, name: str, name_server: Address, delay_levels_s: tuple[float, ...]) -> None:
+    def __init__(self, name: str, name_server: Address, config: BrokerConfig) -> None:
+        """`config`: how it is configured, as far as it matters here."""
         self.name = name
         self.name_server = name_server
-        self.delay_levels_s = delay_levels_s
+        self.delay_levels_s = tuple(ms / 1000 for ms in config.store.delay_levels_ms)
+        self.lock_lease_s = config.queue_lock_ms / 1000
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def open(self) -> None:
@@ -178,12 +188,10 @@ def grounds(name: str, defects: Mapping[str, Defect]) -> Iterator[Callable[[], G
             address = Address.parse(name.removeprefix(REMOTING))
         except ValueError:
             raise UnknownTargetError(f"{name!r}: remoting://HOST:PORT of a name server expected") from None
-        levels = tuple(ms / 1000 for ms in StoreConfig().delay_levels_ms)
-        yield lambda: RunningGround(name, address, levels)
+        yield lambda: RunningGround(name, address, BrokerConfig())
     elif name.startswith(APACHE):
         with _apache(name.removeprefix(APACHE)) as address:
-            levels = tuple(ms / 1000 for ms in parse_levels(DELAY_LEVELS))
-            yield lambda: RunningGround(name, address, levels)
+            yield lambda: RunningGround(name, address, CONFIG)
     else:
         raise UnknownTargetError(
             f"{name!r} is no target of this suite, expected impl, remoting://HOST:PORT, apache:LINE or"
@@ -205,7 +213,8 @@ def _apache(line: str) -> Iterator[Address]:
         try:
             names = servers.name_server(release, Path(folder))
             properties = {"messageDelayLevel": DELAY_LEVELS}
-            broker = servers.broker(release, Path(folder), names.address, properties=properties)
+            jvm = (*servers.SMALL_JVM, f"-Drocketmq.broker.rebalance.lockMaxLiveTime={LOCK_LEASE_MS}")
+            broker = servers.broker(release, Path(folder), names.address, properties=properties, jvm=jvm)
             stack.enter_context(servers.running(names, broker))
         except (ApacheMissingError, servers.ApacheServerError) as error:
             raise TargetError(str(error)) from None

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.offsets.suite import OFFSETS
+from conformance.ordering.suite import ORDERING
 from conformance.retry.suite import RETRY
 from conformance.suite import Suite, TargetFactory
 from conformance.targets import MUTANT, REFERENCE
-from conformance.targets.brokers import offsets_mutants, retry_mutants
+from conformance.targets.brokers import offsets_mutants, ordering_mutants, retry_mutants
 from conformance.targets.brokers.grounds import Ground, SimulatedGround, grounds
 from conformance.targets.brokers.offsets import BrokerOffsets, ReferenceOffsets
+from conformance.targets.brokers.ordering import BrokerOrdering, ReferenceOrdering
 from conformance.targets.brokers.retry import BrokerRetry, ReferenceRetry
 from conformance.targets.mutants import Mutant
 
@@ -51,6 +53,7 @@ EXAMINEES: Final[dict[str, Examinee]] = {
     for each in (
         Examinee(OFFSETS, BrokerOffsets, ReferenceOffsets, offsets_mutants.MUTANTS),
         Examinee(RETRY, BrokerRetry, ReferenceRetry, retry_mutants.MUTANTS),
+        Examinee(ORDERING, BrokerOrdering, ReferenceOrdering, ordering_mutants.MUTANTS),
     )
 }
 """By the suite's name."""

@@ -24,7 +24,7 @@ from impl.runtime.runtime import production
 from report.model import Verdict
 
 SAMPLE = {
-    suite: {mutant.breaks: name for name, mutant in reversed(each.mutants.items())}
+    suite: {mutant.breaks: name for name, mutant in reversed(list(each.mutants.items()))}
     for suite, each in EXAMINEES.items()
 }
 """Of each suite, the first mutant of each invariant."""

@@ -1,0 +1,10 @@
+"""The suite of orderly consumption, as `conform --suite ordering` runs it."""
+
+from typing import Final
+
+from conformance.ordering.machine import OrderingMachine
+from conformance.session import SPEC_1
+from conformance.suite import Suite
+
+ORDERING: Final = Suite("ordering", "OrderLock.tla", ("DELIV-13", SPEC_1), {}, OrderingMachine)
+"""A broker's queue locks: who holds which queue of which group, and for how long."""
