@@ -135,6 +135,54 @@ def diff(
     raise typer.Exit(exit_code(compared.results))
 
 
+@conform_app.command()
+def template(
+    file: Annotated[Path, typer.Argument(metavar="FILE.py", help="Where the adapter begins its life.")],
+) -> None:
+    """Write an adapter to begin with: a toy broker that passes, to be replaced method by method.
+
+    Example: mqproof conform template my_broker.py
+    """
+    from conformance import adapter_template
+
+    try:
+        with file.open("x", encoding="utf-8") as new:
+            new.write(Path(adapter_template.__file__).read_text(encoding="utf-8"))
+    except OSError as error:
+        stop(f"{file}: {error.strerror}", Exit.USAGE)
+    print(f"{file}: replace the toy; then mqproof conform check-adapter python:{file.stem}:MyBroker")
+
+
+@conform_app.command("check-adapter")
+def check_adapter(
+    target: Annotated[str, typer.Argument(metavar="python:MODULE:CLASS", help="The adapter.")],
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
+    ] = None,
+) -> None:
+    """Go through what the suite takes for granted of an adapter, and tell what to mend first.
+
+    Example: mqproof conform check-adapter python:my_broker:MyBroker
+    """
+    from conformance.checklist import check
+    from conformance.targets import UnknownTargetError, resolve
+    from report import terminal
+    from report.files import write_files
+    from report.model import Report
+
+    try:
+        factory = resolve(target)
+    except UnknownTargetError as error:
+        stop(str(error), Exit.USAGE)
+    with terminable():
+        report = Report(
+            f"The adapter {target}", tuple(check(factory, f"mqproof conform check-adapter {target}"))
+        )
+    terminal.show(report)
+    write_files(report, json=json_file)
+    raise typer.Exit(exit_code(report.results))
+
+
 def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]":
     """A part for each suite. Ends the command on wrong use, and where no suite could judge anything."""
     from conformance.order import OrderError

@@ -13,6 +13,7 @@ REFERENCE: Final = "reference"
 IMPL: Final = "impl"
 REMOTING: Final = "remoting://"
 MUTANT: Final = "mutant:"
+PYTHON: Final = "python:"
 
 
 class UnknownTargetError(ValueError):
@@ -20,7 +21,8 @@ class UnknownTargetError(ValueError):
 
 
 def resolve(name: str) -> Callable[[], Target]:
-    """The factory of the target called `reference`, `impl`, `remoting://HOST:PORT` or `mutant:NAME`.
+    """The factory of the target called `reference`, `impl`, `remoting://HOST:PORT`, `mutant:NAME` or
+    `python:MODULE:CLASS`.
 
     Raises:
         UnknownTargetError: the name is none of these.
@@ -42,8 +44,13 @@ def resolve(name: str) -> Callable[[], Target]:
         if (mutant := MUTANTS.get(name.removeprefix(MUTANT))) is None:
             raise UnknownTargetError(f"{name!r} is no mutant, expected one of {', '.join(MUTANTS)}")
         return lambda: MutantTarget(mutant)
+    if name.startswith(PYTHON):
+        from conformance.targets.adapter import adapter
+
+        return adapter(name, Target)
     raise UnknownTargetError(
-        f"{name!r} is no target, expected reference, impl, remoting://HOST:PORT or mutant:NAME"
+        f"{name!r} is no target, expected reference, impl, remoting://HOST:PORT, mutant:NAME or"
+        " python:MODULE:CLASS"
     )
 
 

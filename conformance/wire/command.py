@@ -16,8 +16,8 @@ from report.model import Result
 
 
 def listed(order: Order) -> tuple[Result, ...]:
-    """What of it is asked for, a result a case."""
-    return tuple(map(untested, _cases(order)))
+    """What of it is asked for, in one row; nothing, if there is no such case."""
+    return tuple(summary([untested(case) for case in _cases(order)]))
 
 
 def lines(order: Order) -> Iterator[str]:

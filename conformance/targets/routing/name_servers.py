@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from conformance.planting import planted
 from conformance.routing.target import Broker, Capability, NameServerTarget, Route, Times
 from conformance.target import TargetError
-from conformance.targets import IMPL, MUTANT, REMOTING, UnknownTargetError
+from conformance.targets import IMPL, MUTANT, PYTHON, REMOTING, UnknownTargetError
+from conformance.targets.adapter import adapter
 from conformance.targets.mutants import Mutant
 from conformance.targets.routing.player import Player
 from impl.namesrv.config import NameServerConfig
@@ -37,7 +38,8 @@ TIMES: Final = Times(_CONFIG.broker_expiry_ms / 1000, _CONFIG.scan_interval_ms /
 
 @contextmanager
 def targets(name: str, *, slave_speaks: bool = True) -> Iterator[Factory]:
-    """The factory of the target called `impl`, `remoting://HOST:PORT`, `apache:LINE` or `mutant:NAME`.
+    """The factory of the target called `impl`, `remoting://HOST:PORT`, `apache:LINE`, `mutant:NAME` or
+    `python:MODULE:CLASS`.
 
     What it needs runs within the block. `slave_speaks` is told of a running name server: it is of 5.x.
 
@@ -60,13 +62,15 @@ def targets(name: str, *, slave_speaks: bool = True) -> Iterator[Factory]:
         except ValueError:
             raise UnknownTargetError(f"{name!r}: remoting://HOST:PORT of a name server expected") from None
         yield lambda: RunningNameServer(name, address, slave_speaks=slave_speaks)
+    elif name.startswith(PYTHON):
+        yield adapter(name, NameServerTarget)
     elif name.startswith(APACHE):
         with _apache(name.removeprefix(APACHE)) as (release, server):
             yield lambda: ApacheNameServer(name, server, slave_speaks=not release.startswith("4."))
     else:
         raise UnknownTargetError(
-            f"{name!r} is no target of the suite routing, expected impl, remoting://HOST:PORT, apache:LINE or"
-            " mutant:NAME"
+            f"{name!r} is no target of the suite routing, expected impl, remoting://HOST:PORT, apache:LINE,"
+            " mutant:NAME or python:MODULE:CLASS"
         )
 
 
