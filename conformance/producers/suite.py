@@ -1,0 +1,10 @@
+"""The suite of producers, as `conform --suite producers` runs it."""
+
+from typing import Final
+
+from conformance.producers.machine import ProducerMachine
+from conformance.session import SPEC_1
+from conformance.suite import Suite
+
+PRODUCERS: Final = Suite("producers", "QueueChoice.tla", ("ROUTE-5", "ROUTE-6", SPEC_1), {}, ProducerMachine)
+"""A producer: which broker it sends to, which next when that fails, and whom it rests."""

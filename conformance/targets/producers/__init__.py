@@ -1,0 +1,1 @@
+"""Producers as targets of the suite producers (conformance/producers). Begin at `targets.py`."""
