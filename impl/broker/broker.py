@@ -314,7 +314,7 @@ class Broker:
         metadata = MetadataSync(self._client, SlaveTables(services))
 
         async def sync() -> None:
-            if not services.is_slave:
+            if not (services.is_slave and self.replicas.has_masters_log):
                 return
             if self._group_store is not None and self._registrar is not None:
                 await self._registrar.register()  # it tells who the master is now

@@ -45,6 +45,12 @@ class Replicas:
             if replication.slaves_waited_for:
                 store.replicate = self.server.waits.wait
 
+    @property
+    def has_masters_log(self) -> bool:
+        """This slave's log was found to be its master's, so that the master's tables are of it, too. Members
+        of a group have one log."""
+        return self.client is None or self.client.is_following
+
     async def start(self) -> None:
         """Let slaves connect. Raises OSError: the port is taken."""
         if self.server is None:

@@ -151,6 +151,10 @@ class AssignedQueues:
             self._paces.pulled(queue.topic, len(messages), held.pulled_s - asked_s, held.pulled_s)
             held.put(messages)
             self._receive(held, messages)
+        elif result.status == "NO_MATCHED_MESSAGE" and result.next_offset == offset:
+            await asyncio.sleep(
+                _ERROR_PAUSE_S
+            )  # a slave that is not so far yet: asking at once would not help
         elif not len(held):
             # What was passed over is not wanted; the group need not look at it again.
             self._offsets.advance(queue, result.next_offset)

@@ -11,6 +11,8 @@ from dataclasses import replace
 import pytest
 
 from conformance.targets.pair import MASTER, QUEUE, SLAVE, TOPIC, Pair, play
+from impl.client.push_consumer import PushConsumer
+from impl.remoting.bodies import SubscriptionGroup
 from impl.replication.config import LogCheck, Role
 from impl.store.config import FlushMode
 from spec.events import Kind
@@ -219,6 +221,25 @@ def test_repl_2_a_slave_that_is_ahead_is_refused_and_the_master_says_so(
     assert sum("lost its tail" in record.message for record in caplog.records) == 1
 
 
+def test_repl_4_a_slave_takes_no_tables_of_a_master_that_lost_its_disk() -> None:
+    """It would forget the topics of which it may be the last to have the messages."""
+
+    async def scene(pair: Pair) -> tuple[int, int | None]:
+        await pair.followed()
+        await send_all(pair, numbered(5))
+        await pair.consumer.commit(QUEUE, 2)
+        await asyncio.sleep(30)
+        pair.lose_machine(MASTER)
+        await pair.start(MASTER)
+        await asyncio.sleep(60)
+        pair.kill(MASTER)
+        await asyncio.sleep(60)
+        found = await pair.consumer.pull(QUEUE, 0)
+        return len(found.messages), await pair.consumer.committed(QUEUE)
+
+    assert play(scene) == (5, 2)
+
+
 def test_as_shipped_the_same_goes_unnoticed_and_acknowledged() -> None:
     async def scene(pair: Pair) -> tuple[str, list[str], list[str]]:
         await pair.followed()
@@ -255,19 +276,42 @@ def test_repl_4_what_the_slave_holds_is_read_while_the_master_is_away() -> None:
     assert committed == 40
 
 
-@pytest.mark.parametrize("offset", [5, 100])
-def test_a_slave_sends_nobody_elsewhere(offset: int) -> None:
+@pytest.mark.parametrize(
+    ("offset", "status"), [(3, "NO_NEW_MESSAGE"), (4, "NO_MATCHED_MESSAGE"), (100, "NO_MATCHED_MESSAGE")]
+)
+def test_a_slave_corrects_no_offset_and_sends_back_to_the_master(offset: int, status: str) -> None:
     """What it does not have, its master may."""
 
-    async def scene(pair: Pair) -> tuple[str, int]:
+    async def scene(pair: Pair) -> tuple[str, int, int]:
         await pair.followed()
         await send_all(pair, numbered(3))
         await asyncio.sleep(30)
         await without_master(pair)
+        assert pair.slave.services is not None
+        await pair.slave.services.groups.put(SubscriptionGroup(group_name="G", broker_id=3))
         result = await pair.consumer.pull(QUEUE, offset)
-        return result.status, result.next_offset
+        return result.status, result.next_offset, pair.consumer._calls._suggested[QUEUE]
 
-    assert play(scene) == ("NO_NEW_MESSAGE", offset)
+    assert play(scene) == (status, offset, 3 if status == "NO_MATCHED_MESSAGE" else 0)
+
+
+def test_a_consumer_that_is_ahead_of_the_slave_asks_now_and_then() -> None:
+    async def scene(pair: Pair) -> int:
+        await pair.followed()
+        await send_all(pair, numbered(3))
+        await pair.consumer.commit(QUEUE, 7)
+        await asyncio.sleep(30)
+        pair.kill(MASTER)
+        async with PushConsumer(pair.session, "G", lambda _: None) as consumer:
+            await consumer.subscribe(TOPIC)
+            await asyncio.sleep(60)
+            assert pair.slave.services is not None
+            missed = pair.slave.services.statistics.missed
+            before = missed.total
+            await asyncio.sleep(60)
+            return missed.total - before
+
+    assert 30 <= play(scene) <= 90
 
 
 def test_offsets_that_were_committed_to_the_slave_come_to_the_master_and_never_go_back() -> None:
