@@ -75,7 +75,10 @@ class Witness:
         """By life of the slave, topic and queue."""
         self._known: set[str] = set()
         self._held: set[str] = set()
-        self._ends: dict[str, tuple[str, ...]] = {}
+        self._last_log: frozenset[str] = frozenset()
+        """The master's, when it was last seen."""
+        self._lost: set[str] = set()
+        """What was in it before a crash, and not after."""
         self._forked = False
         self._caught_up: bool | None = None
         self._promised: set[str] = set()
@@ -130,10 +133,9 @@ class Witness:
         if node == MASTER:
             self._life += 1
             self._note(lambda _: Restart())
-            log = tuple(stored.message_id for stored in self._cluster.log(MASTER))
-            slaves = self._ends.get(SLAVE, ())
-            if log[: len(slaves)] != slaves:
-                self._forked = self.tail_lost = True
+            self._lost.update(
+                self._last_log.difference(stored.message_id for stored in self._cluster.log(MASTER))
+            )
             for topic in self.topics:
                 topic.operations += self._queues(topic)
         self.look()
@@ -144,8 +146,11 @@ class Witness:
         seen: dict[str, tuple[str, ...] | None] = {MASTER: None, SLAVE: None}
         for node in (MASTER, SLAVE):
             if cluster.is_serving(node):
-                names = tuple(stored.message_id for stored in cluster.log(node))
-                seen[node] = self._ends[node] = names
+                seen[node] = tuple(stored.message_id for stored in cluster.log(node))
+        if (log := seen[MASTER]) is not None:
+            self._last_log = frozenset(log)
+        if not self._lost.isdisjoint(seen[SLAVE] or ()):  # perhaps it was on its way when the master died
+            self._forked = self.tail_lost = True
         self._known.update(seen[MASTER] or ())
         self._held.update(seen[SLAVE] or ())
         if SLAVE in cluster.nodes:

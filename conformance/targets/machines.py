@@ -168,15 +168,15 @@ class Cluster:
 
     async def start(self, node: str) -> None:
         """Start the process on its machine, unless it runs. Raises StoreError, OSError."""
+        await self._is_settled(node)
         if node in self.brokers or node in self.name_servers:
             return
         machine = self.machines[node]
         self.internet.power_on(machine.host)
         if node in NAME_SERVERS:
             config = NameServerConfig(machine.host, _NAMES_PORT, kv_path="/names/kvConfig.json")
-            server = NameServer(config, machine.runtime())
-            await server.start()
-            self.name_servers[node] = server
+            server = self.name_servers[node] = NameServer(config, machine.runtime())
+            await self._while_it_lives(node, server.start())
             return
         life = machine.life
         events = EventLog(
@@ -186,33 +186,73 @@ class Cluster:
             self._seqs.get(node, 0),
         )
         broker = self.brokers[node] = Broker(self.config(node), machine.runtime(), events)
-        if error := await self._while_it_lives(node, broker.start()):
-            del self.brokers[node]
-            self._serving.discard(node)
+        if error := await self._while_it_lives(node, self._starting(node, broker)):
             raise error
 
+    async def _starting(self, node: str, broker: Broker) -> None:
+        try:
+            await broker.start()
+        except BaseException:
+            self._forget(node, broker)
+            raise
+
     async def stop(self, node: str) -> None:
-        """A clean exit, unless it dies meanwhile."""
-        broker = self.brokers[node]
+        """A clean exit, once it is started, unless it dies meanwhile."""
+        await self._is_settled(node)
+        if (broker := self.brokers.get(node)) is None:
+            return
         self.machines[node].life += 1
         self._serving.discard(node)
-        await self._while_it_lives(node, broker.stop())
+        await self._while_it_lives(node, self._stopping(node, broker))
+
+    async def _stopping(self, node: str, broker: Broker) -> None:
+        try:
+            await broker.stop()
+        finally:
+            self._forget(node, broker)
+
+    def _forget(self, node: str, broker: Broker) -> None:
         if self.brokers.get(node) is broker:
             del self.brokers[node]
+            self._serving.discard(node)
 
     def is_serving(self, node: str) -> bool:
         """The broker has recovered, and is not told to stop."""
-        return node in self._serving
+        return node in self._serving and self.brokers[node].store.is_open
+
+    async def _is_settled(self, node: str) -> None:
+        """Its process is neither being started nor being stopped."""
+        while node in self._working:
+            await asyncio.wait([self._working[node]])
 
     async def _while_it_lives(self, node: str, work: Coroutine[Any, Any, Any]) -> BaseException | None:
-        """Work of a process on that machine: what it raised; nothing when the process died."""
+        """Work of a process on that machine: what it raised; nothing when the process died. It goes on when
+        whoever waits for it is cancelled."""
         life = self.machines[node].life
-        task = self._working[node] = asyncio.create_task(work)
+        context = self._loop.context_of(self.machines[node].host)
+        task = self._working[node] = asyncio.create_task(work, context=context)
+
+        def over(_: asyncio.Task[Any]) -> None:
+            if self._working.get(node) is task:
+                del self._working[node]
+            if not task.cancelled():
+                task.exception()  # nobody may be waiting for it any more
+
+        task.add_done_callback(over)
         await asyncio.wait([task])
-        if self._working.get(node) is task:
-            del self._working[node]
         died = task.cancelled() or self.machines[node].life != life
         return None if died else task.exception()
+
+    def pause(self, node: str) -> None:
+        """SIGSTOP: its process does nothing, and its machine goes on."""
+        self._loop.stop_process(self.machines[node].host)
+
+    def go_on(self, node: str) -> None:
+        """SIGCONT."""
+        self._loop.continue_process(self.machines[node].host)
+
+    def is_paused(self, node: str) -> bool:
+        return self._loop.is_stopped(self.machines[node].host)
 
     def kill(self, node: str) -> None:
         """SIGKILL: the page cache lives on, and the peers are told."""
@@ -247,6 +287,7 @@ class Cluster:
             self.brokers.pop(node).kill()
         elif node in self.name_servers:
             self.name_servers.pop(node).kill()
+        self.go_on(node)  # whoever waits in it learns of the end
 
     def config(self, node: str) -> BrokerConfig:
         setup = self.setup
@@ -272,7 +313,7 @@ class Cluster:
             self._loop.call_soon(self._recovered, self.brokers[event.node], event.node)
 
     def _recovered(self, broker: Broker, node: str) -> None:
-        if self.brokers.get(node) is broker:
+        if self.brokers.get(node) is broker and broker.store.is_open:  # its start may have failed since
             self._serving.add(node)
             self.on_recovered(node)
 

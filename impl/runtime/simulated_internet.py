@@ -5,16 +5,22 @@ Bytes of a connection arrive in order. A lost segment is one that is late, for T
 link that is cut wait and arrive when it is there again; a process that dies resets its connections; a machine
 that loses its power says nothing, and answers with a reset what comes to it in its next life. Connections do
 not wait for one another. Everything follows from `chance`.
+
+Each machine has one process at most, of its name (`SimulatedLoop.context_of`). While that is stopped its
+machine goes on: connections are opened, and bytes arrive, of which the process hears when it goes on.
 """
 
 import asyncio
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextvars import copy_context
+from functools import partial
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from impl.runtime.network import Address, Connection, Listener, Network, Receiver, ReceiverFactory
+from impl.runtime.simulated_loop import SimulatedLoop
 
 _AGAIN_S: Final = 0.2
 """After so long a lost segment is sent again, then after twice that, and so on."""
@@ -35,6 +41,8 @@ class SimulatedInternet:
         """Shortest and longest way of one segment."""
         self.sent = 0
         """Segments so far."""
+        self.context = copy_context()
+        """Of no process: what is on its way is not held up by whoever sent it."""
         self._chance = chance
         self._cut: set[Link] = set()
         self._dark: set[str] = set()
@@ -113,7 +121,7 @@ class SimulatedInternet:
         far = _End(self, target, near.local)
         near.peer, far.peer = far, near
         self._ends[near] = self._ends[far] = None
-        far.receiver = door.on_connection(far)
+        far.process_hears(door.accept, far)
         near.receiver = on_connection(near)
         return near
 
@@ -143,6 +151,12 @@ class _Door:
         self.on_connection = on_connection
         self._listeners = listeners
 
+    def accept(self, end: "_End") -> None:
+        if self._listeners.get(self.address) is self:
+            end.accepted(self.on_connection)
+        else:  # closed before its process came to it
+            end.refuse()
+
     def close(self) -> None:
         if self._listeners.get(self.address) is self:  # a later one may have the address by now
             del self._listeners[self.address]
@@ -152,13 +166,16 @@ class _End:
     """One end of a connection, and the way from here to the other."""
 
     peer: "_End"
-    receiver: Receiver
+    receiver: Receiver | None = None
 
     def __init__(self, internet: SimulatedInternet, local: Address, remote: Address) -> None:
         self.local = local
         self.remote = remote
         self._internet = internet
-        self._loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimulatedLoop), "of a simulation"
+        self._loop = loop
+        self._context = loop.context_of(local.host)
         self._open = True
         self._vanished = False
         self._reading = True
@@ -172,15 +189,15 @@ class _End:
 
     def write(self, data: bytes) -> None:
         if self._open:
-            self._send(lambda: self.peer.deliver(data))
+            self._send(self.peer.deliver, data)
 
     def close(self) -> None:
         self.abort()  # what was written is on its way, and arrives before the end does
 
     def abort(self) -> None:
         if self._open:
+            self._send(self.peer.end)  # first: an end is forgotten when nothing of it is on its way
             self._end()
-            self._send(self.peer.end)
 
     def pause_reading(self) -> None:
         self._reading = False
@@ -193,10 +210,27 @@ class _End:
 
     # -- what the network does
 
+    def process_hears(self, what: Callable[..., None], *args: Any) -> None:
+        """Something happens at this end, of which its process hears now, or when it goes on."""
+        if self._loop.is_stopped(self.local.host):
+            self._loop.call_soon(what, *args, context=self._context)
+        else:
+            self._context.run(what, *args)
+
+    def accepted(self, on_connection: ReceiverFactory) -> None:
+        if self._open:
+            self.receiver = on_connection(self)
+
+    def refuse(self) -> None:
+        """Nobody takes this connection."""
+        if self._open:
+            self._open = False
+            self._send(self.peer.end)
+
     def deliver(self, data: bytes) -> None:
         if self._vanished:  # a machine that knows nothing of this connection
             self._send(self.peer.end)
-        elif self._open and self._reading:
+        elif self._open and self._reading and self.receiver:
             self.receiver.received(data)
         elif self._open:
             self._unread.append(data)
@@ -225,17 +259,22 @@ class _End:
         self._open = False
         if not self._sent:
             self._internet.forget(self)
-        # Looked up later: a connection may be refused while its receiver is being made.
-        self._loop.call_soon(lambda: None if self._vanished else self.receiver.closed())
+        self._loop.call_soon(self._closed, context=self._context)
 
-    def _send(self, arrival: Callable[[], None]) -> None:
+    def _closed(self) -> None:
+        if self.receiver and not self._vanished:
+            self.receiver.closed()
+
+    def _send(self, what: Callable[..., None], *args: Any) -> None:
+        """Something is to happen at the other end."""
+        arrival = partial(self.peer.process_hears, what, *args)
         self._sent.append((self._loop.time() + self._internet.way_s(), arrival))
         if len(self._sent) == 1 and not self._is_stuck:
             self._next()
 
     def _next(self) -> None:
         if self._sent:
-            self._loop.call_at(self._sent[0][0], self._arrive)
+            self._loop.call_at(self._sent[0][0], self._arrive, context=self._internet.context)
         elif not (self._open or self._vanished):  # who has vanished may yet have to say so
             self._internet.forget(self)
 

@@ -144,6 +144,11 @@ class Store(ABC):
     # -- life
 
     @property
+    def is_open(self) -> bool:
+        """Loaded, and not stopped since: it can be read."""
+        return self._lock is not None
+
+    @property
     def writable(self) -> bool:
         """Started, not stopped, no disk error so far, and room on the disk."""
         return self._writable and not self.failure and not self._cleaner.is_disk_full

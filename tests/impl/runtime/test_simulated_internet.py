@@ -8,7 +8,7 @@ import pytest
 
 from impl.runtime.network import Address, Connection
 from impl.runtime.simulated_internet import SimulatedInternet
-from impl.runtime.simulated_loop import run_simulated
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 
 ONE, OTHER = "10.0.0.1", "10.0.0.2"
 DOOR = Address(OTHER, 80)
@@ -192,5 +192,81 @@ def test_who_does_not_read_gets_it_later() -> None:
         far.connection.resume_reading()
         await asyncio.sleep(1)
         assert far.heard == b"ab"
+
+    play(scene)
+
+
+def test_a_process_that_died_behind_a_link_that_was_cut_is_known_to_be_gone_when_it_heals() -> None:
+    async def scene(world: World) -> None:
+        near, far = await world.pair()
+        world.internet.cut([THERE, BACK])
+        far.connection.abort()
+        await asyncio.sleep(60)
+        assert not near.is_closed
+        world.internet.heal()
+        await asyncio.sleep(1)
+        assert near.is_closed
+
+    play(scene)
+
+
+def _loop() -> SimulatedLoop:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimulatedLoop)
+    return loop
+
+
+def test_a_stopped_process_is_connected_to_and_hears_all_in_order_when_it_goes_on() -> None:
+    async def scene(world: World) -> None:
+        await world.pair()
+        _loop().stop_process(OTHER)
+        near, _ = await world.pair()
+        far_count = len(world.accepted)
+        for word in (b"1 ", b"2 "):
+            near.connection.write(word)
+            await asyncio.sleep(1)
+        assert (far_count, len(world.accepted)) == (1, 1)
+        near.connection.write(b"3 ")
+        near.connection.close()
+        _loop().continue_process(OTHER)
+        await asyncio.sleep(1)
+        assert (world.accepted[1].heard, world.accepted[1].is_closed) == (b"1 2 3 ", True)
+
+    play(scene)
+
+
+def test_what_a_process_wrote_before_it_was_stopped_arrives() -> None:
+    async def scene(world: World) -> None:
+        near, _ = await world.pair()
+
+        async def speak() -> None:
+            near.connection.write(b"hello")
+
+        await asyncio.create_task(speak(), context=_loop().context_of(ONE))
+        _loop().stop_process(ONE)
+        await asyncio.sleep(1)
+        assert world.accepted[0].heard == b"hello"
+
+    play(scene)
+
+
+def test_a_connection_to_a_stopped_process_that_is_killed_is_refused() -> None:
+    async def scene(world: World) -> None:
+        door = await world.internet.machine(OTHER).listen(*DOOR, world.accept)
+        _loop().stop_process(OTHER)
+        connected: list[Ear] = []
+
+        def opened(connection: Connection) -> Ear:
+            connected.append(Ear(connection))
+            return connected[0]
+
+        await world.internet.machine(ONE).connect(DOOR, opened)
+        connected[0].connection.write(b"anybody?")
+        await asyncio.sleep(1)
+        door.close()
+        _loop().continue_process(OTHER)
+        await asyncio.sleep(1)
+        assert not world.accepted
+        assert connected[0].is_closed
 
     play(scene)

@@ -110,3 +110,48 @@ def test_offloads_return_results_and_raise_errors() -> None:
                 await offload(fail)
 
     asyncio.run(main())
+
+
+def test_a_stopped_process_does_nothing_and_then_all_at_once_in_order() -> None:
+    loop = SimulatedLoop()
+    log: list[tuple[str, float]] = []
+
+    async def tick(name: str) -> None:
+        for number in range(3):
+            await asyncio.sleep(1)
+            log.append((f"{name}{number}", loop.time()))
+
+    def later(number: int) -> None:
+        log.append((f"timer{number}", loop.time()))
+
+    async def main() -> None:
+        stopped = asyncio.create_task(tick("s"), context=loop.context_of("process"))
+        other = asyncio.create_task(tick("o"), context=loop.context_of("other"))
+        cancelled = loop.call_later(2, later, 0, context=loop.context_of("process"))
+        for number in (2, 1):
+            loop.call_later(number, later, number, context=loop.context_of("process"))
+        await asyncio.sleep(0)
+        loop.stop_process("process")
+        assert loop.is_stopped("process")
+        await other
+        cancelled.cancel()
+        await asyncio.sleep(7)
+        assert log == [("o0", 1.0), ("o1", 2.0), ("o2", 3.0)]
+        log.clear()
+        loop.continue_process("process")
+        await stopped
+        assert log == [("timer1", 10.0), ("timer2", 10.0), ("s0", 10.0), ("s1", 11.0), ("s2", 12.0)]
+
+    run_simulated(main(), loop)
+
+
+def test_who_waits_for_a_process_that_is_stopped_for_ever_is_stuck() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        waiting = asyncio.create_task(asyncio.sleep(1), context=loop.context_of("process"))
+        loop.stop_process("process")
+        await waiting
+
+    with pytest.raises(StuckError):
+        run_simulated(main(), loop)
