@@ -7,16 +7,19 @@ all; `python -m conformance.mutants_page` writes what it came to into docs/confo
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 from conformance import replication
+from conformance.behaviours.corpus import Script, file_of, read, read_lines
+from conformance.behaviours.replay import replay
+from conformance.behaviours.target import resolve as behaviour_target
 from conformance.history.judge import judge as judge_history
 from conformance.history.workload import Workload
 from conformance.planting import planted
 from conformance.routing.suite import ROUTING
 from conformance.suite import FLUSH, Suite, examine, of_suite
-from conformance.targets import IMPL, MUTANT, pair_mutants, workload, workload_mutants
+from conformance.targets import IMPL, MUTANT, group_mutants, pair_mutants, workload, workload_mutants
 from conformance.targets.mutants import MUTANTS, Mutant, MutantTarget
 from conformance.targets.pair_life import live
 from conformance.targets.routing import mutants as routing_mutants
@@ -136,11 +139,28 @@ def _of_a_workload(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
     )
 
 
+def _of_a_behaviour(model: str) -> Callable[[Mutant, int], tuple[Witness, ...]]:
+    """Where our own leaves a behaviour of the model, one of the corpus each."""
+
+    @cache
+    def scripts() -> tuple[Script, ...]:
+        return tuple(read(read_lines(file_of(model)), model))
+
+    def look(_: Mutant, seed: int) -> tuple[Witness, ...]:
+        make = behaviour_target(IMPL, model)
+        assert make is not None, f"{model} has no target"
+        seen = replay(make, [scripts()[seed % len(scripts())]])
+        return tuple(Witness(failure.why, {"step": str(failure.at)}) for failure in seen.failures)
+
+    return look
+
+
 HUNTS: Final = (
     Hunt(FLUSH.name, MUTANTS, by_suite(FLUSH, MutantTarget)),
     Hunt("replication", pair_mutants.MUTANTS, by_seed(_of_a_pair)),
     Hunt(ROUTING.name, routing_mutants.MUTANTS, by_suite(ROUTING, MutantNameServer)),
     Hunt("workload", workload_mutants.MUTANTS, by_seed(_of_a_workload)),
+    Hunt("behaviours of Election", group_mutants.MUTANTS, by_seed(_of_a_behaviour("Election"))),
 )
 
 

@@ -1,19 +1,23 @@
 """docs/conformance/mutants.md: what becomes of each mutant of the implementation, suite by suite.
 
-`python -m conformance.mutants_page` runs all mutants and writes the page; seconds are those of that machine.
+`python -m conformance.mutants_page [NAME...]` runs all mutants, or those that are named, and writes the page
+and what it is made of, mutants.json. Seconds are those of that machine.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from conformance.mutants import EXAMPLES_MAX, HUNTS, Hunt, run
-from report.model import Result, Verdict
+from conformance.mutants import EXAMPLES_MAX, HUNTS, Hunt, names, run
+from report import json_file
+from report.model import Report, Result, Verdict
 from report.write import write_text
 from spec.catalogue import catalogue
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "conformance" / "mutants.md"
+DATA: Final = PAGE.with_suffix(".json")
 _HEAD: Final = """\
 # Mutants of the implementation
 
@@ -21,11 +25,11 @@ The suites are judged by what they catch. Each mutant is our name server, broker
 replaced by a wrong one, and names the invariant that has to notice; that another one notices does not
 count. What finds nothing within {budget} examples survives, and the exit code of
 `mqproof mutants --layer impl` is 1. An example is a drawn run (of a suite of `mqproof conform`), a life of a
-master and its slave (replication), or the history of clients of all kinds (workload).
+master and its slave (replication), the history of clients of all kinds (workload), or a behaviour of a model.
 
 {summary}
 
-Made by `python -m conformance.mutants_page`, all with seed 0. One of them:
+Made by `python -m conformance.mutants_page`, of seed 0. One of them:
 `mqproof mutants --layer impl --name NAME`. Examples are the same everywhere; seconds are those of one run
 beside other work.
 """
@@ -56,15 +60,29 @@ def _row(result: Result) -> str:
     return f"| {result.name} | {result.detail} | {caught} | {examples} | {result.seconds:.1f} |\n"
 
 
-def main() -> None:
-    """Run all, tell each as it is judged, and write the page."""
-    results = []
-    for result in run():
-        print(f"{result.name}: {result.verdict}, {result.counts['examples']} examples", flush=True)
-        results.append(result)
+def recorded() -> tuple[Result, ...]:
+    """What became of the mutants when they were last run."""
+    return json_file.from_json(DATA.read_text(encoding="utf-8"), str(DATA)).results
+
+
+def record(judged: Iterable[Result]) -> None:
+    """Write both files: these results, and the recorded ones of all other mutants that there still are."""
+    by_name = {result.name: result for result in (*(recorded() if DATA.exists() else ()), *judged)}
+    kept = (by_name[name] for name in names() if name in by_name)
+    results = tuple(replace(result, witnesses=result.witnesses[:1]) for result in kept)
+    write_text(DATA, json_file.render(Report("mqproof mutants --layer impl", results)))
     write_text(PAGE, page(results))
-    sys.exit(any(result.verdict is not Verdict.HELD for result in results))
+
+
+def main(chosen: Sequence[str]) -> None:
+    """Tell each as it is judged; what it came to counts, if it is ended."""
+    survived = 0
+    for result in run(chosen):
+        print(f"{result.name}: {result.verdict}, {result.counts['examples']} examples", flush=True)
+        survived += result.verdict is not Verdict.HELD
+        record([result])
+    sys.exit(bool(survived))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -98,4 +98,8 @@ def resolve(name: str, model: str) -> Callable[[], BehaviourTarget] | None:
         from conformance.targets.routing.stepped import SteppedNameServers
 
         return SteppedNameServers
+    if (name, model) == ("impl", "Election"):
+        from conformance.targets.stepped_group import SteppedGroup
+
+        return SteppedGroup
     return None

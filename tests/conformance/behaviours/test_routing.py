@@ -1,4 +1,4 @@
-"""Behaviours of Routing on our name servers and client: every difference counts, and planted defects differ."""
+"""Behaviours of Routing on our name servers and client: any difference counts, and planted defects differ."""
 
 import itertools
 
