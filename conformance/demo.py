@@ -27,13 +27,14 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 COLUMNS: Final = {
     "tla": "TLC",
     "reference": "reference",
+    "conformance": "conformance",
     "flush": "conformance",
     "routing": "conformance",
     "trace": "conformance",
     "fuzz": "fuzz",
     "audit": "audit",
 }
-"""Layer of a result to the column of the verdict table."""
+"""Layer, or suite, of a result to the column of the verdict table."""
 PRODUCERS: Final = 3
 GROUPS: Final = 2
 KILLS: Final = 3

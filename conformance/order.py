@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from conformance.controls import Controls
+from conformance.targets import REMOTING
 from report.model import Result, Table
 
 SINCE: Final = ("4.9", "5")
@@ -36,6 +37,11 @@ class Order:
     classed: bool = True
     """TLC is asked what is wrong where a target that has an event log fails."""
     controls: Controls = field(default_factory=Controls)
+
+    @property
+    def name_server(self) -> str:
+        """The target's name for those who find a broker by its name server, which is the first address."""
+        return self.target.partition(",")[0] if self.target.startswith(REMOTING) else self.target
 
     def chosen(self, ids: Iterable[str]) -> tuple[str, ...]:
         """Those of the ids that are asked for, in their order."""

@@ -126,7 +126,7 @@ def _load_flush() -> Suite:
 def _flush_targets(order: Order) -> Iterator[TargetFactory]:
     from conformance.targets import resolve
 
-    factory = resolve(order.target)
+    factory = resolve(order.name_server)
     yield factory if order.events is None else _recorded(factory, order.events)
 
 
@@ -160,7 +160,23 @@ def _load_routing() -> Suite:
 def _routing_targets(order: Order) -> Targets:
     from conformance.targets.routing.name_servers import targets
 
-    return targets(order.target, slave_speaks=order.since != SINCE[0])
+    return targets(order.name_server, slave_speaks=order.since != SINCE[0])
+
+
+def _of_one_broker(name: str, about: str) -> Drawn:
+    """A suite that asks one broker over the wire, of those in conformance/targets/brokers."""
+
+    def load() -> Suite:
+        from conformance.targets.brokers.targets import EXAMINEES
+
+        return EXAMINEES[name].suite
+
+    def targets(order: Order) -> Targets:
+        from conformance.targets.brokers.targets import EXAMINEES
+
+        return EXAMINEES[name].targets(order.name_server)
+
+    return Drawn(about, load, targets)
 
 
 class _Wire:
@@ -185,6 +201,9 @@ class _Wire:
 SUITES: Final[dict[str, Registered]] = {
     "flush": Drawn("a broker and its store: sends, pulls, offsets, crashes", _load_flush, _flush_targets),
     "routing": Drawn("a name server: who is told to whom, and when", _load_routing, _routing_targets),
+    "offsets": _of_one_broker("offsets", "pulls and consumer offsets"),
+    "retry": _of_one_broker("retry", "messages that come again, delayed ones, dead letters"),
+    "ordering": _of_one_broker("ordering", "orderly consumption: a broker's queue locks"),
     "wire": _Wire(),
 }
 """By the name given to `--suite`, in the order in which they run."""
