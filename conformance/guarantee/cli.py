@@ -1,13 +1,17 @@
 """`mqproof matrix --on impl`."""
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from report.console import stages, stop
 from report.model import Exit
 from spec.guarantee import options
+
+if TYPE_CHECKING:
+    from conformance.guarantee.live import Lived
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -20,8 +24,14 @@ def _root() -> None:
 @app.command()
 def matrix(
     on: Annotated[str, typer.Option(help="impl: brokers of ours; model: TLC alone.")] = "impl",
-    runs: Annotated[int, typer.Option(min=1, help="Random lives of each cell that loses nothing.")] = 50,
+    runs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Random lives of each cell that loses nothing; 50, of processes 1."),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes.")] = 1,
+    real: Annotated[
+        bool, typer.Option("--real", help="Brokers as processes on real sockets and files; one fault each.")
+    ] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
     ] = None,
@@ -34,31 +44,25 @@ def matrix(
     """Live through every cell of the guarantee matrix with brokers of ours, on simulated machines.
 
     Where the model says that nothing acknowledged is lost, nothing may be in so many random lives; where it
-    has a counterexample, its steps are replayed and must end alike. Exit code 1 where they differ.
+    has a counterexample, its steps are replayed and must end alike. With --real every cell is lived through
+    at random, and none may end worse than the recorded verdict; machines cannot lose power there. Exit code 1
+    where they differ.
 
     Example: mqproof matrix --on impl --flush SYNC_FLUSH --producer sync --fault process --runs 10
     """
     from conformance.guarantee import live, show
     from report.write import write_text
-    from spec.guarantee.matrix import decide
-    from spec.tlc.errors import TlcError
 
     if on != "impl":
         stop(f"--on {on}: expected impl or model", Exit.USAGE)
     chosen = options.chosen(
         record=record, flush=flush, replication=replication, producer=producer, fault=fault
     )
-    rows = {name: value for name, value in chosen.items() if name != "fault"}
-    lived = []
-    with stages("matrix") as on_stage:
-        on_stage("TLC decides every cell")
-        try:
-            decided = decide(rows)
-        except TlcError as error:
-            stop(str(error), Exit.TOOL)
-        for each in live.live_through_all(decided, chosen, runs, workers):
-            lived.append(each)
-            on_stage(str(each.cell))
+    if real and (record or workers > 1):
+        stop(f"--real: expected without {'--record' if record else '--workers'}", Exit.USAGE)
+    lived = list(_on_processes(chosen, runs) if real else _on_machines(chosen, runs, workers))
+    if not lived:
+        stop(f"--fault {fault}: expected a fault that {'processes' if real else 'machines'} have", Exit.USAGE)
     try:
         if record:
             write_text(show.DOCUMENT, show.refreshed(show.DOCUMENT.read_text(encoding="utf-8"), lived))
@@ -73,3 +77,39 @@ def matrix(
     told = show.summary(lived)
     print(f"✗ {len(differing)} cells differ: {told}" if differing else f"✓ as the model has it: {told}")
     raise typer.Exit(Exit.VIOLATED if differing else Exit.HELD)
+
+
+def _on_machines(chosen: Mapping[str, str], runs: int | None, workers: int) -> "Iterator[Lived]":
+    from conformance.guarantee import live
+    from spec.guarantee.matrix import decide
+    from spec.tlc.errors import TlcError
+
+    rows = {name: value for name, value in chosen.items() if name != "fault"}
+    with stages("matrix") as on_stage:
+        on_stage("TLC decides every cell")
+        try:
+            decided = decide(rows)
+        except TlcError as error:
+            stop(str(error), Exit.TOOL)
+        for each in live.live_through_all(decided, chosen, runs or live.RUNS, workers):
+            on_stage(str(each.cell))
+            yield each
+
+
+def _on_processes(chosen: Mapping[str, str], runs: int | None) -> "Iterator[Lived]":
+    import tempfile
+
+    from conformance.cluster import ClusterError
+    from conformance.guarantee import processes
+    from spec.guarantee import recorded
+
+    with stages("matrix") as on_stage, tempfile.TemporaryDirectory() as folder:
+        found = processes.live_through_all(
+            recorded.load(), chosen, runs or processes.RUNS, Path(folder) / "cell"
+        )
+        try:
+            for each in found:
+                on_stage(str(each.cell))
+                yield each
+        except (ClusterError, TimeoutError, OSError) as error:
+            stop(str(error) or "a message was not answered in time", Exit.TOOL)

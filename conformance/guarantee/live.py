@@ -48,13 +48,13 @@ def live_through(
         else:
             worst = replayed.became
             if worst is not expected:
-                failure = f"the replay ends in {_tell(replayed)}, the model's in {expected}"
+                failure = f"the replay ends in {tell(replayed)}, the model's in {expected}"
     lives = runs if keeps_acknowledged(expected) else 0
     for number in range(seed, seed + lives):
         played = live(cell, number)
         worst = max(worst, played.became, key=lambda outcome: outcome.badness)
         if played.became.badness > expected.badness and not failure:
-            failure = f"seed {number} ends in {_tell(played)}, {expected} is the model's worst"
+            failure = f"seed {number} ends in {tell(played)}, {expected} is the model's worst"
     return Lived(cell, expected, worst, lives, replayed, failure)
 
 
@@ -84,5 +84,6 @@ def _live_through(each: tuple[Cell, Outcome, Trace | None, int]) -> Lived:
     return live_through(*each)
 
 
-def _tell(played: Played) -> str:
+def tell(played: Played) -> str:
+    """What was seen, and of which message."""
     return f"{played.became} ({played.message}, whose sender was told {played.told})"

@@ -28,12 +28,14 @@ def markdown(lived: Sequence[Lived]) -> str:
 
 def summary(lived: Sequence[Lived]) -> str:
     """How many cells were lived through in which way."""
-    runs = sum(each.runs for each in lived)
+    keeping = [each for each in lived if keeps_acknowledged(each.expected)]
+    kept = sum(each.runs for each in keeping)
+    others = sum(each.runs for each in lived) - kept
     replays = sum(each.replayed is not None for each in lived)
-    kept = sum(keeps_acknowledged(each.expected) for each in lived)
+    elsewhere = f"; {others:,} in the others" if others else ""
     return (
-        f"{len(lived)} cells; {runs:,} lives in the {kept} that lose nothing acknowledged; {replays}"
-        f" counterexamples replayed; {sum(bool(each.failure) for each in lived)} cells differ"
+        f"{len(lived)} cells; {kept:,} lives in the {len(keeping)} that lose nothing acknowledged{elsewhere};"
+        f" {replays} counterexamples replayed; {sum(bool(each.failure) for each in lived)} cells differ"
     )
 
 

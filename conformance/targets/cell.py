@@ -331,7 +331,7 @@ class _Stage:
         read = await self._read()
         kept = {stored.message_id for node in cluster.brokers for stored in cluster.log(node)}
         fates = [
-            Played(_fate(told, name in read, name in kept), name, told) for name, told in self._told.items()
+            Played(fate(told, name in read, name in kept), name, told) for name, told in self._told.items()
         ]
         return max(fates, key=lambda played: played.became.badness)
 
@@ -371,7 +371,8 @@ def _queue(broker: str) -> MessageQueue:
     return MessageQueue(TOPIC, broker, 0)
 
 
-def _fate(told: str, is_read: bool, is_kept: bool) -> Became:
+def fate(told: str, is_read: bool, is_kept: bool) -> Became:
+    """What became of a message: what its sender was told, whether consumers get it, whether a log has it."""
     if is_read:
         return Became.SAFE
     if told == "error":

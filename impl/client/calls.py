@@ -216,6 +216,7 @@ class GroupCalls:
         await self._route(queue.topic)
         address = self._session.routes.address(queue.topic, queue.broker_name, master_only=False)
         if address is None:
+            self._session.routes.doubt(queue.topic)
             raise ClientError(f"{queue}: no broker of that name is known")
         return address
 

@@ -135,6 +135,28 @@ def test_who_finds_a_broker_gone_asks_for_the_route_at_once(call: Callable[[Worl
     assert play(scene) < 1
 
 
+@pytest.mark.parametrize("call", [sent, pulled])
+def test_a_broker_that_left_its_topics_route_is_found_as_soon_as_it_is_back(
+    call: Callable[[World], Awaitable[bool]],
+) -> None:
+    async def scene(world: World) -> float:
+        second = await start_second(world)
+        await spread(world, second)
+        assert await world.session.routes.refresh("T")
+        await world.stop_broker()
+        await world.session.routes.refresh("T")
+        await second.stop()
+        await asyncio.sleep(1)
+        assert not await call(world)
+        await world.start_broker()
+        began_s = asyncio.get_running_loop().time()
+        while not await call(world):
+            await asyncio.sleep(0.1)
+        return asyncio.get_running_loop().time() - began_s
+
+    assert play(scene) < 2
+
+
 def test_while_a_broker_stays_away_its_route_is_asked_for_now_and_then(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
