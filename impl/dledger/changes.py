@@ -97,4 +97,13 @@ class Committed:
     index: int
 
 
-Change = Ballot | Voted | SteppedDown | Leads | Follows | Cut | Written | Appended | Kept | Committed
+@dataclass(frozen=True, slots=True)
+class Lacks:
+    """A follower asks for entries that the leader has deleted, as no member does that kept its disk."""
+
+    member: str
+    begin: int
+    """The leader's first entry."""
+
+
+Change = Ballot | Voted | SteppedDown | Leads | Follows | Cut | Written | Appended | Kept | Committed | Lacks

@@ -15,7 +15,7 @@ from impl.dledger.messages import NO_INDEX, Entry
 from impl.dledger.terms import Terms
 from impl.runtime.disk import Disk
 from impl.store.errors import StoreError
-from impl.store.segments import SegmentedFile, Unsynced, sync_all
+from impl.store.segments import Removal, SegmentedFile, Unsynced, sync_all
 
 _WALKED_SEGMENTS: Final = 3
 _IN_DOUBT_BYTES: Final = 64 << 20
@@ -55,9 +55,22 @@ class Ledger:
         self._end_index = NO_INDEX
         self._synced_pos = 0
         self._cuts = 0
-        self._flushed_segments = 0
+        self._flushed_capacity = 0
         self._recent: dict[int, Entry] = {}
         self._recent_bytes = 0
+        self._begin = 0, 0
+        """Position and index of the first entry, as they were last."""
+
+    @property
+    def begin_index(self) -> int:
+        """Of the first entry; those before were deleted with their segments."""
+        pos, index = self._begin
+        if pos != self._data.begin:
+            entry = self._entry_at(self._data.begin)
+            if entry is None:
+                raise StoreError(f"{self._data.path_of(self._data.begin)}: no entry at its beginning")
+            pos, index = self._begin = self._data.begin, entry.index
+        return index
 
     @property
     def end_index(self) -> int:
@@ -91,11 +104,11 @@ class Ledger:
         self._end_pos, self._end_index = end, terms.end
         self._data.cut(end)
         self._index.cut((terms.end + 1) * UNIT_BYTES)
-        self._write_again(max(0, end - _IN_DOUBT_BYTES), end)
+        self._write_again(max(self._data.begin, end - _IN_DOUBT_BYTES), end)
         self._data.sync()
         self._index.sync()
         self._synced_pos = end
-        self._flushed_segments = len(self._data.starts)
+        self._flushed_capacity = self._data.capacity_end
         return terms
 
     def append(self, index: int, term: int, magic: int, body: object) -> Entry:
@@ -131,7 +144,8 @@ class Ledger:
         """Forget the entries behind `end`, durably: they never come back. Raises OSError."""
         for index in range(end + 1, self._end_index + 1):
             self._forget_recent(index)
-        if end == NO_INDEX:
+        if end < self.begin_index:
+            assert end == NO_INDEX, f"cut behind {end}, the ledger begins with {self.begin_index}"
             self._end_pos = 0
         else:
             pos, size, *_ = self._unit(end)
@@ -147,7 +161,9 @@ class Ledger:
         """The entry. StoreError when the disk does not give it back as it was written."""
         if (entry := self._recent.get(index)) is not None:
             return entry
-        assert 0 <= index <= self._end_index, f"entry {index} of 0 to {self._end_index}"
+        assert self.begin_index <= index <= self._end_index, (
+            f"entry {index} of {self._begin} to {self._end_index}"
+        )
         pos, size, *_ = self._unit(index)
         try:
             return entry_format.decode(self._data.read(pos, size), pos)
@@ -156,13 +172,26 @@ class Ledger:
 
     def index_from(self, pos: int) -> int:
         """The index of the first entry that stands at `pos` or behind it; of the next one when none does."""
-        return bisect_left(range(self._end_index + 1), pos, key=lambda index: self._unit(index)[0])
+        begin = self.begin_index
+        known = range(begin, self._end_index + 1)
+        return begin + bisect_left(known, pos, key=lambda index: self._unit(index)[0])
+
+    def position_of(self, index: int) -> int:
+        """Where an entry stands."""
+        return self._unit(index)[0]
+
+    def forget_deleted(self) -> Removal:
+        """Data segments are gone, from the first on: what is to be removed of the index."""
+        begin = self.begin_index
+        for index in [index for index in self._recent if index < begin]:
+            self._forget_recent(index)
+        return self._index.detach_before(begin * UNIT_BYTES)
 
     def begin_flush(self) -> Flush:
         """Hand over what is not synced yet. `end_flush` says what its sync made durable."""
         unsynced = [self._data.take_unsynced()]
-        if len(self._data.starts) != self._flushed_segments:
-            self._flushed_segments = len(self._data.starts)
+        if self._data.capacity_end != self._flushed_capacity:
+            self._flushed_capacity = self._data.capacity_end
             unsynced.append(self._index.take_unsynced())
         return Flush(self._end_index, self._cuts, self._end_pos, tuple(unsynced))
 
@@ -221,20 +250,18 @@ class Ledger:
     def _trusted(self) -> tuple[int, Terms]:
         """From which position the data is walked, and the terms of the entries before, by the index."""
         starts = self._data.starts
-        if starts and starts[0] != 0:
-            raise StoreError(f"{self._data.path_of(0)} is missing: the ledger begins at {starts[0]}")
         for start in reversed(starts[1 : max(1, len(starts) - _WALKED_SEGMENTS + 1)]):
             if (terms := self._terms_before(start)) is not None:
                 return start, terms
-        return 0, Terms()
+        return self._data.begin, Terms(begin=self.begin_index)
 
     def _terms_before(self, start: int) -> Terms | None:
         """What the index says of the entries before a segment, None when it does not hold together."""
         first = self._entry_at(start)
         if first is None:
             return None
-        terms, pos = Terms(), 0
-        for index in range(first.index):
+        terms, pos = Terms(begin=self.begin_index), self._data.begin
+        for index in range(self.begin_index, first.index):
             try:
                 unit_pos, size, unit_index, term = self._unit(index)
             except StoreError:

@@ -28,6 +28,12 @@ class LedgerLog(CommitLog):
     def __init__(self, segments: SegmentedFile) -> None:
         super().__init__(segments)
         self._durable_end = 0
+        self.kept_by_all = 0
+        """Where the last entry stands that all members have durably."""
+
+    @property
+    def needed_from(self) -> int:
+        return self.kept_by_all
 
     @property
     def record_bytes_max(self) -> int:

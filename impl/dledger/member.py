@@ -61,6 +61,11 @@ class Member:
         """
         for change in self.core.take_changes():
             self.carry_out(change)
+        return self.take_messages(now)
+
+    def take_messages(self, now: float) -> Messages:
+        """What may be sent now. Raises StoreError."""
+        self.core.state.terms.begin = self.ledger.begin_index
         return self.core.take_messages(self.ledger.read, now)
 
     def carry_out(self, change: Change) -> None:

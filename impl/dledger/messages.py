@@ -74,6 +74,8 @@ class PushRequest(Message, frozen=True, kw_only=True):
     batch_entry: tuple[Entry, ...] = ()
     total_size: int = 0
     count: int = 0
+    kept_by_all: int = NO_INDEX
+    """Up to which index every member is known to keep the log durably. Ours alone; others do not look."""
 
 
 class PushResponse(Message, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from impl.dledger import events as telling
 from impl.dledger import wire
-from impl.dledger.changes import Ballot, Change, Committed, SteppedDown
+from impl.dledger.changes import Ballot, Change, Committed, Lacks, SteppedDown
 from impl.dledger.codes import RequestCode, ResponseCode
 from impl.dledger.config import GroupConfig
 from impl.dledger.ledger import Ledger, LedgerConfig
@@ -310,7 +310,7 @@ class Node:
             else:
                 member.carry_out(change)
         self._is_stepping = False
-        requests, answers = member.core.take_messages(member.ledger.read, max(not_before, self._now_ms()))
+        requests, answers = member.take_messages(max(not_before, self._now_ms()))
         for request in requests:
             self._spawn(self._ask(request))
         for request, response in answers:
@@ -338,6 +338,14 @@ class Node:
             self._acknowledge(change.index)
         elif isinstance(change, SteppedDown):
             self._fail_waiting(ResponseCode.TERM_CHANGED)
+        elif isinstance(change, Lacks):
+            _log.error(
+                "%s of %s lacks entries that were deleted here, the ledger begins with %d:"
+                " stop it, and give it a copy of another member's store",
+                change.member,
+                self.config.group,
+                change.begin,
+            )
 
     def _acknowledge(self, commit: int) -> None:
         """Clients hear of what the leader that took it has committed, in its term."""
@@ -450,6 +458,8 @@ class Node:
         core = self.member.core
         if self.failure is not None or not core.leads(self._now_ms()):
             answer = self._answer(request, GetResponse, ResponseCode.NOT_LEADER)
+        elif 0 <= request.begin_index < self.ledger.begin_index:
+            answer = self._answer(request, GetResponse, ResponseCode.INDEX_LESS_THAN_LOCAL_BEGIN)
         elif not 0 <= request.begin_index <= core.state.commit:
             answer = self._answer(request, GetResponse, ResponseCode.INDEX_OUT_OF_RANGE)
         else:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from impl.dledger import rules
-from impl.dledger.changes import Kept
+from impl.dledger.changes import Kept, Lacks
 from impl.dledger.codes import PushType, ResponseCode
 from impl.dledger.config import GroupConfig
 from impl.dledger.messages import NO_INDEX, Entry, PushRequest, PushResponse
@@ -32,8 +32,12 @@ class _Progress:
         self.pushes: deque[PushRequest] = deque()
         """Unanswered ones since the logs were compared, in order. Answers to older ones say nothing new."""
         self.resend_at = _NEVER
+        self.is_lost = False
+        """It was found to lack what the leader has deleted."""
         self.told_commit = NO_INDEX
         """The committed index that it said it heard of."""
+        self.told_kept = NO_INDEX
+        """And of what all keep."""
         self.idle_since = 0.0
 
     @property
@@ -72,7 +76,7 @@ class Leading:
     def _due(self, follower: _Progress) -> float:
         if follower.is_awaited:
             return follower.resend_at
-        if follower.told_commit < self._state.commit:
+        if self._has_news_for(follower):
             return follower.idle_since + self._config.commit_idle_ms
         return _NEVER
 
@@ -83,6 +87,8 @@ class Leading:
         if self._term != self._state.term:
             self._begin()
         for peer, follower in self._followers.items():
+            if 0 < self._state.terms.begin >= follower.next:  # that has been deleted
+                self._compare_from(follower, follower.next)
             if follower.is_awaited and now >= follower.resend_at:
                 at = follower.next if follower.comparing else follower.base + 1
                 self._compare_from(follower, at)
@@ -98,9 +104,11 @@ class Leading:
         self._term = self._state.term
 
     def _compare_from(self, follower: _Progress, index: int) -> None:
-        follower.next = index
+        """Ask for the entry before `index`, or for the first one that is still there."""
+        begin = self._state.terms.begin
+        follower.next = max(index, begin + 1) if begin else index
         follower.matched = NO_INDEX
-        follower.is_comparing = index > 0  # every log has what is before the first entry
+        follower.is_comparing = follower.next > 0  # every log has what is before the first entry
         follower.comparing = None
         follower.pushes.clear()
 
@@ -115,9 +123,13 @@ class Leading:
             batch = self._batch(follower.next, read)
             follower.pushes.append(self._ask(peer, follower, PushType.APPEND, batch, now))
             follower.next += len(batch)
-        told = follower.told_commit >= self._state.commit
-        if not (told or follower.is_awaited) and now >= follower.idle_since + self._config.commit_idle_ms:
+        is_idle = not follower.is_awaited and now >= follower.idle_since + self._config.commit_idle_ms
+        if is_idle and self._has_news_for(follower):
             self._ask(peer, follower, PushType.COMMIT, (), now)
+
+    def _has_news_for(self, follower: _Progress) -> bool:
+        state = self._state
+        return follower.told_commit < state.commit or follower.told_kept < state.kept_by_all
 
     def _batch(self, first: int, read: Callable[[int], Entry]) -> tuple[Entry, ...]:
         batch: list[Entry] = []
@@ -145,6 +157,7 @@ class Leading:
             batch_entry=batch,
             total_size=sum(entry.size for entry in batch),
             count=len(batch),
+            kept_by_all=self._state.kept_by_all,
         )
 
     def pushed(self, request: PushRequest, response: PushResponse, now: float) -> None:
@@ -172,6 +185,7 @@ class Leading:
                 follower.comparing = None
             case PushType.COMMIT:
                 follower.told_commit = max(follower.told_commit, request.commit_index)
+                follower.told_kept = max(follower.told_kept, request.kept_by_all)
             case PushType.APPEND:
                 known = min(request.commit_index, response.index)
                 follower.told_commit = max(follower.told_commit, known)
@@ -190,10 +204,19 @@ class Leading:
             return
         if request.type is PushType.APPEND and not any(push is request for push in follower.pushes):
             return  # it was overtaken by a comparison, or by what the follower has got since
+        if 0 < self._state.terms.begin >= request.pre_log_index:
+            self._lacks(response.local_id, follower)
+            return
         back = min(request.pre_log_index, response.end_index + 1)
         if 0 <= response.x_index < request.pre_log_index:
             back = min(back, max(response.x_index, follower.watermark + 1))
         self._compare_from(follower, max(0, back))
+
+    def _lacks(self, member: str, follower: _Progress) -> None:
+        """Nothing can be sent to it that would fit. It is asked again, later: it may have been mended."""
+        if not follower.is_lost:
+            follower.is_lost = True
+            self._state.changes.append(Lacks(member, self._state.terms.begin))
 
     def advance_commit(self) -> None:
         """Commit what a quorum keeps durably, if it ends in this term."""
@@ -202,6 +225,7 @@ class Leading:
         index = rules.majority_index(kept)
         if index > state.commit and rules.may_commit(state.terms.at(index) or 0, state.term):
             state.commit_to(index)
+        state.kept_by_all = max(state.kept_by_all, min(*kept, state.commit))
 
 
 class Following:
@@ -232,7 +256,7 @@ class Following:
             self._answer(request, ResponseCode.SUCCESS)
         elif request.type is PushType.APPEND and request.pre_log_index > state.terms.end:
             self._keep_early(request)  # and not answer: its leader asks again in time
-        elif state.terms.at(request.pre_log_index) != request.pre_log_term:
+        elif not state.terms.agrees(request.pre_log_index, request.pre_log_term):
             self._answer(request, ResponseCode.INCONSISTENT_STATE, **self._conflict(request))
         elif request.type is PushType.COMPARE:
             self._forget_early()
@@ -279,10 +303,9 @@ class Following:
     def _take(self, request: PushRequest) -> None:
         state = self._state
         for entry in request.batch_entry:
-            there = state.terms.at(entry.index)
-            if there == entry.term:
+            if state.terms.agrees(entry.index, entry.term):
                 continue
-            if there is not None:
+            if entry.index <= state.terms.end:
                 state.cut(entry.index - 1)
                 self._held = [held for held in self._held if held[0] < entry.index]
             state.write(entry)
@@ -310,7 +333,9 @@ class Following:
 
     def _learn_commit(self, request: PushRequest) -> None:
         """No further than the log is known to be the leader's, whatever the leader has committed."""
-        self._state.commit_to(min(request.commit_index, self._matched))
+        state = self._state
+        state.commit_to(min(request.commit_index, self._matched))
+        state.kept_by_all = max(state.kept_by_all, min(request.kept_by_all, state.commit))
 
     def _conflict(self, request: PushRequest) -> dict[str, int]:
         """Where the leader should look next: before the whole term that stands where its entry should."""
@@ -322,7 +347,13 @@ class Following:
 
     def _answer(self, request: PushRequest, code: ResponseCode, **fields: int) -> None:
         self._state.answer(
-            request, PushResponse, code=code, end_index=self._state.terms.end, count=request.count, **fields
+            request,
+            PushResponse,
+            code=code,
+            begin_index=self._state.terms.begin,
+            end_index=self._state.terms.end,
+            count=request.count,
+            **fields,
         )
 
 

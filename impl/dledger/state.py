@@ -49,6 +49,8 @@ class State:
         self.known = stands_from(ballot.term, ballot.voted_for, config.self_id)
         """The term that a candidate is about to enter, if later than its own."""
         self.commit = NO_INDEX
+        self.kept_by_all = NO_INDEX
+        """What is committed, and all members have it durably: nobody will ask for it."""
         self.changes: list[Change] = []
         self.requests: list[Request] = []
         self.answers: list[tuple[Request, Response]] = []

@@ -139,7 +139,7 @@ class LedgerStore(Store):
         entries_cut = sum(cut_queue(queue, log) for queue in self._queues)
         counted = parts.checkpoint.queue_count
         known = [self._reaches(queue.key, queue.end) for queue in self._queues]
-        log.end = max(*known, min(counted.position, log.end) if counted else 0, 0)
+        log.end = max(*known, min(counted.position, log.end) if counted else 0, log.begin)
         start = min(choose_start(log, self._queues, parts.checkpoint), log.end)
         for _, stored in log.scan(start):
             if stored is not None:
@@ -218,13 +218,18 @@ class LedgerStore(Store):
             self._flushed.clear()
             await self._flushed.wait()
 
-    async def clean(self, *, manually: bool = False) -> int:  # noqa: ARG002
-        """A ledger keeps all it has; whether there is room for more is looked at."""
-        try:
-            self._cleaner.look(self.directory, self.config)
-        except OSError as error:
-            self._fail(error)
-        return 0
+    async def clean(self, *, manually: bool = False) -> int:
+        """As any store; but what not all members have durably stays, however old it is and however little
+        room there is: somebody may ask for it."""
+        kept, ledger = self.node.member.core.state.kept_by_all, self.node.ledger
+        self._ledger_log.kept_by_all = ledger.position_of(kept) if kept >= ledger.begin_index else 0
+        deleted = await super().clean(manually=manually)
+        if deleted:
+            try:
+                await self._runtime.offload(ledger.forget_deleted().carry_out)
+            except (OSError, StoreError) as error:
+                self.node.fail(error)
+        return deleted
 
     # -- what the node tells
 

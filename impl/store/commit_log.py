@@ -40,6 +40,11 @@ class CommitLog:
         return self.segments.begin
 
     @property
+    def needed_from(self) -> int:
+        """Commit offset from which on the log must stay, however old it is."""
+        return self.end
+
+    @property
     def record_bytes_max(self) -> int:
         """The largest record that fits a segment: there is always room for a filler behind it."""
         return self.segments.segment_bytes - record.FILLER_BYTES

@@ -11,7 +11,6 @@ from typing import Final
 from impl.runtime.clock import local_hour
 from impl.runtime.disk import Disk
 from impl.runtime.runtime import Offload
-from impl.store import record
 from impl.store.commit_log import CommitLog
 from impl.store.config import StoreConfig
 from impl.store.consume_queue import ConsumeQueues
@@ -31,6 +30,8 @@ def expired_before(
         return log.begin
     before = log.begin
     for start in log.segments.starts[1 : 1 + _SEGMENTS_A_ROUND]:
+        if start > log.needed_from:
+            break
         stored_ms = _store_time_ms(log, start)
         # A segment is as old as what follows it; the last one has nothing behind it, and stays.
         if stored_ms is None or not (forced or now_ms - stored_ms >= config.file_reserved_ms):
@@ -43,8 +44,7 @@ def _store_time_ms(log: CommitLog, start: int) -> int | None:
     """Of the first record of a segment; None where there is none that is durable."""
     if start >= log.flushed:
         return None
-    size, _ = record.peek(log.read(start, 8))
-    stored = log.record_at(start, size)
+    stored = next((stored for _, stored in log.scan(start) if stored is not None), None)
     return stored.store_timestamp_ms if stored else None
 
 

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from impl.dledger.changes import Ballot, Change, Committed, Cut, Leads
+from impl.dledger.changes import Ballot, Change, Committed, Cut, Lacks, Leads, Written
 from impl.dledger.codes import PushType, ResponseCode, Vote
 from impl.dledger.config import GroupConfig
 from impl.dledger.core import Core
@@ -224,3 +224,85 @@ def test_a_leader_that_hands_over_takes_no_entries() -> None:
     assert core.append(b"x", 2002.0)[0] is ResponseCode.LEADER_TRANSFERRING
     assert core.append(b"x", 2001.0 + 3000)[0] is ResponseCode.SUCCESS
     assert core.transfer("n9", 2002.0) is ResponseCode.UNKNOWN_MEMBER
+
+
+# -- entries that were deleted for their age
+
+
+def _leading_from(begin: int, end: int) -> Core:
+    """n0 leads, and has entries `begin` to `end` of term 1 and its no-op."""
+    core = Core(GroupConfig("g", "n0", NAMES), Ballot(1, None), Terms(begin=begin), Random(1), 0.0)
+    for _ in range(begin, end + 1):
+        core.state.terms.append(1)
+    core.state.durable = end
+    core.tick(2000.0)
+    _, requests, _ = _drain(core, 2000.0)
+    for vote in requests:
+        if isinstance(vote, VoteRequest) and vote.remote_id == "n1":
+            yes = VoteResponse("g", "n0", "n1", None, vote.term, vote_result=Vote.ACCEPT)
+            core.answered(vote, yes, 2000.0)
+    return core
+
+
+def _pushes(requests: list[Request], member: str) -> list[PushRequest]:
+    return [r for r in requests if isinstance(r, PushRequest) and r.remote_id == member]
+
+
+def test_a_follower_that_lost_its_disk_is_told_of_once_and_asked_again_without_haste() -> None:
+    core = _leading_from(100, 120)
+    (compare,) = _pushes(_drain(core, 2001.0)[1], "n2")
+
+    def lost(asked: PushRequest) -> PushResponse:
+        return PushResponse("g", "n0", "n2", "n0", asked.term, ResponseCode.INCONSISTENT_STATE, end_index=-1)
+
+    core.answered(compare, lost(compare), 2001.0)
+    (earliest,) = _pushes(_drain(core, 2001.0)[1], "n2")
+    assert (earliest.type, earliest.pre_log_index) == (PushType.COMPARE, 100)
+    told = []
+    for second in range(1, 5):
+        core.answered(earliest, lost(earliest), 2001.0)
+        changes, requests, _ = _drain(core, 2001.0 + 1000 * second - 1)
+        told += [change for change in changes if isinstance(change, Lacks)]
+        assert _pushes(requests, "n2") == []
+        (earliest,) = _pushes(_drain(core, 2001.0 + 1000 * second)[1], "n2")
+        assert earliest.pre_log_index == 100
+    assert told == [Lacks("n2", 100)]
+
+
+def test_a_follower_takes_for_granted_what_it_has_deleted() -> None:
+    core = Core(GroupConfig("g", "n0", NAMES), Ballot(1, None), Terms([1, 1], begin=100), Random(1), 0.0)
+    core.handle(HeartBeatRequest("g", "n0", "n1", "n1", 1), 1.0)
+    batch = tuple(Entry(NORMAL, 48, index, 1, 48 * index) for index in range(98, 103))
+    push = PushRequest(
+        "g", "n0", "n1", "n1", 1, type=PushType.APPEND, pre_log_index=97, pre_log_term=1,
+        batch_entry=batch, count=5, commit_index=102, kept_by_all=101,
+    )  # fmt: skip
+    core.handle(push, 2.0)
+    changes = core.take_changes()
+    assert [change.entry.index for change in changes if isinstance(change, Written)] == [102]
+    assert not any(isinstance(change, Cut) for change in changes)
+    assert core.state.kept_by_all == 101
+
+
+def test_what_all_keep_is_no_more_than_the_least_that_a_member_told() -> None:
+    core = _leading(Ballot(2, None), terms=(1, 1, 1))
+    for kept in (("n1", 2), ("n2", 1)):
+        assert core.state.kept_by_all == -1
+        _keep(core, *kept)
+    core.flushed(3)
+    assert core.state.kept_by_all == -1, "nothing is committed in its term"
+    _keep(core, "n1", 3)
+    assert (core.state.commit, core.state.kept_by_all) == (3, 1)
+    _keep(core, "n2", 3)
+    assert core.state.kept_by_all == 3
+    (told,) = {push.kept_by_all for push in _pushes(_drain(core, 9000.0)[1], "n2")}
+    assert told == 3
+
+
+def _keep(core: Core, member: str, index: int) -> None:
+    """A follower tells that it keeps all up to `index`."""
+    push = PushRequest("g", member, "n0", "n0", core.state.term, type=PushType.APPEND)
+    kept = PushResponse("g", "n0", member, "n0", core.state.term, index=index)
+    core.take_changes()
+    core.take_messages(_entry, 2001.0)
+    core.answered(push, kept, 2001.0)

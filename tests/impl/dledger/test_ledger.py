@@ -164,3 +164,71 @@ def test_a_member_that_lost_its_ballot_does_not_start() -> None:
     disk.remove("/d/currterm")
     with pytest.raises(StoreError, match="currterm is missing: the ledger has entries of term 1"):
         Member(config, disk, "/d", Random(1), 0.0, ledger=Ledger(disk, "/d", SMALL))
+
+
+def _expired(disk: SimulatedDisk) -> tuple[Ledger, list[Entry]]:
+    """40 entries in five segments, of which two are deleted, as a Cleaner does it."""
+    ledger = _ledger(disk)
+    written = _fill(ledger, 40)
+    assert ledger.begin_index == 0
+    ledger.begin_flush().sync()
+    ledger.data.detach_before(2 * 512).carry_out()
+    ledger.forget_deleted().carry_out()
+    return ledger, [entry for entry in written if entry.pos >= 2 * 512]
+
+
+def test_a_ledger_begins_with_the_first_entry_that_was_not_deleted() -> None:
+    disk = SimulatedDisk()
+    ledger, left = _expired(disk)
+    assert ledger.begin_index == left[0].index > 0
+    assert [ledger.read(index) for index in range(ledger.begin_index, 40)] == left
+    assert ledger.index_from(0) == ledger.index_from(left[0].pos) == left[0].index
+    assert ledger.index_from(left[-1].pos) == 39
+    assert ledger.position_of(39) == left[-1].pos
+    with pytest.raises(AssertionError):
+        ledger.read(left[0].index - 1)
+
+
+@pytest.mark.parametrize("lost_index", [False, True])
+def test_after_a_start_it_begins_there_too_and_grows_on(lost_index: bool) -> None:
+    disk = SimulatedDisk()
+    ledger, left = _expired(disk)
+    ledger.close()
+    if lost_index:
+        for name in disk.names("/d/index"):
+            disk.remove(f"/d/index/{name}")
+    again = Ledger(disk, "/d", SMALL)
+    terms = again.load()
+    assert (terms.begin, terms.end, again.begin_index) == (left[0].index, 39, left[0].index)
+    assert [again.read(index) for index in range(terms.begin, 40)] == left
+    assert _fill(again, 3, term=2)[-1].index == 42
+
+
+def test_index_segments_go_with_what_they_lead_to_and_no_others() -> None:
+    disk = SimulatedDisk()
+    _, left = _expired(disk)
+    starts = [int(name) for name in disk.names("/d/index")]
+    assert starts[0] == left[0].index * 32 // 256 * 256 > 0
+
+
+def test_segments_that_are_full_are_counted_though_as_many_were_deleted() -> None:
+    """The index of a full segment is synced, or a later start would look for it in vain."""
+    disk = SimulatedDisk()
+    ledger = _ledger(disk)
+    _fill(ledger, 16)
+    ledger.begin_flush().sync()
+    before = len(ledger.data.starts)
+    ledger.data.detach_before(512).carry_out()
+    ledger.forget_deleted().carry_out()
+    _fill(ledger, 6)
+    assert len(ledger.data.starts) == before
+    assert len(ledger.begin_flush().unsynced) == 2
+
+
+def test_a_ledger_whose_first_segment_begins_with_no_entry_is_refused() -> None:
+    disk = SimulatedDisk()
+    ledger, _ = _expired(disk)
+    ledger.close()
+    disk.open(f"/d/data/{1024:020d}").write(0, bytes(48))
+    with pytest.raises(StoreError, match="no entry at its beginning"):
+        _ledger(disk)
