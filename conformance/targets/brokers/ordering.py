@@ -60,8 +60,8 @@ class BrokerOrdering:
 
     async def _open(self) -> None:
         self._caller = Caller(self._ground.name_server, self._ground.runtime)
-        await self._caller.start()
         self._topic = f"{self._caller.prefix}_topic"
+        await self._caller.start()
         await self._caller.make_topic(self._topic, QUEUES)
         for group in GROUPS:
             await self._caller.make_group(SubscriptionGroup(group_name=self._group(group)))

@@ -100,17 +100,29 @@ class BrokerRetry:
 
     async def _send_back(self, handle: int, level: int, times_max: int | None) -> tuple[Answer, Span]:
         begin_s = await _now_s()
-        header = SendBackRequest(handle, self._group, level, max_reconsume_times=times_max)
-        answer = await self._caller.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header, accepts=())
+        answer = await self._caller.ask(
+            RequestCode.CONSUMER_SEND_MSG_BACK, self._back(handle, level, times_max), accepts=()
+        )
         done = Answer.OK if answer.code == ResponseCode.SUCCESS else Answer.REFUSED
         return done, Span(begin_s, await _now_s())
 
     async def _send_back_oneway(self, handle: int, level: int, times_max: int | None) -> Span:
         begin_s = await _now_s()
-        header = SendBackRequest(handle, self._group, level, max_reconsume_times=times_max)
-        await self._caller.tell(RequestCode.CONSUMER_SEND_MSG_BACK, header)
+        await self._caller.tell(RequestCode.CONSUMER_SEND_MSG_BACK, self._back(handle, level, times_max))
         # Any later request has its answer when this one was looked at, though others may have come first.
         return Span(begin_s, await _now_s() + _SLACK_S)
+
+    def _back(self, handle: int, level: int, times_max: int | None) -> SendBackRequest:
+        """As clients ask; 5.5 fails without the topic."""
+        return SendBackRequest(
+            handle,
+            self._group,
+            level,
+            origin_msg_id="",
+            origin_topic=self._topic,
+            unit_mode=False,
+            max_reconsume_times=times_max,
+        )
 
     async def _read(self, place: Place) -> tuple[tuple[Copy, ...], Span]:
         begin_s = await _now_s()

@@ -1,0 +1,83 @@
+"""Members come, go, die and fall silent, while messages are sent, read and committed (spec/tla/Group.tla),
+drawn and shrunk by Hypothesis. A rule is one step of a session."""
+
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from conformance.delivery.session import DeliverySession
+from conformance.delivery.steps import Change
+from conformance.delivery.target import MEMBERS, QUEUES, Capability, DeliveryTarget
+
+UNKNOWN_MAX: Final = 3
+"""Commits in one example whose end nobody knows: each multiplies what the oracle has to keep."""
+
+_members = st.sampled_from(MEMBERS)
+_queues = st.integers(0, QUEUES - 1)
+_bursts = st.lists(_queues, min_size=1, max_size=4)
+
+
+class DeliveryMachine(RuleBasedStateMachine):
+    """One example: a new topic and a new group. `judge` gets the session at the end of an example that
+    nothing interrupted, and raises if it is displeased."""
+
+    session: DeliverySession
+
+    def __init__(self, target: DeliveryTarget, judge: Callable[[DeliverySession], None]) -> None:
+        super().__init__()
+        self.target = target
+        self._judge = judge
+
+    @initialize(first=_members, burst=_bursts)
+    def open(self, first: str, burst: list[int]) -> None:
+        self.session = DeliverySession(self.target)
+        for queue in burst:
+            self.session.send(queue)
+        self.session.change(first, Change.JOINS)
+        self.session.rebalance(first)
+
+    @rule(burst=_bursts)
+    def send(self, burst: list[int]) -> None:
+        for queue in burst:
+            self.session.send(queue)
+
+    @rule(member=_members, how=st.sampled_from((Change.LEAVES, Change.DIES, Change.SILENT)))
+    def come_or_go(self, member: str, how: Change) -> None:
+        """Who is not there comes; the last one stays."""
+        there = self.session.positions
+        if member not in there:
+            self.session.change(member, Change.JOINS)
+        elif len(there) > 1:
+            silence = Capability.SILENCE in self.target.capabilities
+            self.session.change(member, Change.DIES if how is Change.SILENT and not silence else how)
+
+    @rule(member=_members)
+    def rebalance(self, member: str) -> None:
+        if member in self.session.positions:
+            self.session.rebalance(member)
+
+    @rule(member=_members, count=st.integers(1, 4), commits=st.booleans(), oneway=st.booleans())
+    def read(self, member: str, count: int, commits: bool, oneway: bool) -> None:
+        for queue in sorted(self.session.positions.get(member, {})):
+            self.session.read(member, queue, count)
+            if commits:
+                waits = not oneway or self.session.unknown >= UNKNOWN_MAX
+                self.session.commit(member, queue, oneway=not waits)
+
+    @rule()
+    def settle(self) -> None:
+        self.session.settle()
+
+    def teardown(self) -> None:
+        """Let the group settle, free the target, and judge."""
+        whole = sys.exc_info()[0] is None and hasattr(self, "session")
+        try:
+            if whole:
+                self.session.settle()
+        finally:
+            self.target.close()
+        if whole:
+            self._judge(self.session)

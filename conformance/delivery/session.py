@@ -1,0 +1,138 @@
+"""One run of one group: plays the members as clients behave, writes down what was seen, and follows what the
+model allows."""
+
+from collections import Counter
+from typing import Final
+
+from conformance.delivery.checkers import CHECKERS
+from conformance.delivery.oracle import EXPLANATION, share
+from conformance.delivery.steps import (
+    Change,
+    Commit,
+    Deliver,
+    Membership,
+    Query,
+    Rebalance,
+    Send,
+    Settled,
+)
+from conformance.delivery.target import QUEUES, DeliveryTarget, Message
+from conformance.history.finding import Finding
+from conformance.stepped import Stepped
+
+_COUNT: Final = 8
+_READS_MAX: Final = 100
+
+
+class DeliverySession:
+    """Opens the target. Methods are steps; each may raise TargetError, and none but `close` works after it.
+
+    Raises:
+        TargetError: the target cannot be brought up.
+    """
+
+    dead = False
+
+    def __init__(self, target: DeliveryTarget) -> None:
+        self.target = target
+        self.positions: dict[str, dict[int, int]] = {}
+        """By member that is there: where it goes on, in the queues that it reads."""
+        self.unknown = 0
+        """Commits of which nobody knows whether they were noted."""
+        self._sent = 0
+        opened = f"a broker with a new topic of {QUEUES} queues and a new group"
+        self._seen = Stepped(opened, EXPLANATION, CHECKERS)
+        target.open()
+
+    def send(self, queue_id: int) -> None:
+        self._sent += 1
+        msg_id = f"m{self._sent}"
+        offset = self.target.send(queue_id, msg_id)
+        self._seen.saw(Send(queue_id, Message(msg_id, offset)))
+
+    def change(self, member: str, change: Change) -> None:
+        """Somebody comes or goes."""
+        acts = {
+            Change.JOINS: self.target.join,
+            Change.LEAVES: self.target.leave,
+            Change.DIES: self.target.die,
+            Change.SILENT: self.target.fall_silent,
+        }
+        if change is Change.LEAVES:
+            for queue_id in list(self.positions[member]):
+                self._commit(member, queue_id, oneway=False)
+        acts[change](member)
+        if change is Change.JOINS:
+            self.positions[member] = {}
+        else:
+            del self.positions[member]
+        others = frozenset(self.positions) - {member}
+        self._seen.saw(Membership(member, change, self.target.notified(others)))
+
+    def rebalance(self, member: str) -> None:
+        """Look who is there, and take over and give up queues."""
+        ids = self.target.members(member)
+        mine = share(ids, member)
+        positions = self.positions[member]
+        for queue_id in sorted(positions.keys() - mine):
+            self._commit(member, queue_id, oneway=False)
+            del positions[queue_id]
+        started = []
+        for queue_id in sorted(mine - positions.keys()):
+            offset = self.target.query(queue_id)
+            started.append((queue_id, offset))
+            positions[queue_id] = offset or 0
+        self._seen.saw(Rebalance(member, ids, mine, tuple(started)))
+
+    def read(self, member: str, queue_id: int, count: int = _COUNT) -> bool:
+        """Go on where the member is. False when there was nothing."""
+        position = self.positions[member][queue_id]
+        messages = self.target.pull(member, queue_id, position, count)
+        self.positions[member][queue_id] += len(messages)
+        self._seen.saw(Deliver(member, queue_id, position, messages))
+        return bool(messages)
+
+    def commit(self, member: str, queue_id: int, *, oneway: bool) -> None:
+        self._commit(member, queue_id, oneway=oneway)
+
+    def query(self, queue_id: int) -> int:
+        offset = self.target.query(queue_id)
+        self._seen.saw(Query(queue_id, offset))
+        return offset or 0
+
+    def settle(self) -> None:
+        """Everybody looks who is there, twice, since the first to look does not know what the last gave up;
+        reads all that there is; and commits it."""
+        for member in sorted(self.positions) * 2:
+            self.rebalance(member)
+        for member, positions in sorted(self.positions.items()):
+            for queue_id in sorted(positions):
+                for _ in range(_READS_MAX):
+                    if not self.read(member, queue_id):
+                        break
+                self._commit(member, queue_id, oneway=False)
+        self._seen.saw(Settled())
+
+    def close(self) -> None:
+        self.target.close()
+
+    def findings(self) -> dict[str, Finding]:
+        return self._seen.findings()
+
+    def actions(self) -> Counter[str]:
+        return self._seen.actions
+
+    def script(self) -> list[str]:
+        return self._seen.script()
+
+    def _commit(self, member: str, queue_id: int, *, oneway: bool) -> None:
+        """Only what is ahead: a late commit of a former owner would send the group back."""
+        offset = self.positions[member][queue_id]
+        if offset <= self.query(queue_id):
+            return
+        if oneway:
+            self.unknown += 1
+            self.target.commit_oneway(member, queue_id, offset)
+        else:
+            self.target.commit(member, queue_id, offset)
+        self._seen.saw(Commit(member, queue_id, offset, oneway))
