@@ -9,13 +9,8 @@ import pytest
 from conformance.behaviours.corpus import CORPUS, CorpusError, file_of, lines, read, read_lines
 from reference.models import MODELS
 
-BIG = ("Group", "OrderLock", "QueueChoice")
-"""Long to make: compared in the deep profile."""
 
-
-@pytest.mark.parametrize(
-    "model", [*(pytest.param(m, marks=pytest.mark.deep) for m in BIG), *sorted(set(MODELS) - {*BIG})]
-)
+@pytest.mark.parametrize("model", MODELS)
 def test_what_is_in_the_repository_is_what_the_model_gives(model: str) -> None:
     kept = read_lines(file_of(model))
     for made, line in itertools.zip_longest(lines(model), kept):
