@@ -65,6 +65,12 @@ def peek(front: bytes) -> int:
     return size if magic in (NORMAL, NO_OP) and size >= HEADER_BYTES else 0
 
 
+def place_of(header: bytes) -> tuple[int, int]:
+    """Index and term that a whole header says."""
+    _, _, index, term, *_ = _HEADER.unpack_from(header)
+    return index, term
+
+
 def decode(data: bytes, pos: int) -> Entry:
     """The entry of exactly these bytes.
 

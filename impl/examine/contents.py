@@ -5,9 +5,12 @@ from collections.abc import Iterator
 import msgspec
 
 from impl.broker.durable_table import read_config
-from impl.examine.directory import StoreDirectory
+from impl.dledger import entry_format
+from impl.dledger.entry_format import HEADER_BYTES
+from impl.examine.directory import LedgerFiles, StoreDirectory
 from impl.remoting.bodies import TopicConfigs
 from impl.store import record
+from impl.store.commit_log import CommitLog
 from impl.store.errors import StoreError
 
 
@@ -58,12 +61,26 @@ class Progress(msgspec.Struct, frozen=True):
     offset: int
 
 
+class LedgerSummary(msgspec.Struct, frozen=True):
+    """Of a member of a group."""
+
+    member: str
+    begin_index: int | None
+    """Of the first entry; None of a ledger without any."""
+    begin_term: int | None
+    term: int | None
+    """What its file says of term and vote; None where there is none."""
+    voted_for: str | None
+
+
 class Contents(msgspec.Struct, frozen=True):
     directory: str
     in_use: bool
     """A broker holds the lock: what is here may have changed already."""
     is_clean: bool
     """No abort file."""
+    ledger: LedgerSummary | None
+    """Of a member of a group, whose log it is then."""
     log_begin: int
     log_end: int
     segment_bytes: int
@@ -89,6 +106,7 @@ def contents(store: StoreDirectory, *, in_use: bool) -> Contents:
         directory=store.layout.directory,
         in_use=in_use,
         is_clean=store.is_clean,
+        ledger=_ledger(store.ledger, store.log, problems) if store.ledger else None,
         log_begin=store.log.begin,
         log_end=store.log.end,
         segment_bytes=store.log.segments.segment_bytes if store.log.segments.starts else 0,
@@ -150,9 +168,23 @@ def store_time_ms(store: StoreDirectory, commit_offset: int) -> int | None:
     return stored.store_timestamp_ms if stored else None
 
 
+def _ledger(files: LedgerFiles, log: CommitLog, problems: list[str]) -> LedgerSummary:
+    member = files.directory.rpartition("dledger-")[2]
+    front = log.read(log.begin, HEADER_BYTES)
+    index, first_term = entry_format.place_of(front) if log.end > log.begin else (None, None)
+    try:
+        ballot = files.ballot()
+    except StoreError as error:
+        problems.append(str(error))
+        ballot = None
+    term, voted_for = (ballot.term, ballot.voted_for) if ballot else (None, None)
+    return LedgerSummary(member, index, first_term, term, voted_for)
+
+
 def _segments(store: StoreDirectory) -> Iterator[Segment]:
     for start in store.log.segments.starts:
-        yield Segment(f"{start:020d}", store.log.segments.segment_bytes, store_time_ms(store, start))
+        first = store_time_ms(store, start + store.log.header_bytes)
+        yield Segment(f"{start:020d}", store.log.segments.segment_bytes, first)
 
 
 def _queues(store: StoreDirectory) -> Iterator[Queue]:

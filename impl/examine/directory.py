@@ -6,6 +6,9 @@ Whatever does not belong there is noted as a problem and left out; nothing is re
 from dataclasses import dataclass, field
 from typing import Final
 
+from impl.dledger import ballot_file, entry_format
+from impl.dledger.changes import Ballot
+from impl.dledger.ledger_log import LedgerLog
 from impl.runtime.disk import Disk, File
 from impl.store import record
 from impl.store.checkpoint import Checkpoint, read_checkpoint
@@ -21,6 +24,23 @@ _SLOT_BYTES: Final = 4
 _ENTRY_BYTES: Final = 20
 
 
+@dataclass(frozen=True, slots=True)
+class LedgerFiles:
+    """What a member has beside its data, in `dledger-ID`."""
+
+    disk: Disk
+    directory: str
+    index: SegmentedFile
+
+    @property
+    def ballot_path(self) -> str:
+        return f"{self.directory}/currterm"
+
+    def ballot(self) -> Ballot | None:
+        """Term and vote; None when the file is missing. Raises StoreError, OSError."""
+        return ballot_file.load(self.disk, self.ballot_path)
+
+
 @dataclass(slots=True)
 class StoreDirectory:
     layout: Layout
@@ -32,6 +52,8 @@ class StoreDirectory:
     checkpoint: Checkpoint | None
     is_clean: bool
     """No abort file: the last exit was clean, and the store does not run."""
+    ledger: LedgerFiles | None = None
+    """Of a member of a group: then `log` is its ledger's."""
     problems: list[str] = field(default_factory=list)
     """One line for each file that does not belong where it is."""
 
@@ -47,10 +69,14 @@ def open_directory(disk: Disk, path: str, index_slots: int = IndexShape().slots)
         StoreError: it is no store. OSError: it cannot be read.
     """
     layout = Layout(path)
-    if not disk.is_directory(layout.commit_log):
-        raise StoreError(f"{path}: not a store, a directory with commitlog/ expected")
     problems: list[str] = []
-    log = CommitLog(_segments(disk, layout.commit_log, problems, spans_gaps=True))
+    ledger = _ledger(disk, path, problems)
+    if ledger is not None:
+        log: CommitLog = LedgerLog(_segments(disk, f"{ledger.directory}/data", problems, spans_gaps=True))
+    elif disk.is_directory(layout.commit_log):
+        log = CommitLog(_segments(disk, layout.commit_log, problems, spans_gaps=True))
+    else:
+        raise StoreError(f"{path}: not a store, a directory with commitlog/ or dledger-ID/ expected")
     log.end = written_end(log)
     opened = StoreDirectory(
         layout,
@@ -61,6 +87,7 @@ def open_directory(disk: Disk, path: str, index_slots: int = IndexShape().slots)
         IndexShape(),
         read_checkpoint(disk, layout.checkpoint) if disk.exists(layout.checkpoint) else None,
         is_clean=not disk.exists(layout.abort),
+        ledger=ledger,
         problems=problems,
     )
     _open_index(opened, index_slots)
@@ -71,19 +98,41 @@ def open_directory(disk: Disk, path: str, index_slots: int = IndexShape().slots)
     return opened
 
 
+def _ledger(disk: Disk, path: str, problems: list[str]) -> LedgerFiles | None:
+    """The files of the one member whose store it is; None where it is none's."""
+    names = [name for name in disk.names(path) if name.startswith("dledger-")]
+    if not names:
+        return None
+    if len(names) > 1:
+        raise StoreError(f"{path}: the ledgers of {len(names)} members, one expected: {', '.join(names)}")
+    directory = f"{path}/{names[0]}"
+    if not disk.is_directory(f"{directory}/data"):
+        raise StoreError(f"{directory}: not a ledger, a directory with data/ expected")
+    return LedgerFiles(disk, directory, _segments(disk, f"{directory}/index", problems, spans_gaps=True))
+
+
 def written_end(log: CommitLog) -> int:
-    """The commit offset behind the last record, as far as their sizes lead; nothing else is looked at."""
+    """The commit offset behind the last record or entry, as far as their sizes lead; nothing else is looked
+    at."""
     position = log.end = log.begin
     for start in reversed(log.segments.starts):
-        if record.peek(log.read(start, 8))[1] in record.MAGICS:
+        if _size_at(log, start):
             position = start
             break
-    while True:
-        size, magic = record.peek(log.read(position, 8))
-        room = log.segments.segment_bytes - position % log.segments.segment_bytes
-        if magic not in record.MAGICS or not record.SIZE_MIN <= size <= room:
-            return position
+    while size := _size_at(log, position):
         position += size
+    return position
+
+
+def _size_at(log: CommitLog, position: int) -> int:
+    """Of what says that it stands there; 0 where nothing does that fits its segment."""
+    front = log.read(position, 8)
+    room = log.segments.segment_bytes - position % log.segments.segment_bytes
+    if isinstance(log, LedgerLog):
+        size = entry_format.peek(front)
+        return size if 0 < size <= room else 0
+    size, magic = record.peek(front)
+    return size if magic in record.MAGICS and record.SIZE_MIN <= size <= room else 0
 
 
 def _segments(disk: Disk, directory: str, problems: list[str], *, spans_gaps: bool) -> SegmentedFile:

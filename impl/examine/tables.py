@@ -15,6 +15,12 @@ def show(found: Contents) -> None:
     if not (found.in_use or found.is_clean):
         state = "abort is there: the last exit was not clean"
     console.print(f"{found.directory}: {state}", highlight=False)
+    if (ledger := found.ledger) is not None:
+        begins = "empty" if ledger.begin_index is None else f"from entry {ledger.begin_index} on"
+        voted = (
+            f"term {ledger.term}, vote for {ledger.voted_for or 'nobody'}" if ledger.term else "no currterm"
+        )
+        console.print(f"member {ledger.member} of a group: ledger {begins}, {voted}", highlight=False)
     console.print(
         f"commit log from {found.log_begin} to {found.log_end},"
         f" {len(found.segments)} segments of {found.segment_bytes} bytes",

@@ -7,6 +7,7 @@ entries of its keys in the index, and what is left over there is damage too.
 from impl.examine.contents import offsets, topics
 from impl.examine.directory import StoreDirectory
 from impl.examine.index_check import IndexCheck
+from impl.examine.ledger_walk import LedgerWalk
 from impl.examine.log_walk import LogWalk
 from impl.examine.queue_check import QueuesCheck
 from impl.examine.verdict import Verdict
@@ -16,7 +17,7 @@ from impl.store.dispatch import takes_queue_offset
 def verify(store: StoreDirectory) -> Verdict:
     """Look at everything. Raises OSError where the disk cannot be read."""
     verdict = Verdict(damages=list(store.problems))
-    log = LogWalk(store, verdict)
+    log = LedgerWalk(store, store.ledger, verdict) if store.ledger else LogWalk(store, verdict)
     queues = QueuesCheck(store, verdict, log.is_damaged)
     index = IndexCheck(store, verdict, log.is_damaged)
     for stored in log.records():
@@ -34,7 +35,9 @@ def verify(store: StoreDirectory) -> Verdict:
     return verdict
 
 
-def _check_checkpoint(store: StoreDirectory, verdict: Verdict, log: LogWalk, deleted_count: int) -> None:
+def _check_checkpoint(
+    store: StoreDirectory, verdict: Verdict, log: LogWalk | LedgerWalk, deleted_count: int
+) -> None:
     """What it says may be too little, never too much, but for what was deleted since."""
     known = store.checkpoint
     if known is None:

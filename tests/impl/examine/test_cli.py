@@ -99,7 +99,8 @@ def test_what_is_no_store_is_one_line_and_exit_code_2(command: str, tmp_path: Pa
     result = mqproof(command, tmp_path)
     assert result.exit_code == 2
     assert result.output.splitlines() == [
-        f"mqproof store {command}: {tmp_path}: not a store, a directory with commitlog/ expected"
+        f"mqproof store {command}: {tmp_path}: not a store,"
+        " a directory with commitlog/ or dledger-ID/ expected"
     ]
 
 

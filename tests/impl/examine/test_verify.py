@@ -291,7 +291,9 @@ def test_a_torn_record_that_a_queue_points_at_is_damage() -> None:
 
 
 def test_what_is_no_store_is_refused() -> None:
-    with pytest.raises(StoreError, match="store: not a store, a directory with commitlog/ expected"):
+    with pytest.raises(
+        StoreError, match="store: not a store, a directory with commitlog/ or dledger-ID/ expected"
+    ):
         open_directory(Site().disk, "store")
 
 
