@@ -37,6 +37,8 @@ class Cluster:
     broker_options: tuple[str, ...] = ()
     """Further options of `mqproof broker`."""
     keeps_events: bool = True
+    launchers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """What a process of that name is started by, such as to be on a machine of its own."""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -106,7 +108,7 @@ class Cluster:
     def _start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         self.events.mkdir(parents=True, exist_ok=True)
         told = ("--events", str(self.events / f"{name}.ndjson")) if self.keeps_events else ()
-        command = [*_MQPROOF, *arguments, *told]
+        command = [*self.launchers.get(name, ()), *_MQPROOF, *arguments, *told]
         with self._log(name).open("ab") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.processes[name] = process
