@@ -1,4 +1,4 @@
-"""Looking at a store directory, ours or a released broker's, a group's member's too, without changing anything.
+"""Looking at a store directory, ours, a member's or a released broker's, without changing anything in it.
 
 Begin with `directory.py` (opening it), then `contents.py` (what is in it) and `verify.py` (whether it is
 whole). `cli.py` has `mqproof store inspect` and `mqproof store verify`.
