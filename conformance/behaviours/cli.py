@@ -26,7 +26,7 @@ def _root() -> None:
 def behaviours(
     models: Annotated[list[str] | None, typer.Argument(metavar="[MODEL...]", help="Default: all.")] = None,
     target: Annotated[
-        str, typer.Option(help="reference, or impl (Flush, Routing, Election: ours, step by step).")
+        str, typer.Option(help="reference, or impl (Flush, Routing, Replication, Election: ours).")
     ] = "impl",
     every: Annotated[int, typer.Option(min=1, help="Replay every so many-th behaviour only.")] = 1,
     corpus: Annotated[

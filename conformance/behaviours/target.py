@@ -102,4 +102,8 @@ def resolve(name: str, model: str) -> Callable[[], BehaviourTarget] | None:
         from conformance.targets.stepped_group import SteppedGroup
 
         return SteppedGroup
+    if (name, model) == ("impl", "Replication"):
+        from conformance.targets.stepped_pair import SteppedPair
+
+        return SteppedPair
     return None

@@ -1,0 +1,403 @@
+"""A master's and a slave's end of replication, with their stores, as a target for behaviours of Replication:
+no services, no waiting, each step taken when it is asked for.
+
+What goes over the connection is kept here until the script lets it arrive. The slave flushes when it likes:
+what it shows does not wait for that, as in the model.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from conformance.behaviours.corpus import Script, Stimulus, Variables
+from conformance.behaviours.target import DeviationError, ImpossibleError
+from impl.message import UNIQUE_KEY, Message
+from impl.replication.acks import Acks
+from impl.replication.config import LogCheck, ReplicationConfig, Role
+from impl.replication.feed import Feed
+from impl.replication.follow import DivergedError, Follow
+from impl.replication.stream import StreamError
+from impl.replication.waits import ReplicaWaits
+from impl.runtime.network import SimulatedNetwork
+from impl.runtime.runtime import Runtime
+from impl.runtime.simulated_disk import Image, SimulatedDisk
+from impl.runtime.simulated_loop import ManualClock, SimulatedLoop
+from impl.store import message_store, record
+from impl.store.config import FlushMode, StoreConfig
+from impl.store.dispatch import Appended
+from impl.store.errors import StoreError
+from impl.store.message_store import MessageStore
+from impl.store.results import GetStatus, PutStatus
+
+T = TypeVar("T")
+
+MASTER: Final = 0
+SLAVE: Final = 1
+_TOPIC: Final = "T"
+_DIRECTORY: Final = "store"
+_LOG: Final = f"{_DIRECTORY}/commitlog/{0:020}"
+_SEGMENT_BYTES: Final = 1 << 12
+_BODY: Final = b"."
+_NEVER_MS: Final = 10**12
+_FALL_BEHIND_BYTES_MAX: Final = 1 << 10
+"""More than one record, which is all that the smoke model has: it allows two."""
+_NOBODY: Final = {"flush": "waiting", "replica": "waiting"}
+_MOVED: Final = frozenset({GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.NO_MATCHED_LOGIC_QUEUE})
+
+
+async def _at_once(function: Callable[[], T]) -> T:
+    return function()
+
+
+class _Node:
+    """A disk, and the store on it while its process lives."""
+
+    def __init__(self, flush_mode: FlushMode) -> None:
+        self.disk = SimulatedDisk()
+        self._flush_mode = flush_mode
+        self.store: MessageStore | None = None
+        self._durable = 0
+
+    def start(self) -> None:
+        runtime = Runtime(ManualClock(), self.disk, SimulatedNetwork(), random.Random(0), _at_once)
+        config = StoreConfig(
+            flush_mode=self._flush_mode,
+            commit_log_segment_bytes=_SEGMENT_BYTES,
+            consume_queue_segment_bytes=20 * 16,
+            index_enabled=False,
+        )
+        store = MessageStore(_DIRECTORY, config, runtime)
+        try:
+            store.load()
+            store.begin()
+        except StoreError as error:
+            raise DeviationError(f"the store does not start: {error}") from None
+        self.store = store
+
+    def end(self) -> None:
+        self._durable, self.store = self.durable(), None
+
+    def running(self) -> MessageStore:
+        assert self.store is not None, "its process has ended"
+        return self.store
+
+    def records(self) -> list[tuple[str, int]]:
+        """(message, end) of each record in the log's file, whether somebody has it open or not."""
+        if not self.disk.exists(_LOG):
+            return []
+        data = self.disk.open(_LOG).read(0, _SEGMENT_BYTES)
+        found: list[tuple[str, int]] = []
+        at = 0
+        while at + 8 <= len(data):
+            size, magic = record.peek(data[at : at + 8])
+            if magic not in record.MAGICS:
+                break
+            stored = record.decode(data[at : at + size], at)
+            at += size
+            found.append((stored.message_id, at))
+        return found
+
+    def durable(self) -> int:
+        """So many records are."""
+        if self.store is None:
+            return self._durable
+        return sum(end <= self.store.log_flushed for _, end in self.records())
+
+    def image(self, length: int) -> Image:
+        """What a crash of the system leaves, for so many records to be found after it."""
+        most, ends = self.disk.unsynced(), [0, *(end for _, end in self.records())]
+        lost = ends[-1] - ends[length]
+        contents = {
+            label: size - (lost if "/commitlog/" in f"/{label}" else 0)
+            for label, size in most.contents.items()
+        }
+        return Image(most.names, contents)
+
+
+class SteppedPair:
+    """Names of variables and actions are those of Replication.tla, where positions count records."""
+
+    def open(self, script: Script) -> None:
+        self._steps = script.steps
+        self._loop = SimulatedLoop()
+        self._role = script.initial["role"]
+        self._messages = [f"m{number + 1}" for number in range(len(script.initial["answer"]))]
+        self._nodes = (_Node(FlushMode(script.initial["flush_mode"])), _Node(FlushMode.ASYNC_FLUSH))
+        self._gone = False
+        self._answer = ["unsent"] * len(self._messages)
+        self._seen: list[str] = []
+        self._feed: Feed | None = None
+        self._follow: Follow | None = None
+        self._report = b""
+        self._is_heard_early = False
+        self._transfers: dict[int, bytes] = {}
+        self._acknowledged: dict[int, bytes] = {}
+        self._refused = False
+        for node in self._nodes:
+            node.start()
+        self._lead()
+
+    def take(self, at: int) -> None:
+        step = self._steps[at]
+        _ACTIONS[step.action](self, *step.parameters)
+
+    def refuses(self, step: Stimulus) -> bool:
+        """Nothing comes of a flush of nothing, and nobody is given what is not there."""
+        if step.action not in ("FlushLog", "Deliver") or self._nodes[step.parameters[0]].store is None:
+            return False
+        before = self.look()
+        if step.action == "FlushLog":
+            self._flush_log(*step.parameters)
+        elif self._next(step.parameters[0]) is not None:
+            raise DeviationError(f"{step.action}{step.parameters} is disabled, and there is something")
+        if self.look() != before:
+            raise DeviationError(f"{step.action}{step.parameters} is disabled, and changed something")
+        return True
+
+    def look(self) -> Variables:
+        sent = {"sent": self._sent()} if self._feed is not None else {}
+        return {
+            **sent,
+            "log": [[message for message, _ in self._records(n)] for n in (MASTER, SLAVE)],
+            "flushed": [0 if self._is_gone(n) else self._nodes[n].durable() for n in (MASTER, SLAVE)],
+            "connected": [self._feed is not None, self._follow is not None],
+            "acked": self._count(self._acks.highest),
+            "request": [self._request(m) for m in range(len(self._messages))],
+            "verified": self._follow is not None and self._follow.verified,
+            "refused": self._refused,
+            "answer": list(self._answer),
+            "seen": list(self._seen),
+        }
+
+    def close(self) -> None:
+        self._loop.close()
+
+    # A send
+
+    def _append_record(self, m: int) -> None:
+        if self._feed is not None and self._feed.sent is None:
+            self._hear_report()
+            self._is_heard_early = True
+        store = self._nodes[MASTER].running()
+        message = Message(_TOPIC, _BODY, {UNIQUE_KEY: self._messages[m]}, 0)
+        self._appended[m] = store.append(message)
+        if self._role == Role.SYNC_MASTER:
+            self._replica[m] = self._now(partial(self._waits.wait, self._appended[m].end))
+        self._answer[m] = "waiting"
+
+    def _flush_log(self, n: int) -> None:
+        self._run(self._nodes[n].running().flush_log())
+
+    def _flush_timeout(self, m: int) -> None:
+        status = self._settled(m)
+        if status is not PutStatus.FLUSH_DISK_TIMEOUT:
+            raise DeviationError(f"the flush of {self._messages[m]} is {status}, and timed out")
+        self._late.add(m)
+
+    def _slave_timeout(self, m: int) -> None:
+        self._now(partial(self._waits._expire, self._replica[m]))
+
+    def _answer_send(self, m: int) -> None:
+        flush = PutStatus.FLUSH_DISK_TIMEOUT if m in self._late else self._settled(m)
+        replica = self._replica.get(m)
+        if replica is not None and not replica.done():
+            raise DeviationError(f"{self._messages[m]} still waits for a slave")
+        status = message_store.put_status(flush, replica.result() if replica else PutStatus.PUT_OK)
+        self._answer[m] = "SEND_OK" if status is PutStatus.PUT_OK else str(status)
+
+    def _settled(self, m: int) -> PutStatus:
+        """What becomes of its flush; simulated time passes as it must."""
+        return self._run(self._nodes[MASTER].running().settle(self._appended[m], True))
+
+    # A connection
+
+    def _connect(self) -> None:
+        slave, master = self._nodes[SLAVE].running(), self._nodes[MASTER].running()
+        self._feed = Feed(master, self._acks, LogCheck.COMPARED)
+        self._follow = Follow(slave, _SEGMENT_BYTES, LogCheck.COMPARED)
+        self._report, self._transfers, self._acknowledged = self._follow.report(), {}, {}
+        self._is_heard_early = False
+
+    def _accept_report(self, _frame: Any) -> None:
+        if not self._is_heard_early:
+            self._hear_report()
+        self._is_heard_early = False
+
+    def _hear_report(self) -> None:
+        """In the model a slave counts from its connection on, here from its first report on: where it has to
+        count the report comes early, and shows when the script says so."""
+        assert self._feed is not None
+        try:
+            self._feed.received(self._report)
+        except StreamError:
+            raise ImpossibleError("a first record is asked for from its second byte on") from None
+
+    def _sent(self) -> int:
+        assert self._feed is not None
+        if self._feed.sent is None or self._is_heard_early:
+            return -1
+        return self._count(self._feed.sent)
+
+    def _refuse_report(self, _frame: Any) -> None:
+        assert self._feed is not None
+        try:
+            self._feed.received(self._report)
+        except StreamError:
+            self._hang_up(MASTER)
+        else:
+            raise DeviationError("a report beyond the master's end is accepted")
+
+    def _transfer_record(self) -> None:
+        assert self._feed is not None
+        assert self._feed.sent is not None
+        position = self._count(self._feed.sent)
+        self._transfers[position] = self._feed.next_frame()
+
+    def _receive_transfer(self, frame: Mapping[str, Any]) -> None:
+        assert self._follow is not None
+        try:
+            answer = self._follow.received(self._transfers[frame["position"]])
+        except (DivergedError, StreamError) as error:
+            raise DeviationError(f"a transfer is refused: {error}") from None
+        self._acknowledged[len(self._records(SLAVE))] = answer
+
+    def _refuse_transfer(self, frame: Mapping[str, Any]) -> None:
+        assert self._follow is not None
+        try:
+            self._follow.received(self._transfers[frame["position"]])
+        except DivergedError:
+            self._hang_up(SLAVE)
+            self._refused = True
+        else:
+            raise DeviationError("a transfer that differs is taken")
+
+    def _receive_ack(self, frame: Mapping[str, Any]) -> None:
+        assert self._feed is not None
+        self._feed.received(self._acknowledged[frame["position"]])
+        self._now(self._waits.acked)
+
+    def _hang_up(self, n: int) -> None:
+        if n == SLAVE:
+            self._follow = None
+        elif self._feed is not None:
+            self._feed.left()
+            self._feed = None
+
+    # The consumer
+
+    def _deliver(self, n: int) -> None:
+        message = self._next(n)
+        if message is None:
+            raise DeviationError("there is nothing to read")
+        self._seen.append(message)
+
+    def _correct_offset(self) -> None:
+        found = self._nodes[MASTER].running().get(_TOPIC, 0, len(self._seen), 1)
+        if found.status not in _MOVED:
+            raise DeviationError(f"a pull behind the end is answered {found.status}")
+        del self._seen[found.next_offset :]
+
+    def _next(self, n: int) -> str | None:
+        found = self._nodes[n].running().get(_TOPIC, 0, len(self._seen), 1)
+        return record.decode(found.records[0]).message_id if found.status is GetStatus.FOUND else None
+
+    # Ends of a broker's life, and its beginning
+
+    def _process_crash(self, n: int) -> None:
+        self._die(n)
+        self._nodes[n].disk.crash_process()
+
+    def _system_crash(self, n: int, length: int) -> None:
+        image = self._nodes[n].image(length)
+        self._die(n)
+        self._nodes[n].disk.crash_os(image)
+
+    def _machine_loss(self) -> None:
+        self._die(MASTER)
+        self._gone = True
+
+    def _start(self, n: int) -> None:
+        self._nodes[n].start()
+
+    def _die(self, n: int) -> None:
+        if self._nodes[n].store is not None:
+            self._nodes[n].end()
+        self._hang_up(n)
+        if n == SLAVE:
+            self._refused = False
+        else:
+            self._answer = ["unknown" if answer == "waiting" else answer for answer in self._answer]
+            self._lead()
+
+    def _lead(self) -> None:
+        """A master's memory."""
+        self._acks = Acks()
+        self._appended: dict[int, Appended] = {}
+        self._replica: dict[int, asyncio.Future[PutStatus]] = {}
+        self._late: set[int] = set()
+        config = ReplicationConfig(
+            role=Role(self._role),
+            fall_behind_bytes_max=_FALL_BEHIND_BYTES_MAX,
+            slave_timeout_ms=_NEVER_MS,
+        )
+        self._waits = ReplicaWaits(self._acks, config)
+
+    # Parts
+
+    def _request(self, m: int) -> dict[str, str]:
+        """What was given up, as long as its producer waits."""
+        if self._answer[m] != "waiting":
+            return dict(_NOBODY)
+        replica = self._replica.get(m)
+        given_up = replica is not None and replica.done() and replica.result() is not PutStatus.PUT_OK
+        return {
+            "flush": "FLUSH_DISK_TIMEOUT" if m in self._late else "waiting",
+            "replica": str(replica.result()) if replica is not None and given_up else "waiting",
+        }
+
+    def _is_gone(self, n: int) -> bool:
+        return n == MASTER and self._gone
+
+    def _records(self, n: int) -> Sequence[tuple[str, int]]:
+        return () if self._is_gone(n) else self._nodes[n].records()
+
+    def _count(self, position: int) -> int:
+        """How many of the master's records end at or before a position."""
+        return sum(end <= position for _, end in self._records(MASTER))
+
+    def _now(self, call: Callable[[], T]) -> T:
+        """Call what wants a running loop."""
+
+        async def called() -> T:
+            return call()
+
+        return self._run(called())
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(work)
+
+
+_ACTIONS: Final[Mapping[str, Any]] = {
+    "AppendRecord": SteppedPair._append_record,
+    "FlushLog": SteppedPair._flush_log,
+    "FlushTimeout": SteppedPair._flush_timeout,
+    "SlaveTimeout": SteppedPair._slave_timeout,
+    "AnswerSend": SteppedPair._answer_send,
+    "Connect": SteppedPair._connect,
+    "AcceptReport": SteppedPair._accept_report,
+    "RefuseReport": SteppedPair._refuse_report,
+    "TransferRecord": SteppedPair._transfer_record,
+    "ReceiveTransfer": SteppedPair._receive_transfer,
+    "RefuseTransfer": SteppedPair._refuse_transfer,
+    "ReceiveAck": SteppedPair._receive_ack,
+    "Housekeeping": SteppedPair._hang_up,
+    "Deliver": SteppedPair._deliver,
+    "CorrectOffset": SteppedPair._correct_offset,
+    "ProcessCrash": SteppedPair._process_crash,
+    "SystemCrash": SteppedPair._system_crash,
+    "MachineLoss": SteppedPair._machine_loss,
+    "Start": SteppedPair._start,
+}
+"""Those of the smoke model: the wire is not cut there, and nobody commits."""

@@ -1,0 +1,56 @@
+"""Behaviours of Replication on both ends of our replication and their stores; planted defects differ."""
+
+import itertools
+
+import pytest
+
+from conformance.behaviours.corpus import Script, file_of, read, read_lines
+from conformance.behaviours.replay import Replayed, replay
+from conformance.behaviours.target import resolve
+from conformance.planting import planted
+from conformance.targets.pair_mutants import MUTANTS
+
+EVERY = 25
+
+
+def scripts(every: int = EVERY) -> list[Script]:
+    return list(itertools.islice(read(read_lines(file_of("Replication")), "Replication"), 0, None, every))
+
+
+def on_ours(chosen: list[Script]) -> Replayed:
+    make = resolve("impl", "Replication")
+    assert make is not None
+    return replay(make, chosen, failures_max=1)
+
+
+@pytest.fixture(scope="module")
+def sample() -> list[Script]:
+    return scripts()
+
+
+def test_our_master_and_slave_do_what_the_model_does(sample: list[Script]) -> None:
+    seen = on_ours(sample)
+    assert [failure.why for failure in seen.failures] == []
+    assert len(seen.steps) > 800
+    assert {"SlaveTimeout", "FlushTimeout", "ReceiveAck", "SystemCrash", "MachineLoss"} <= seen.actions.keys()
+    assert {"FlushLog", "Deliver"} == (+seen.refused).keys()
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(600)
+def test_they_take_nearly_every_step_of_the_model() -> None:
+    """What is left begins with a slave that asks for a record that is the log's first: it asks for the second
+    byte of it, which a master that has lost it refuses sooner than the model's."""
+    seen = on_ours(scripts(1))
+    assert not seen.failures
+    assert len(seen.states) >= 3990  # of 4,016
+    assert len(seen.steps) >= 12_680  # of 12,734
+    assert set(seen.impossible) == {"AcceptReport"}
+
+
+@pytest.mark.parametrize(
+    "name", ["no-slave-waited-for", "absent-slave-waited-for", "replica-status-lost", "slave-shows-nothing"]
+)
+def test_a_defect_of_replication_is_seen(name: str, sample: list[Script]) -> None:
+    with planted(MUTANTS[name]):
+        assert on_ours(sample).failures
