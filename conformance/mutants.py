@@ -17,11 +17,15 @@ from conformance.behaviours.target import resolve as behaviour_target
 from conformance.history.judge import judge as judge_history
 from conformance.history.workload import Workload
 from conformance.planting import planted
+from conformance.producers.suite import PRODUCERS
 from conformance.routing.suite import ROUTING
 from conformance.suite import FLUSH, Suite, examine, of_suite
 from conformance.targets import IMPL, MUTANT, group_mutants, pair_mutants, workload, workload_mutants
+from conformance.targets.brokers.targets import EXAMINEES
 from conformance.targets.mutants import MUTANTS, Mutant, MutantTarget
 from conformance.targets.pair_life import live
+from conformance.targets.producers import mutants as producers_mutants
+from conformance.targets.producers.targets import ImplProducer
 from conformance.targets.routing import mutants as routing_mutants
 from conformance.targets.routing.name_servers import MutantNameServer
 from report.model import Result, Verdict, Witness
@@ -159,6 +163,8 @@ HUNTS: Final = (
     Hunt(FLUSH.name, MUTANTS, by_suite(FLUSH, MutantTarget)),
     Hunt("replication", pair_mutants.MUTANTS, by_seed(_of_a_pair)),
     Hunt(ROUTING.name, routing_mutants.MUTANTS, by_suite(ROUTING, MutantNameServer)),
+    Hunt(PRODUCERS.name, producers_mutants.MUTANTS, by_suite(PRODUCERS, ImplProducer)),
+    *(Hunt(name, each.mutants, by_suite(each.suite, each.mutant)) for name, each in EXAMINEES.items()),
     Hunt("workload", workload_mutants.MUTANTS, by_seed(_of_a_workload)),
     Hunt("behaviours of Election", group_mutants.MUTANTS, by_seed(_of_a_behaviour("Election"))),
 )
