@@ -51,13 +51,15 @@ def query_offset(services: Services, request: Command, channel: Channel) -> Repl
 
 
 def update_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Note how far a group is; the last word counts, greater or smaller."""
+    """Note how far a group is; the last word counts, greater or smaller, unless it is a slave's."""
     header = headers.read(UpdateOffsetRequest, request.fields)
     require_group(services, header.consumer_group)
     require_readable_queue(services, header.topic, header.queue_id)
     if header.commit_offset < 0:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"offset {header.commit_offset}, 0 or more expected")
-    commit_offset(services, header)
+    known = services.offsets.query(header.consumer_group, header.topic, header.queue_id)
+    if not (header.only_forward and known is not None and known >= header.commit_offset):
+        commit_offset(services, header)
     return request.answer(ResponseCode.SUCCESS)
 
 

@@ -99,8 +99,9 @@ class SlaveTables:
         self._services.offsets.merge(table)
 
     def newer_commits(self, table: Mapping[str, Mapping[int, int]]) -> list[UpdateOffsetRequest]:
+        # A consumer, or another slave, may have told the master more since it gave that table away.
         return [
-            UpdateOffsetRequest(consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset)
+            UpdateOffsetRequest(group, topic, queue_id, offset, only_forward=True)
             for topic, group, queue_id, offset in self._services.offsets.newer_than(table)
         ]
 

@@ -214,6 +214,8 @@ class UpdateOffsetRequest(Header):
     topic: str
     queue_id: Int
     commit_offset: Long
+    only_forward: bool | None = None
+    """Ours: a slave's word, which counts where the master has none that is ahead."""
 
 
 class OffsetResponse(Header):

@@ -12,7 +12,10 @@ import pytest
 
 from conformance.targets.pair import MASTER, QUEUE, SLAVE, TOPIC, Pair, play
 from impl.client.push_consumer import PushConsumer
+from impl.remoting import headers
 from impl.remoting.bodies import SubscriptionGroup
+from impl.remoting.codes import RequestCode, ResponseCode
+from impl.remoting.command import new_request
 from impl.replication.config import LogCheck, Role
 from impl.store.config import FlushMode
 from spec.events import Kind
@@ -415,3 +418,21 @@ def test_the_event_log_tells_what_was_transferred_and_acknowledged(flush: FlushM
                 before is Kind.HA_TRANSFER and (sent or 0) >= position for before, sent in told[:number]
             )
     assert [kind for kind, _ in told].count(Kind.HA_TRANSFER) == 2
+
+
+def test_what_a_slave_tells_of_an_offset_never_lowers_the_masters() -> None:
+    async def scene(pair: Pair) -> list[int | None]:
+        await pair.followed()
+        await send_all(pair, numbered(9))
+        services = pair.master.services
+        assert services is not None
+        found = []
+        for offset, only_forward in ((7, None), (5, True), (8, True), (6, None)):
+            header = headers.UpdateOffsetRequest("G", TOPIC, 0, offset, only_forward)
+            request = new_request(RequestCode.UPDATE_CONSUMER_OFFSET, headers.write(header))
+            answer = await pair.session.remoting.invoke(services.address, request, 5)
+            assert answer.code == ResponseCode.SUCCESS
+            found.append(services.offsets.query("G", TOPIC, 0))
+        return found
+
+    assert play(scene) == [7, 7, 8, 6]
