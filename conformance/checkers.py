@@ -188,13 +188,15 @@ def recovered_prefix(told: Chronicle) -> Finding:
     is lost, all that were stored after it before the crash must be lost too, and a message once lost must
     not come back. Says nothing about what nobody read after the recovery.
     """
-    sends = [(moment, send) for moment, send in told.stored() if _crashed_after(told, moment)]
+    moments = [moment for moment, _ in timeline(told.history)]
+    crashes = max((moment.crashes for moment in moments), default=0)
+    sends = [(moment, send) for moment, send in told.stored() if crashes > moment.crashes]
     known = {send.msg_id: send for _, send in told.stored()}
     wrong = list(_altered(told, known))
     examined = 0
     gone: set[str] = set()
     last_known = {send.msg_id: answered.life for answered, send in sends}  # the life it was surely there in
-    for life in sorted({moment.life for moment, _ in timeline(told.history)} - {0}):
+    for life in sorted({moment.life for moment in moments} - {0}):
         holes: list[str] = []
         for answered, send in sends:
             name = send.msg_id
@@ -214,10 +216,6 @@ def recovered_prefix(told: Chronicle) -> Finding:
                 gone.add(name)
                 holes.append(name)
     return _finding({"recovered": examined, "wrong": len(wrong)}, examined, wrong)
-
-
-def _crashed_after(told: Chronicle, answered: Moment) -> bool:
-    return any(moment.crashes > answered.crashes for moment, _ in timeline(told.history))
 
 
 def _in_life(told: Chronicle, life: int, send: Send) -> tuple[bool, bool]:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from conformance.history.steps import End
 from conformance.silence import silenced
 from conformance.targets.machines import MASTER, NAME_SERVERS, SLAVE, STORE, Cluster, Setup
+from fuzz.cluster_group import GroupWitness
 from fuzz.cluster_witness import GROUP, Topic, Witness
 from fuzz.target import Finding
 from impl.client.model import ClientError, MessageQueue, NoRouteError, ReceivedMessage
@@ -40,6 +41,8 @@ FAULTS_MAX: Final = 12
 CALM_S: Final = 120.0
 """Within that a master serves, its slave has caught up, and the group has what it was promised."""
 _QUARTER_S: Final = 0.25
+_KNOWN_S: Final = 35.0
+"""Brokers register every 30 s, and a slave asks for topics every 10 s."""
 _AFTER_S: Final = 8.0
 """After the last fault began, before the calm."""
 _STEP_S: Final = 5.0
@@ -56,6 +59,8 @@ _SHAPES: Final = (
     ReplicationConfig(Role.SYNC_MASTER),
     ReplicationConfig(Role.SYNC_MASTER, in_sync_replicas=2),
 )
+_ELECTED: Final = 192
+"""A shape of that or more is a group of three that elects its master."""
 _SESSION: Final = SessionConfig(route_refresh_ms=5000, heartbeat_ms=10_000)
 
 
@@ -72,13 +77,15 @@ class Run:
     def __init__(self, data: bytes, checked: Counter[str]) -> None:
         head = data[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
         shape, sky = head[4], head[5]
+        elected = shape >= _ELECTED
         self._faults = [
             tuple(data[at : at + FAULT_BYTES].ljust(FAULT_BYTES, b"\0"))
             for at in range(HEAD_BYTES, min(len(data), HEAD_BYTES + FAULTS_MAX * FAULT_BYTES), FAULT_BYTES)
         ]
         setup = Setup(
             FlushMode.SYNC_FLUSH if shape // 4 % 2 else FlushMode.ASYNC_FLUSH,
-            _SHAPES[shape % 4],
+            None if elected else _SHAPES[shape % 4],
+            elected=elected,
             queues=_QUEUES,
             store=STORE,
         )
@@ -96,6 +103,7 @@ class Run:
         self._sending = True
         self.cluster = Cluster(self._loop, int.from_bytes(head[:4], "little"), setup)
         self.witness = Witness(self.cluster, self._topics, self._members, checked)
+        self._group = GroupWitness(self.cluster, checked, self._failures.append) if elected else None
 
     @property
     def seconds(self) -> float:
@@ -110,8 +118,11 @@ class Run:
         """Faults first, then the calm. Raises Finding, or whatever surprised a background task."""
         self._loop.set_exception_handler(self._surprised)
         with silenced("impl", "asyncio"):
-            run_simulated(self._play(), self._loop)
-        if self._failures:
+            try:
+                run_simulated(self._play(), self._loop)
+            except Finding as finding:
+                self._failures.append(finding)
+        if self._failures:  # the first: others may follow from it
             raise self._failures[0]
 
     def _surprised(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -146,6 +157,8 @@ class Run:
         last = max((at * _QUARTER_S for _, _, at, _ in self._faults), default=0.0)
         end_s = self._loop.time() + last + _AFTER_S
         while self._loop.time() < end_s:
+            if self._failures:
+                return
             await asyncio.sleep(min(_STEP_S, end_s - self._loop.time()))
             self.witness.look()
         await self._calm(producer)
@@ -199,11 +212,15 @@ class Run:
             machine.fsync.slowness = 1.0
         self._sending = False
         for node in cluster.nodes:
+            cluster.go_on(node)
             if node in cluster.brokers and cluster.brokers[node].store.failure:
                 self.end(node, End.KILL)  # its operator starts it again
         for node in (*NAME_SERVERS, *cluster.nodes):
+            cluster.go_on(node)
             await self.start(node)
         began_s = self._loop.time()
+        if self._group:
+            await self._group.calm(CALM_S)
         if SLAVE in cluster.nodes and not witness.forked:
             witness.calm(caught_up=await cluster.until(cluster.has_caught_up, CALM_S))
         for _ in range(_FORKED_SENDS if witness.forked else 1):  # a slave may find that its master has grown
@@ -215,6 +232,8 @@ class Run:
         if left:
             text = f"{CALM_S:g} s after the last fault {min(left)} and {len(left) - 1} others"
             raise Finding("AckedDelivered", f"{text}, answered SEND_OK, are not delivered")
+        if self._group:
+            await self._group.judge(witness.promised, CALM_S)
         if cluster.is_serving(SLAVE) and not witness.forked:
             await self._read_the_slave()
 
@@ -234,7 +253,7 @@ class Run:
         """With its master away the slave is read."""
         cluster = self.cluster
         await cluster.until(cluster.has_caught_up, CALM_S)
-        await asyncio.sleep(25)  # the slave hears of the topics
+        await asyncio.sleep(_KNOWN_S)
         self.end(MASTER, End.KILL)
         await asyncio.sleep(1)
         session = cluster.session("reader", _SESSION)
@@ -262,8 +281,13 @@ class Run:
 
     def node(self, whom: int) -> str:
         """The master half of the time, else any other machine."""
-        nodes = (*self.cluster.nodes[1:], *NAME_SERVERS)
-        return MASTER if whom % 2 else nodes[whom // 2 % len(nodes)]
+        nodes = [node for node in (*self.cluster.nodes, *NAME_SERVERS) if node != self.master]
+        return self.master if whom % 2 else nodes[whom // 2 % len(nodes)]
+
+    @property
+    def master(self) -> str:
+        """Whoever is master now, or was made to be it."""
+        return self.cluster.master or self.cluster.nodes[0]
 
     def broker(self, whom: int) -> str:
         nodes = self.cluster.nodes
@@ -349,7 +373,7 @@ async def _restart(run: Run, whom: int, _seconds: float) -> None:
 async def _stop(run: Run, whom: int, seconds: float) -> None:
     """A clean exit."""
     node = run.broker(whom)
-    if not run.cluster.is_serving(node):
+    if not run.cluster.is_serving(node) or run.cluster.is_paused(node):
         return
     run.witness.dies(node, End.SHUTDOWN)
     await run.cluster.stop(node)
@@ -368,6 +392,7 @@ async def _crash_at_step(run: Run, whom: int, seconds: float) -> None:
         left -= 1
         if left < 0:
             done.set()
+            run.cluster.pause(node)  # nothing of it runs any more
             raise SimulatedCrashError("at this step")
 
     run.cluster.machines[node].disk.on_step = on_step
@@ -428,7 +453,7 @@ async def _mute(run: Run, whom: int, seconds: float) -> None:
 async def _cut_link(run: Run, whom: int, seconds: float) -> None:
     """Between two machines, in one direction or both: half of the time between master and slave."""
     machines = list(run.cluster.machines)
-    one, other = MASTER, machines[whom // 4 % len(machines)]
+    one, other = run.master, machines[whom // 4 % len(machines)]
     if SLAVE in machines and whom // 2 % 2:
         other = SLAVE
     links = run.cluster.links(one, other)
@@ -438,8 +463,16 @@ async def _cut_link(run: Run, whom: int, seconds: float) -> None:
 async def _reset(run: Run, whom: int, _seconds: float) -> None:
     """Connections between two machines break, and can be opened again."""
     machines = list(run.cluster.machines)
-    one, other = (run.cluster.machines[name].host for name in (MASTER, machines[whom % len(machines)]))
+    one, other = (run.cluster.machines[name].host for name in (run.master, machines[whom % len(machines)]))
     run.cluster.internet.reset(one, other)
+
+
+async def _pause(run: Run, whom: int, seconds: float) -> None:
+    """Its process is stopped and continued."""
+    node = run.node(whom)
+    run.cluster.pause(node)
+    await asyncio.sleep(seconds)
+    run.cluster.go_on(node)
 
 
 async def _step_clock(run: Run, whom: int, seconds: float) -> None:
@@ -464,6 +497,7 @@ _FAULTS: Final[tuple[Callable[[Run, int, float], Coroutine[Any, Any, None]], ...
     _cut_link,
     _reset,
     _step_clock,
+    _pause,
 )
 
 

@@ -79,6 +79,8 @@ class Witness:
         """The master's, when it was last seen."""
         self._lost: set[str] = set()
         """What was in it before a crash, and not after."""
+        self._reign: tuple[str, int, int] | None = None
+        """Of a group: its master, its life and its term."""
         self._forked = False
         self._caught_up: bool | None = None
         self._promised: set[str] = set()
@@ -92,12 +94,14 @@ class Witness:
         sent = Sent(Outcome.INDETERMINATE, "under way")
         topic.operations.append(Send(queue_id, name, body, sent))
         # One that begins while the broker does not serve may be answered by the one that is being stopped.
-        life = self._life if self._cluster.is_serving(MASTER) else -1
+        life = self._life if self._cluster.master else -1
         return Sending(len(topic.operations) - 1, queue_id, name, body, life, self._slaveless)
 
     def ended(self, topic: Topic, sending: Sending, outcome: SendOutcome) -> None:
         """What its producer knows of it."""
         if self._life != sending.life:
+            if self._cluster.setup.elected and getattr(outcome, "status", "") == "SEND_OK":
+                self._promised.add(sending.name)  # whoever leads
             return
         answer = _sent(outcome)
         topic.operations[sending.place] = Send(sending.queue_id, sending.name, sending.body, answer)
@@ -143,6 +147,7 @@ class Witness:
     def look(self) -> None:
         """Note both logs, and the offsets that both have of the group."""
         cluster = self._cluster
+        self._look_for_another_master()
         seen: dict[str, tuple[str, ...] | None] = {MASTER: None, SLAVE: None}
         for node in (MASTER, SLAVE):
             if cluster.is_serving(node):
@@ -162,6 +167,18 @@ class Witness:
             elif not self.tail_lost:  # else consumers go back
                 topic.operations.append(Query(queue_id, offset))
 
+    def _look_for_another_master(self) -> None:
+        """A group's new master, or one that leads anew, is as one that came back: with all there was."""
+        cluster = self._cluster
+        if not cluster.setup.elected or (master := cluster.master) is None:
+            return
+        reign = master, cluster.machines[master].life, cluster.group_store(master).term
+        if self._reign != reign:
+            self._reign = reign
+            self._life += 1
+            for topic in self.topics:
+                topic.operations += [Down(End.OS_CRASH), Restart(), *self._queues(topic)]
+
     def read(self, log: tuple[str, ...], read: tuple[str, ...]) -> None:
         """So much was read of the slave, its master being away."""
         self._reads.append(ReadsSeen(log, read))
@@ -169,6 +186,11 @@ class Witness:
     def calm(self, *, caught_up: bool) -> None:
         """Whether the slave caught up after the faults had ended."""
         self._caught_up = None if self._forked else caught_up
+
+    @property
+    def promised(self) -> frozenset[str]:
+        """What was answered SEND_OK, and no crash may have taken."""
+        return frozenset(self._promised)
 
     @property
     def forked(self) -> bool:
@@ -210,9 +232,8 @@ class Witness:
 
     def _history(self, topic: Topic, operations: list[Operation]) -> History:
         setup = self._cluster.setup
-        return History(
-            HistorySetup(setup.flush, setup.queues, topic=topic.name, group=GROUP), tuple(operations)
-        )
+        flush = FlushMode.ASYNC_FLUSH if self._is_asynchronous else FlushMode.SYNC_FLUSH
+        return History(HistorySetup(flush, setup.queues, topic=topic.name, group=GROUP), tuple(operations))
 
     def _life_of_the_pair(self, offsets: tuple[int, ...]) -> Life:
         return Life(
@@ -228,7 +249,8 @@ class Witness:
 
     @property
     def _is_asynchronous(self) -> bool:
-        return self._cluster.setup.flush is FlushMode.ASYNC_FLUSH
+        setup = self._cluster.setup
+        return setup.flush is FlushMode.ASYNC_FLUSH and not setup.elected
 
     @property
     def _is_synchronous(self) -> bool:
@@ -260,9 +282,9 @@ class Witness:
 
     def _queues(self, topic: Topic) -> Iterator[Pull]:
         """What the master's queues hold now."""
-        if not self._cluster.is_serving(MASTER):
+        if (master := self._cluster.master) is None:
             return
-        broker = self._cluster.brokers[MASTER]
+        broker = self._cluster.brokers[master]
         for queue_id in range(self._cluster.setup.queues):
             found = broker.store.get(topic.name, queue_id, 0, _LOOK_COUNT, 1 << 30)
             messages = tuple(map(_record, found.records))
@@ -273,8 +295,11 @@ class Witness:
     def _offsets(self) -> Iterator[tuple[str, Topic, int, int]]:
         if self._members > 1:  # a late word of a queue's former owner counts
             return
-        for node, broker in self._cluster.brokers.items():
-            if node not in (MASTER, SLAVE) or broker.services is None or not self._cluster.is_serving(node):
+        for node in (self._cluster.master, SLAVE):
+            if node is None or not self._cluster.is_serving(node):
+                continue
+            broker = self._cluster.brokers[node]
+            if broker.services is None:
                 continue
             for topic in self.topics:
                 for queue_id, offset in broker.services.offsets.of_group(GROUP, topic.name).items():

@@ -13,6 +13,9 @@ from typing import Any, Final, TypeVar
 from impl.broker.broker import Broker
 from impl.broker.config import BrokerConfig
 from impl.client.session import Session, SessionConfig
+from impl.dledger.config import Membership, Peer
+from impl.dledger.ledger_log import stored_in
+from impl.dledger.store import LedgerStore
 from impl.event_log import EventLog
 from impl.message import StoredMessage
 from impl.namesrv.config import NameServerConfig
@@ -34,11 +37,14 @@ MASTER: Final = "master"
 SLAVE: Final = "slave"
 OTHER: Final = "other"
 """Another master, of its own broker name."""
+MEMBERS: Final = ("n0", "n1", "n2")
+"""Brokers that elect their master."""
 NAME_SERVERS: Final = ("names-1", "names-2")
 BROKER_NAMES: Final = {MASTER: "broker-a", SLAVE: "broker-a", OTHER: "broker-b"}
 
 _NAMES_PORT: Final = 9876
 _BROKER_PORT: Final = 10911
+_GROUP_PORT: Final = 40911
 _SEGMENT_BYTES: Final = 1 << 14
 _FSYNC_MS_MAX: Final = 2.0
 
@@ -60,6 +66,8 @@ class Setup:
     """Of the master, which has a slave; None is a master alone."""
     other: bool = False
     """Whether there is another master."""
+    elected: bool = False
+    """Whether a group that elects its master is there instead; `flush` and `replication` do not count."""
     queues: int = 1
     """Of a topic at a broker."""
     store: StoreConfig = STORE
@@ -129,6 +137,10 @@ class Cluster:
         self._seqs: dict[str, int] = {}
         self.on_recovered: Callable[[str], None] = lambda _: None
         """Told of a broker whose store was recovered, before it serves anybody."""
+        self.on_event: Callable[[Event], None] = lambda _: None
+        """Told of what a broker says that it did, as it is done."""
+        self.on_ended: Callable[[str], None] = lambda _: None
+        """Told of a broker whose process is gone."""
         self._working: dict[str, asyncio.Task[Any]] = {}
         self._serving: set[str] = set()
         for node in (*NAME_SERVERS, *self.nodes):
@@ -137,8 +149,28 @@ class Cluster:
     @property
     def nodes(self) -> tuple[str, ...]:
         """Every machine of a broker."""
+        if self.setup.elected:
+            return MEMBERS
         slave = (SLAVE,) if self.setup.replication else ()
         return (MASTER, *slave, *((OTHER,) if self.setup.other else ()))
+
+    @property
+    def master(self) -> str | None:
+        """Which broker takes messages now; of a group's two that of the later term, for the other one was
+        stopped or cut off, and will hear of it."""
+        if not self.setup.elected:
+            return MASTER if self.is_serving(MASTER) else None
+        terms = {node: self.group_store(node).term for node in MEMBERS if self._leads(node)}
+        return max(terms, key=lambda node: terms[node]) if terms else None
+
+    def _leads(self, node: str) -> bool:
+        return self.is_serving(node) and self.group_store(node).leads
+
+    def group_store(self, node: str) -> LedgerStore:
+        """Of a running member."""
+        store = self.brokers[node].store
+        assert isinstance(store, LedgerStore), "the brokers are a group"
+        return store
 
     @property
     def names(self) -> tuple[Address, ...]:
@@ -178,13 +210,12 @@ class Cluster:
             server = self.name_servers[node] = NameServer(config, machine.runtime())
             await self._while_it_lives(node, server.start())
             return
-        life = machine.life
-        events = EventLog(
-            lambda event: self._saw(event) if machine.life == life else None,
-            node,
-            machine.clock,
-            self._seqs.get(node, 0),
-        )
+
+        def told(event: Event) -> None:
+            if self.brokers.get(node) is broker:
+                self._saw(event)
+
+        events = EventLog(told, node, machine.clock, self._seqs.get(node, 0))
         broker = self.brokers[node] = Broker(self.config(node), machine.runtime(), events)
         if error := await self._while_it_lives(node, self._starting(node, broker)):
             raise error
@@ -215,6 +246,7 @@ class Cluster:
         if self.brokers.get(node) is broker:
             del self.brokers[node]
             self._serving.discard(node)
+            self.on_ended(node)
 
     def is_serving(self, node: str) -> bool:
         """The broker has recovered, and is not told to stop."""
@@ -285,34 +317,44 @@ class Cluster:
             self._working.pop(node).cancel()
         if node in self.brokers:
             self.brokers.pop(node).kill()
+            self.on_ended(node)
         elif node in self.name_servers:
             self.name_servers.pop(node).kill()
         self.go_on(node)  # whoever waits in it learns of the end
 
     def config(self, node: str) -> BrokerConfig:
         setup = self.setup
-        replication = setup.replication or ReplicationConfig()
-        if node == SLAVE:
-            replication = replace(replication, role=Role.SLAVE, in_sync_replicas=None)
-        return BrokerConfig(
-            name=BROKER_NAMES[node],
-            broker_id=int(node == SLAVE),
+        common = BrokerConfig(
             host=self.machines[node].host,
             port=_BROKER_PORT,
             name_servers=self.names,
             store_directory="/store",
             default_topic_queues=setup.queues,
             store=replace(setup.store, flush_mode=setup.flush),
+        )
+        if setup.elected:
+            peers = tuple(Peer(each, Address(self.machines[each].host, _GROUP_PORT)) for each in MEMBERS)
+            return replace(common, membership=Membership(is_member=True, peers=peers, self_id=node))
+        replication = setup.replication or ReplicationConfig()
+        if node == SLAVE:
+            replication = replace(replication, role=Role.SLAVE, in_sync_replicas=None)
+        return replace(
+            common,
+            name=BROKER_NAMES[node],
+            broker_id=int(node == SLAVE),
             replication=replication if node != OTHER else ReplicationConfig(),
         )
 
     def _saw(self, event: Event) -> None:
         self._seqs[event.node] = event.seq + 1
         self.events.append(event)
+        self.on_event(event)
         if event.kind is Kind.RECOVER:
             self._loop.call_soon(self._recovered, self.brokers[event.node], event.node)
 
     def _recovered(self, broker: Broker, node: str) -> None:
+        if node in self._serving:
+            return  # a member tells of its ledger, and of its store
         if self.brokers.get(node) is broker and broker.store.is_open:  # its start may have failed since
             self._serving.add(node)
             self.on_recovered(node)
@@ -320,7 +362,9 @@ class Cluster:
     # -- what is seen, of no client's business
 
     def log(self, node: str) -> Sequence[StoredMessage]:
-        """The messages in a running broker's log, in its order."""
+        """The messages in a running broker's log, in its order; of a member's all known to be committed."""
+        if self.setup.elected:
+            return self._committed(node)
         broker = self.brokers[node]
         seen, found, position = self._logs.get(node, (None, [], 0))
         store = broker.store
@@ -337,6 +381,11 @@ class Cluster:
             position += size
         self._logs[node] = (broker, found, position)
         return found
+
+    def _committed(self, node: str) -> Sequence[StoredMessage]:
+        member = self.group_store(node).node
+        entries = (member.ledger.read(index) for index in range(member.member.core.state.commit + 1))
+        return [stored for entry in entries if (stored := stored_in(entry)) is not None]
 
     def follows(self) -> bool:
         """The slave is connected, and the logs were found to agree."""

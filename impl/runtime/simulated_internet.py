@@ -285,5 +285,7 @@ class _End:
             self._is_stuck = True
             return
         _, arrival = self._sent.popleft()
-        arrival()
-        self._next()
+        try:
+            arrival()
+        finally:  # also when the machine dies of it
+            self._next()

@@ -270,3 +270,31 @@ def test_a_connection_to_a_stopped_process_that_is_killed_is_refused() -> None:
         assert connected[0].is_closed
 
     play(scene)
+
+
+class Fragile(Ear):
+    """It fails at the first word."""
+
+    def received(self, data: bytes) -> None:
+        super().received(data)
+        if data == b"first ":
+            raise OSError("the machine died of it")
+
+
+def test_a_receiver_that_fails_does_not_hold_up_what_comes_after() -> None:
+    async def scene(world: World) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        accepted: list[Ear] = []
+
+        def accept(connection: Connection) -> Ear:
+            accepted.append(Fragile(connection))
+            return accepted[0]
+
+        await world.internet.machine(OTHER).listen(*DOOR, accept)
+        near = await world.internet.machine(ONE).connect(DOOR, Ear)
+        near.write(b"first ")
+        near.write(b"second")
+        await asyncio.sleep(1)
+        assert accepted[0].heard == b"first second"
+
+    play(scene)
