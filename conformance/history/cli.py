@@ -80,7 +80,10 @@ def convert_history(
 
 @app.command()
 def workload(
-    target: Annotated[str, typer.Option(help="impl (simulated), or remoting://HOST:PORT of a name server.")],
+    target: Annotated[
+        str,
+        typer.Option(help="impl (simulated), remoting://HOST:PORT of a name server, or apache:LINE."),
+    ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The history, JSON Lines.")],
     seed: Annotated[int, typer.Option(help="Of impl, the same seed gives the same history.")] = 0,
     messages: Annotated[int, typer.Option(min=1, help="Sends of each producer.")] = 100,

@@ -36,6 +36,7 @@ from conformance.history.lines import Message as Told
 from conformance.history.workload import Workload
 from conformance.target import TargetError
 from conformance.targets import IMPL, REMOTING
+from conformance.wire.servers import APACHE, ServersError, servers
 from impl.broker.broker import Broker
 from impl.broker.config import BrokerConfig
 from impl.client.model import ClientError, MessageQueue, ReceivedMessage, RetryLater, Sent, Unknown
@@ -453,15 +454,22 @@ def _digest(body: bytes) -> str:
 
 
 def run(target: str, workload: Workload, told: Callable[[str], None] = lambda _: None) -> list[Line]:
-    """The history of a workload on `impl` (simulated) or `remoting://HOST:PORT` of a name server.
+    """The history of a workload on `impl` (simulated), `remoting://HOST:PORT` of a name server, or
+    `apache:LINE`, started for it.
 
     Raises:
         ValueError: no such target. TargetError: the cluster cannot be used.
     """
     if target == IMPL:
         return _simulated(workload, told)
+    if target.startswith(APACHE):
+        try:
+            with servers(target) as addresses:
+                return asyncio.run(_remote(Address.parse(str(addresses[0])), workload, told))
+        except ServersError as error:
+            raise TargetError(str(error)) from None
     if not target.startswith(REMOTING):
-        raise ValueError(f"{target!r}: impl, or {REMOTING}HOST:PORT of a name server expected")
+        raise ValueError(f"{target!r}: impl, {REMOTING}HOST:PORT of a name server, or {APACHE}LINE expected")
     try:
         address = Address.parse(target.removeprefix(REMOTING))
     except ValueError as error:

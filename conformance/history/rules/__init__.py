@@ -85,6 +85,13 @@ ELSEWHERE: Final = {
     " that there is one",
     "C22": "every rule: lines that are missing or make no sense turn held into unknown, and violated as well"
     " where the rule rests on absence",
+    "B01": "an aborted read of a send that failed is A04; of a half message, see B05",
+    "B02": "a half message that is handed over before its commit: see B05",
+    "B03": "dependency cycles need transactions of several reads and writes; RocketMQ's have writes only, and"
+    " L01 decides whether one queue's operations have an order",
+    "B04": "a batch of which a part is there is A12; transactions of several messages there are none",
+    "B05": "histories have no operation for half messages, which the broker of ours refuses",
+    "B06": "nobody reads before he writes, so that no update is lost; topics and offsets are C20, C06 to C08",
 }
 """Rows of the catalogue of anomalies without a rule of their own."""
 
