@@ -1,7 +1,7 @@
 """A member's entries on disk: data segments, and an index that tells where each entry stands.
 
-The index is a function of the data. It is synced when a data segment is full, so that recovery, which walks
-the last three segments, can write what is missing of it again.
+The index is a function of the data. It is written late, and synced when a data segment is full, so that
+recovery, which walks the last three segments, can write what is missing of it again.
 """
 
 from bisect import bisect_left
@@ -21,6 +21,7 @@ _WALKED_SEGMENTS: Final = 3
 _IN_DOUBT_BYTES: Final = 64 << 20
 """More than that is never written without a sync. So much is written again at a start: the sync of an earlier
 life may have failed, after which a later one that succeeds says nothing of what was written before it."""
+_UNITS_BYTES_MAX: Final = 64 << 10
 _RECENT_BYTES_MAX: Final = 16 << 20
 """Entries kept in memory: followers are pushed the newest ones."""
 
@@ -56,6 +57,8 @@ class Ledger:
         self._synced_pos = 0
         self._cuts = 0
         self._flushed_capacity = 0
+        self._units = bytearray()
+        """Of the newest entries, not in the index yet."""
         self._recent: dict[int, Entry] = {}
         self._recent_bytes = 0
         self._begin = 0, 0
@@ -142,6 +145,7 @@ class Ledger:
 
     def cut(self, end: int) -> None:
         """Forget the entries behind `end`, durably: they never come back. Raises OSError."""
+        self.write_index()
         for index in range(end + 1, self._end_index + 1):
             self._forget_recent(index)
         if end < self.begin_index:
@@ -187,11 +191,21 @@ class Ledger:
             self._forget_recent(index)
         return self._index.detach_before(begin * UNIT_BYTES)
 
+    def write_index(self) -> None:
+        """Write what the index lacks. It is late, for only a start asks for the newest. Raises OSError."""
+        position = (self._end_index + 1) * UNIT_BYTES - len(self._units)
+        while self._units:
+            room = self._index.segment_bytes - position % self._index.segment_bytes
+            self._index.write(position, self._units[:room])
+            del self._units[:room]
+            position += room
+
     def begin_flush(self) -> Flush:
         """Hand over what is not synced yet. `end_flush` says what its sync made durable."""
         unsynced = [self._data.take_unsynced()]
         if self._data.capacity_end != self._flushed_capacity:
             self._flushed_capacity = self._data.capacity_end
+            self.write_index()
             unsynced.append(self._index.take_unsynced())
         return Flush(self._end_index, self._cuts, self._end_pos, tuple(unsynced))
 
@@ -222,12 +236,14 @@ class Ledger:
     def _put(self, entry: Entry) -> None:
         assert entry.index == self._end_index + 1, f"entry {entry.index} behind {self._end_index}"
         self._data.write(entry.pos, entry_format.encode(entry))
-        self._index.write(entry.index * UNIT_BYTES, entry_format.encode_unit(entry))
+        self._units += entry_format.encode_unit(entry)
         self._end_pos = entry.pos + entry.size
         if self._end_pos - self._synced_pos > _IN_DOUBT_BYTES:
             self._data.sync()
             self._synced_pos = self._end_pos
         self._end_index = entry.index
+        if len(self._units) >= _UNITS_BYTES_MAX:
+            self.write_index()
         self._recent[entry.index] = entry
         self._recent_bytes += entry.size
         while self._recent_bytes > _RECENT_BYTES_MAX and len(self._recent) > 1:
@@ -242,6 +258,8 @@ class Ledger:
             self._recent_bytes -= entry.size
 
     def _unit(self, index: int) -> tuple[int, int, int, int]:
+        if index > self._end_index - len(self._units) // UNIT_BYTES:
+            self.write_index()
         try:
             return entry_format.decode_unit(self._index.read(index * UNIT_BYTES, UNIT_BYTES))
         except EntryError as error:

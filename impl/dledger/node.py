@@ -206,6 +206,8 @@ class Node:
         await self._client.close()
         await self._server.stop(drain_s=0.0)
         if self._member is not None:
+            if self.failure is None:
+                self._member.ledger.write_index()
             self._member.close()
 
     async def append(self, body: object) -> tuple[ResponseCode, Entry | None]:

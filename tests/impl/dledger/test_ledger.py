@@ -232,3 +232,28 @@ def test_a_ledger_whose_first_segment_begins_with_no_entry_is_refused() -> None:
     disk.open(f"/d/data/{1024:020d}").write(0, bytes(48))
     with pytest.raises(StoreError, match="no entry at its beginning"):
         _ledger(disk)
+
+
+def test_the_index_is_written_late_and_whole_at_a_clean_end_and_where_it_is_read() -> None:
+    disk = SimulatedDisk()
+    ledger = _ledger(disk)
+    _fill(ledger, 5)
+    assert disk.names("/d/index") == []
+    ledger.write_index()
+    written = b"".join(entry_format.encode_unit(ledger.read(index)) for index in range(5))
+    assert disk.open(f"/d/index/{0:020d}").read(0, 5 * 32) == written
+    _fill(ledger, 20)
+    assert ledger.position_of(24) == ledger.read(24).pos
+    assert len(disk.names("/d/index")) == 4, "25 units, 8 in a segment"
+
+
+def test_a_cut_leaves_no_unit_of_what_it_cut() -> None:
+    disk = SimulatedDisk()
+    ledger = _ledger(disk)
+    written = _fill(ledger, 20)
+    ledger.cut(10)
+    _fill(ledger, 3, term=2)
+    ledger.write_index()
+    assert ledger.index_from(written[10].pos) == 10
+    assert [ledger.position_of(index) for index in (11, 12, 13)] == [ledger.read(n).pos for n in (11, 12, 13)]
+    assert disk.open(f"/d/index/{8 * 32:020d}").read(14 % 8 * 32, 64) == bytes(64)

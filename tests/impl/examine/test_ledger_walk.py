@@ -162,12 +162,11 @@ def test_an_index_that_leads_elsewhere_is_told_in_one_line() -> None:
 
 
 def test_an_index_that_lacks_the_newest_entries_after_a_crash_is_a_note() -> None:
-    disk = written(end=lambda site: site.disk.crash_process())
-    last = 42 * 32
-    _poke(disk, f"{LEDGER}/index/{0:020d}", last, bytes(32))
-    found = verdict(disk)
+    found = verdict(written(end=lambda site: site.disk.crash_process()))
     assert found.damages == []
-    assert "1 entries are not in the ledger's index, the next start writes them" in found.notes
+    (note,) = (note for note in found.notes if "are not in the ledger's index" in note)
+    assert note.endswith("the next start writes them")
+    assert int(note.split()[0]) > 0
 
 
 @pytest.mark.parametrize(
