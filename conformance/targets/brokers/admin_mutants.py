@@ -1,0 +1,141 @@
+"""Mutants of a broker's administration: one rule replaced by a wrong one each. They judge the suite."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from conformance.targets.mutants import Mutant
+from impl.broker import checks
+from impl.broker.offsets import OffsetTable
+from impl.broker.services import Services
+from impl.broker.subscription_groups import SubscriptionGroupTable
+from impl.broker.topics import TopicTable
+from impl.message import StoredMessage
+from impl.remoting.bodies import SubscriptionGroup, TopicConfig
+from impl.store import record
+from impl.store.commit_log import CommitLog
+from impl.store.message_store import MessageStore
+
+_find, _record_at = MessageStore.find, MessageStore.record_at
+_put_all, _groups_put_all = TopicTable.put_all, SubscriptionGroupTable.put_all
+_remove_group = OffsetTable.remove_group
+
+
+def _hash_is_enough(
+    log: CommitLog, offsets: Iterable[int], _topic: str, _key: str
+) -> Iterator[tuple[StoredMessage, bytes]]:
+    for offset in offsets:
+        size, _ = record.peek(log.read(offset, 8))
+        stored = log.record_at(offset, size) if offset >= log.begin else None
+        if stored is not None:
+            yield stored, log.read(offset, size)
+
+
+def _oldest_left_out(store: MessageStore, *told: Any, **options: Any) -> list[bytes]:
+    found = _find(store, *told, **options)
+    return found[1:] if len(found) > 1 else found
+
+
+def _newest_first(store: MessageStore, *told: Any, **options: Any) -> list[bytes]:
+    return _find(store, *told, **options)[::-1]
+
+
+def _always_the_first(store: MessageStore, _commit_offset: int) -> bytes | None:
+    return _record_at(store, store.log_begin)
+
+
+def _counts_stay(table: TopicTable, topics: Iterable[TopicConfig]) -> Any:
+    """A topic that is there keeps its queues."""
+
+    def kept(topic: TopicConfig) -> TopicConfig:
+        known = table.get(topic.topic_name)
+        if known is None:
+            return topic
+        return replace(topic, read_queue_nums=known.read_queue_nums, write_queue_nums=known.write_queue_nums)
+
+    return _put_all(table, map(kept, topics))
+
+
+async def _nothing_is_deleted(_table: TopicTable, _topics: Iterable[str]) -> None:
+    pass
+
+
+def _queues_stay(_store: MessageStore, _topic: str) -> None:
+    pass
+
+
+def _group_may_always(services: Services, group: str) -> SubscriptionGroup:
+    return checks.require_group(services, group)
+
+
+def _any_queue(_services: Services, topic_name: str, queue_id: int) -> None:
+    checks.require_topic(_services, topic_name)
+    assert queue_id >= 0
+
+
+def _every_group_forgotten(table: OffsetTable, _group: str) -> None:
+    for group in {key.partition("@")[2] for key in table._table}:
+        _remove_group(table, group)
+
+
+async def _known_groups_stay(table: SubscriptionGroupTable, groups: Iterable[SubscriptionGroup]) -> None:
+    await _groups_put_all(table, [group for group in groups if table.get(group.group_name) is None])
+
+
+def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
+    return name, Mutant(name, defect, breaks, where, wrong)
+
+
+_STORE: Final = "impl.store.message_store:MessageStore"
+_TOPICS: Final = "impl.broker.topics:TopicTable"
+
+MUTANTS: Final[dict[str, Mutant]] = dict(
+    [
+        _mutant(
+            "oldest-not-found", "of several messages with a key the oldest is not found", "DELIV-1",
+            f"{_STORE}.find", _oldest_left_out,
+        ),
+        _mutant(
+            "hash-is-enough", "messages are found by another key of the same hash", "DELIV-2",
+            "impl.store.store:find_records", _hash_is_enough,
+        ),
+        _mutant(
+            "id-of-another", "a look-up by id finds the oldest message of the log", "DELIV-2",
+            f"{_STORE}.record_at", _always_the_first,
+        ),
+        _mutant(
+            "newest-found-first", "messages with a key are found upside down", "SPEC-1", f"{_STORE}.find",
+            _newest_first,
+        ),
+        _mutant(
+            "queues-outlive-topic", "a topic that is made again has its old messages", "SPEC-1",
+            f"{_STORE}.delete_topic", _queues_stay,
+        ),
+        _mutant(
+            "queue-counts-stay", "a topic's numbers of queues cannot be changed", "SPEC-1",
+            f"{_TOPICS}.put_all", _counts_stay,
+        ),
+        _mutant(
+            "topic-not-deleted", "a topic is not deleted at the broker", "SPEC-1", f"{_TOPICS}.delete",
+            _nothing_is_deleted,
+        ),
+        _mutant(
+            "group-not-changed", "a group that is there cannot be changed", "SPEC-1",
+            "impl.broker.subscription_groups:SubscriptionGroupTable.put_all", _known_groups_stay,
+        ),
+        _mutant(
+            "group-may-always", "a group that may not consume does", "SPEC-1",
+            "impl.broker.pull:require_consuming_group", _group_may_always,
+        ),
+        _mutant(
+            "any-queue-is-read", "permission and number of queues do not count for pulls", "SPEC-1",
+            "impl.broker.pull:require_readable_queue", _any_queue,
+        ),
+        _mutant(
+            "all-groups-forgotten", "with a group's offsets those of all groups are forgotten", "SPEC-1",
+            "impl.broker.offsets:OffsetTable.remove_group", _every_group_forgotten,
+        ),
+    ]
+)  # fmt: skip
+"""By name."""
