@@ -10,7 +10,7 @@ from typing import Final
 
 from conformance.planting import planted
 from fuzz import targets
-from fuzz.defects import dledger, remoting, store
+from fuzz.defects import dledger, ha, remoting, store
 from fuzz.defects.defect import Mutant
 from fuzz.engine import Engine
 from fuzz.verdict import catalogue_id
@@ -19,7 +19,9 @@ from report.model import Result, Verdict, Witness
 LAYER: Final = "fuzz"
 EXECUTIONS_MAX: Final = 2000
 
-MUTANTS: Final = {mutant.name: mutant for mutant in (*remoting.MUTANTS, *store.MUTANTS, *dledger.MUTANTS)}
+MUTANTS: Final = {
+    mutant.name: mutant for mutant in (*remoting.MUTANTS, *ha.MUTANTS, *store.MUTANTS, *dledger.MUTANTS)
+}
 """By name."""
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from fuzz.target import Target
 
-NAMES: Final = ("canary", "remoting-decode", "store-recovery", "dledger-group", "cluster")
+NAMES: Final = ("canary", "remoting-decode", "ha-stream", "store-recovery", "dledger-group", "cluster")
 """Every target, in the order of `mqproof fuzz list`; the module has underscores for the hyphens."""
 
 

@@ -1,0 +1,38 @@
+"""The target of replication connections: its seeds get through, and it is judged as it says."""
+
+from fuzz import targets
+from fuzz.engine import Engine
+from fuzz.execution import judge
+from fuzz.targets.ha_stream import DIVERGED, TO_MASTER, TO_SLAVE, TO_SLAVE_BY_PROGRAM, masters_log
+from impl.replication.stream import Transfer, write_position, write_transfer
+
+
+def test_the_seeds_put_every_invariant_to_the_test() -> None:
+    target = targets.load("ha-stream")
+    for seed in target.seeds():
+        target.run(seed)
+    assert set(+target.checked) == set(target.invariants)
+
+
+def test_the_masters_log_is_of_several_segments_and_comes_to_an_empty_slave_whole() -> None:
+    log = masters_log()
+    assert log.log_end > 2 * log.log_segment_bytes
+    target = targets.load("ha-stream")
+    target.run(bytes([TO_SLAVE, 0]) + write_transfer(Transfer(0, bytes(log.data))))
+    assert target.checked["KeepsWholeRecords"] == 1
+
+
+def test_what_neither_side_can_have_said_is_refused_and_no_finding() -> None:
+    target = targets.load("ha-stream")
+    for said in (b"\xff" * 40, b"\0" * 40, write_position(1 << 40) * 3):
+        for to in (TO_SLAVE, TO_SLAVE_BY_PROGRAM, TO_MASTER):
+            for state in (0, 3, 3 | DIVERGED):
+                assert judge(target, bytes([to, state]) + said) is None
+
+
+def test_some_hundred_inputs_find_no_broken_invariant() -> None:
+    engine = Engine(targets.load("ha-stream"), "1")
+    for _ in range(400):
+        data, failure = engine.step()
+        assert failure is None, f"{failure} for {data.hex()}"
+    assert engine.features > 100
