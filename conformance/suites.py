@@ -179,6 +179,18 @@ def _of_one_broker(name: str, about: str) -> Drawn:
     return Drawn(about, load, targets)
 
 
+def _load_producers() -> Suite:
+    from conformance.producers.suite import PRODUCERS
+
+    return PRODUCERS
+
+
+def _producer_targets(order: Order) -> Targets:
+    from conformance.targets.producers.targets import targets
+
+    return targets(order.target)
+
+
 class _Wire:
     about = "numbered questions, request code by request code"
 
@@ -203,7 +215,10 @@ SUITES: Final[dict[str, Registered]] = {
     "routing": Drawn("a name server: who is told to whom, and when", _load_routing, _routing_targets),
     "offsets": _of_one_broker("offsets", "pulls and consumer offsets"),
     "retry": _of_one_broker("retry", "messages that come again, delayed ones, dead letters"),
+    "delivery": _of_one_broker("delivery", "a consumer group: who is there, who begins where"),
     "ordering": _of_one_broker("ordering", "orderly consumption: a broker's queue locks"),
+    "admin": _of_one_broker("admin", "topics, groups, offsets and look-ups"),
+    "producers": Drawn("a producer: where it sends, and whom it rests", _load_producers, _producer_targets),
     "wire": _Wire(),
 }
 """By the name given to `--suite`, in the order in which they run."""
