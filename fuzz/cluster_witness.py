@@ -6,18 +6,16 @@ which of its lives it was answered nobody can tell.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance import checkers, replication
-from conformance.chronicle import chronicle
 from conformance.history.steps import Down, End, History, Operation, Pull, Query, Restart, Send
 from conformance.replication import Life, LogsSeen, ReadsSeen, SendSeen
 from conformance.target import Outcome, Pulled, PulledMessage, PullStatus, Sent
 from conformance.target import Setup as HistorySetup
 from conformance.targets.machines import MASTER, SLAVE, Cluster
-from fuzz.target import Finding
+from fuzz import cluster_judge
 from impl.client.model import Outcome as SendOutcome
 from impl.client.model import Refused, Unknown
 from impl.client.model import Sent as Stored
@@ -25,9 +23,6 @@ from impl.message import StoredMessage
 from impl.replication.config import Role
 from impl.store.config import FlushMode
 from impl.store.record import RecordError, decode
-from report.model import Verdict
-from report.model import Witness as Witnessed
-from spec import catalogue
 
 GROUP: Final = "G"
 _LOOK_COUNT: Final = 1000
@@ -211,24 +206,13 @@ class Witness:
         for topic in self.topics:
             for looked in self._queues(topic):
                 topic.operations.append(looked)
-            history = self._history(topic, topic.operations)
-            for invariant, found in checkers.judge(history).items():
-                self._take(invariant, found.verdict, found.witnesses)
+            cluster_judge.store_holds(self._history(topic, topic.operations), self.checked)
             given = (Pull(each.queue_id, each.queue_offset, 1, _found(each)) for each in topic.delivered)
             sends = [operation for operation in topic.operations if isinstance(operation, Send)]
-            found = checkers.no_phantom(chronicle(self._history(topic, [*sends, *given])))
-            self._take("DELIV-2", found.verdict, found.witnesses)
+            cluster_judge.nothing_invented(self._history(topic, [*sends, *given]), self.checked)
         if SLAVE in self._cluster.nodes:
             for offsets in self._slave_offsets.values() or [[]]:
-                for invariant, check in replication.CHECKERS.items():
-                    found = check(self._life_of_the_pair(tuple(offsets)))
-                    self._take(invariant, found.verdict, found.witnesses)
-
-    def _take(self, invariant: str, verdict: Verdict, witnesses: Sequence[Witnessed]) -> None:
-        name = catalogue.catalogue()[invariant].name
-        if verdict is Verdict.VIOLATED:
-            raise Finding(name, witnesses[0].text)
-        self.checked[name] += verdict is Verdict.HELD
+                cluster_judge.pair_holds(self._life_of_the_pair(tuple(offsets)), self.checked)
 
     def _history(self, topic: Topic, operations: list[Operation]) -> History:
         setup = self._cluster.setup

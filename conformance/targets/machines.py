@@ -141,6 +141,8 @@ class Cluster:
         """Told of what a broker says that it did, as it is done."""
         self.on_ended: Callable[[str], None] = lambda _: None
         """Told of a broker whose process is gone."""
+        self._term = 0
+        """The last that a member came to lead."""
         self._working: dict[str, asyncio.Task[Any]] = {}
         self._serving: set[str] = set()
         for node in (*NAME_SERVERS, *self.nodes):
@@ -156,15 +158,15 @@ class Cluster:
 
     @property
     def master(self) -> str | None:
-        """Which broker takes messages now; of a group's two that of the later term, for the other one was
+        """Which broker takes messages now. Not one that leads an older term than another came to lead: it was
         stopped or cut off, and will hear of it."""
         if not self.setup.elected:
             return MASTER if self.is_serving(MASTER) else None
-        terms = {node: self.group_store(node).term for node in MEMBERS if self._leads(node)}
-        return max(terms, key=lambda node: terms[node]) if terms else None
+        return next((node for node in MEMBERS if self.is_serving(node) and self._leads(node)), None)
 
     def _leads(self, node: str) -> bool:
-        return self.is_serving(node) and self.group_store(node).leads
+        store = self.group_store(node)
+        return store.leads and store.term >= self._term
 
     def group_store(self, node: str) -> LedgerStore:
         """Of a running member."""
@@ -348,6 +350,8 @@ class Cluster:
     def _saw(self, event: Event) -> None:
         self._seqs[event.node] = event.seq + 1
         self.events.append(event)
+        if event.kind is Kind.BECOME_LEADER and event.term:
+            self._term = max(self._term, event.term)
         self.on_event(event)
         if event.kind is Kind.RECOVER:
             self._loop.call_soon(self._recovered, self.brokers[event.node], event.node)

@@ -1,10 +1,13 @@
-"""What a broker of a cluster may get wrong: the mutants of conformance, and rules of what goes on between
-machines."""
+"""What a broker of a cluster may get wrong: the mutants of conformance, rules of what goes on between
+machines, and some of what a member of a group may."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 from conformance.targets import mutants, pair_mutants
+from fuzz.defects import dledger
 from fuzz.defects.defect import Mutant
+from impl.broker.replicas import SlaveTables
 from impl.client.calls import GroupCalls
 from impl.client.model import MessageQueue
 from impl.replication.follow import Follow
@@ -16,6 +19,7 @@ from spec import catalogue
 _TARGET: Final = "cluster"
 _received = Follow.received
 _keep = Follow._keep
+_newer_commits = SlaveTables.newer_commits
 
 _ELSEWHERE: Final = frozenset(
     {
@@ -30,6 +34,19 @@ _ELSEWHERE: Final = frozenset(
     }
 )
 """Mutants of conformance that a cluster does not show, or seldom."""
+
+_OF_BROKERS: Final = (
+    "VoteNotPersisted",
+    "AckBeforeSync",
+    "EndTermIsCurrentTerm",
+    "CommitBeyondTheEnd",
+    "LeaderCutsItsTail",
+    "LeaderCountsItself",
+    "NeverStandsAgain",
+    "CommitNotLearned",
+    "LeadsOnAfterStop",
+)
+"""Defects of group members that are looked for in whole brokers as well."""
 
 _NOTICED_BY: Final = {
     "not-dispatched-again": "SyncAckedDurable",
@@ -67,6 +84,19 @@ def _never_told(_waits: ReplicaWaits) -> None:
 
 async def _at_the_end(queue: MessageQueue, calls: GroupCalls, *_: object) -> int:
     return await calls.max_offset(queue)
+
+
+def _lower_as_well(tables: SlaveTables, table: Any) -> list[Any]:
+    """A slave's word counts as a consumer's does."""
+    commits = _newer_commits(tables, table)
+    for commit in commits:
+        commit.only_forward = None
+    return commits
+
+
+def _of_brokers(member: Mutant) -> Mutant:
+    """A member's defect, in whole brokers."""
+    return replace(member, name=f"Brokers{member.name}", target=_TARGET)
 
 
 def _as_here(theirs: mutants.Mutant) -> Mutant:
@@ -113,4 +143,12 @@ MUTANTS: Final = (
         "client.push_consumer:start_offset",
         _at_the_end,
     ),
+    _mutant(
+        "SlavesWordLowers",
+        "what a slave tells its master of an offset lowers one that came to the master meanwhile",
+        "OffsetMonotone",
+        "broker.replicas:SlaveTables.newer_commits",
+        _lower_as_well,
+    ),
+    *(_of_brokers(each) for each in (*dledger.MUTANTS, *dledger.SELDOM) if each.name in _OF_BROKERS),
 )

@@ -1,9 +1,10 @@
-"""What FLUSH, REPL and DELIV promise of a cluster (name servers, a master, perhaps its slave, producers and
-consumers), whatever happens to its machines, disks, clocks and network; and once that ends, that a master
-serves, its slave catches up, and the group is given what it was promised.
+"""What FLUSH, REPL, RAFT and DELIV promise of a cluster (name servers, a master, perhaps its slave, or three
+brokers that elect their master, producers and consumers), whatever happens to its machines, processes, disks,
+clocks and network; and once that ends, that a master serves, its slave catches up or its group has one log,
+and consumers are given what they were promised.
 
 An input is a program for a whole cluster in simulation (fuzz/cluster_program.py). What was seen is judged by
-conformance's checkers.
+conformance's checkers and, of the members of a group, by fuzz/raft_judge.py.
 """
 
 from collections import Counter
@@ -17,6 +18,7 @@ _SEEDS: Final = range(32)
 _IDS: Final = (
     *("FLUSH-1", "FLUSH-2", "FLUSH-3", "FLUSH-4", "FLUSH-5", "FLUSH-7", "FLUSH-8"),
     *("REPL-1", "REPL-2", "REPL-3", "REPL-4", "REPL-5"),
+    *(f"RAFT-{number}" for number in range(1, 9)),
     *("DELIV-1", "DELIV-2", "DELIV-4", "DELIV-5", "DELIV-12"),
 )
 
@@ -26,7 +28,7 @@ class ClusterTarget:
     invariants: ClassVar = {
         each.name: each.statement for each in (catalogue.catalogue()[invariant] for invariant in _IDS)
     }
-    watched: ClassVar = ("impl.replication",)
+    watched: ClassVar = ("impl.replication", "impl.dledger")
     input_bytes_max: ClassVar = HEAD_BYTES + FAULTS_MAX * FAULT_BYTES
 
     def __init__(self) -> None:

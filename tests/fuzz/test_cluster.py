@@ -5,30 +5,37 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from fuzz import targets
+from conformance.planting import planted
+from conformance.targets.machines import MEMBERS
+from fuzz import simulation, targets
 from fuzz.cluster_program import HEAD_BYTES, Run, fault, random_program
-from fuzz.target import Finding
+from fuzz.execution import judge
+from fuzz.minimise import minimise
 from spec.events import Event, Kind, encode
+from tests.fuzz.seeds import hold, parts
 
 ROOT = Path(__file__).parents[2]
-SEEDS_CI = 40
-SEEDS_DEEP = 10_000
-
-ALONE, ASYNC_MASTER, SYNC_MASTER = 0, 1, 2
+ALONE, ASYNC_MASTER, SYNC_MASTER, ELECTED = 0, 1, 2, 192
 SYNC_FLUSH = 4
 
 
-def _run(seeds: range) -> Counter[str]:
+def _head(shape: int) -> bytes:
+    return bytes((1, 0, 0, 0, shape, 0))[:HEAD_BYTES]
+
+
+ELECTED_PROGRAM = _head(ELECTED) + fault("pause", 1, 16, 60) + fault("crash", 1, 60, 8)
+TESTING_ALL = (0, 5, 10, 15, 20, 32)
+"""Few seeds that together judge by every invariant."""
+
+
+def _play(seed: int) -> Counter[str]:
     checked: Counter[str] = Counter()
-    for seed in seeds:
-        try:
-            Run(random_program(seed), checked).run()
-        except Finding as finding:
-            pytest.fail(f"seed {seed}: {finding.invariant}: {finding}")
+    Run(random_program(seed), checked).run()
     return checked
 
 
@@ -43,20 +50,15 @@ def digest(program: bytes) -> str:
     return hashlib.sha256(b"".join(map(encode, _events(program)))).hexdigest()
 
 
-def _head(shape: int) -> bytes:
-    return bytes((1, 0, 0, 0, shape, 0))[:HEAD_BYTES]
+@pytest.mark.parametrize("seeds", parts(), ids=str)
+def test_whatever_happens_to_a_cluster_what_is_promised_holds(seeds: range) -> None:
+    checked = hold(_play, seeds)
+    assert set(checked) <= set(targets.load("cluster").invariants)
 
 
-def test_whatever_happens_to_a_cluster_what_is_promised_holds() -> None:
-    checked = _run(range(SEEDS_CI))
-    assert set(checked) == set(targets.load("cluster").invariants)
-    assert all(checked.values()), checked
-
-
-@pytest.mark.deep
-@pytest.mark.timeout(4 * 3600)
-def test_ten_thousand_seeds() -> None:
-    _run(range(SEEDS_CI, SEEDS_DEEP))
+def test_the_seeds_put_every_invariant_to_the_test() -> None:
+    checked = hold(_play, TESTING_ALL)
+    assert {name for name, times in checked.items() if times} == set(targets.load("cluster").invariants)
 
 
 def test_a_seed_replays_bit_for_bit() -> None:
@@ -65,17 +67,15 @@ def test_a_seed_replays_bit_for_bit() -> None:
     assert len(first) > 100
 
 
-def test_a_seed_replays_in_another_process_too() -> None:
+@pytest.mark.parametrize("program", [random_program(8), ELECTED_PROGRAM], ids=["pair", "group"])
+def test_a_program_replays_in_another_process_too(program: bytes) -> None:
     """Where sets of texts have another order."""
-    code = (
-        "from tests.fuzz.test_cluster import digest; from fuzz.cluster_program import random_program;"
-        " print(digest(random_program(8)))"
-    )
+    code = f"from tests.fuzz.test_cluster import digest; print(digest({program!r}))"
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
     other = subprocess.run(
         [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
     )
-    assert other.stdout.split() == [digest(random_program(8))], other.stderr
+    assert other.stdout.split() == [digest(program)], other.stderr
 
 
 def test_any_bytes_are_a_program_and_nothing_is_a_broker_alone() -> None:
@@ -100,3 +100,47 @@ def test_a_slave_that_was_cut_off_catches_up() -> None:
     statuses = {event.status for event in run.cluster.events if event.kind is Kind.SEND_ACK}
     assert "FLUSH_SLAVE_TIMEOUT" in statuses
     assert checked["SlaveCatchesUp"]
+
+
+def _reigns(program: bytes) -> list[tuple[str, int]]:
+    """Who came to lead, in which term."""
+    return [(e.node, e.term or 0) for e in _events(program) if e.kind is Kind.BECOME_LEADER]
+
+
+def test_nothing_happens_to_a_group_and_one_member_leads() -> None:
+    assert len(_reigns(_head(ELECTED))) == 1
+
+
+@pytest.mark.parametrize("name", ["kill", "lose_power", "stop", "isolate", "mute", "pause"])
+def test_a_group_whose_master_goes_has_another(name: str) -> None:
+    first = _reigns(_head(ELECTED))[0][0]
+    whom = (
+        {node: number for number, node in enumerate(MEMBERS)}[first] if name in ("lose_power", "stop") else 1
+    )
+    masters = [node for node, _ in _reigns(_head(ELECTED) + fault(name, whom, 16, 70))]
+    assert masters[0] == first
+    assert set(masters) != {first}
+
+
+def test_a_master_that_is_stopped_and_continued_answers_late_or_never() -> None:
+    events = _events(_head(SYNC_MASTER) + fault("pause", 1, 16, 40))
+    times = [event.ts for event in events if event.node == "master"]
+    assert max(later - earlier for earlier, later in pairwise(times)) > 9_000_000, "microseconds of silence"
+
+
+def test_a_finding_of_a_group_shrinks_to_a_group_without_faults() -> None:
+    target = targets.load("cluster")
+    mutant = simulation.MUTANTS["CommitNotLearned"]
+    with planted(mutant):
+        found = judge(target, ELECTED_PROGRAM)
+        assert found is not None
+        assert found.invariant == "LogsConverge"
+
+        def fails(data: bytes) -> bool:
+            failure = judge(target, data)
+            return failure is not None and failure.signature == found.signature
+
+        small = minimise(ELECTED_PROGRAM, fails, 20)
+        assert fails(small)
+    assert small[4] >= ELECTED
+    assert len(small) <= HEAD_BYTES

@@ -1,0 +1,41 @@
+"""The seeds that a simulation is played with: a first part in each run of the tests, all in the deep one.
+
+They are cut into parts, so that several processes share them.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import pytest
+
+from fuzz.target import Finding
+
+SEEDS: Final = 200
+SEEDS_DEEP: Final = 10_000
+_PART: Final = 25
+_PART_DEEP: Final = 200
+_TIMEOUT_DEEP_S: Final = 3600.0
+
+
+def parts() -> list[Any]:
+    """Ranges of seeds, for `pytest.mark.parametrize`."""
+    deep = [pytest.mark.deep, pytest.mark.timeout(_TIMEOUT_DEEP_S)]
+    return [
+        *(range(first, first + _PART) for first in range(0, SEEDS, _PART)),
+        *(
+            pytest.param(range(first, first + _PART_DEEP), marks=deep)
+            for first in range(SEEDS, SEEDS_DEEP, _PART_DEEP)
+        ),
+    ]
+
+
+def hold(play: Callable[[int], Counter[str]], seeds: Iterable[int]) -> Counter[str]:
+    """Play the seeds; how often each invariant was put to the test. A finding fails the test."""
+    checked: Counter[str] = Counter()
+    for seed in seeds:
+        try:
+            checked.update(play(seed))
+        except Finding as finding:
+            pytest.fail(f"seed {seed}: {finding.invariant}: {finding}")
+    return checked
