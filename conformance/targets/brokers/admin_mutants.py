@@ -1,6 +1,6 @@
 """Mutants of a broker's administration: one rule replaced by a wrong one each. They judge the suite."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -11,10 +11,8 @@ from impl.broker.offsets import OffsetTable
 from impl.broker.services import Services
 from impl.broker.subscription_groups import SubscriptionGroupTable
 from impl.broker.topics import TopicTable
-from impl.message import StoredMessage
+from impl.message import KEYS, UNIQUE_KEY, Message
 from impl.remoting.bodies import SubscriptionGroup, TopicConfig
-from impl.store import record
-from impl.store.commit_log import CommitLog
 from impl.store.message_store import MessageStore
 
 _find, _record_at = MessageStore.find, MessageStore.record_at
@@ -22,14 +20,14 @@ _put_all, _groups_put_all = TopicTable.put_all, SubscriptionGroupTable.put_all
 _remove_group = OffsetTable.remove_group
 
 
-def _hash_is_enough(
-    log: CommitLog, offsets: Iterable[int], _topic: str, _key: str
-) -> Iterator[tuple[StoredMessage, bytes]]:
-    for offset in offsets:
-        size, _ = record.peek(log.read(offset, 8))
-        stored = log.record_at(offset, size) if offset >= log.begin else None
-        if stored is not None:
-            yield stored, log.read(offset, size)
+def _one_key_only(message: Message) -> tuple[str, ...]:
+    """KEYS is taken for one key, spaces and all."""
+    keys = (message.properties.get(UNIQUE_KEY), message.properties.get(KEYS))
+    return tuple(key for key in keys if key)
+
+
+def _any_topic(store: MessageStore, _topic: str, *told: Any, **options: Any) -> list[bytes]:
+    return [data for topic in store.topics() for data in _find(store, topic, *told, **options)]
 
 
 def _oldest_left_out(store: MessageStore, *told: Any, **options: Any) -> list[bytes]:
@@ -97,8 +95,12 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             f"{_STORE}.find", _oldest_left_out,
         ),
         _mutant(
-            "hash-is-enough", "messages are found by another key of the same hash", "DELIV-2",
-            "impl.store.store:find_records", _hash_is_enough,
+            "keys-not-split", "a message is found by all of its keys together only", "DELIV-1",
+            "impl.store.appender:index_keys", _one_key_only,
+        ),
+        _mutant(
+            "any-topic-searched", "messages of other topics are found by their key", "DELIV-2",
+            f"{_STORE}.find", _any_topic,
         ),
         _mutant(
             "id-of-another", "a look-up by id finds the oldest message of the log", "DELIV-2",
