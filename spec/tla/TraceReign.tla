@@ -21,7 +21,8 @@
 (*    this ends as Replication says: refused.                              *)
 (*  - Another leader is another trace: it may have what the one before     *)
 (*    lost, as no master has. What is committed binds them together.       *)
-(*  - Positions count from a record on that all members have, durably.     *)
+(*  - Positions count from a record on that all members have, durably: a   *)
+(*    follower that was started again may speak of one before it.          *)
 (***************************************************************************)
 EXTENDS Replication, TraceData
 
@@ -129,7 +130,7 @@ Flushed ==
 
 Acknowledged ==
     /\ Is("keep")
-    /\ Event.index \in 0..durable[Event.node]
+    /\ Event.index <= durable[Event.node]
     /\ IsLeaders(Prefix(ledger[Event.node], Event.index))
     /\ told' = [told EXCEPT ![Event.node] = Max(@, Event.index)]
     /\ UNCHANGED <<vars, ledger, durable>>
@@ -159,7 +160,7 @@ CommittedByLeader ==
 \* What a follower shows to consumers.
 CommittedByFollower ==
     /\ Is("commit") /\ Event.node # Leader
-    /\ Event.index \in 0..Len(ledger[Event.node])
+    /\ Event.index <= Len(ledger[Event.node])
     /\ IsPrefix(Prefix(ledger[Event.node], Event.index), log["slave"])
     /\ UNCHANGED <<vars, extra>>
 

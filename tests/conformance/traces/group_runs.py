@@ -23,8 +23,8 @@ def run(seed: int) -> list[Event]:
 
 def _fault(kind: str, chance: Random) -> bytes:
     # A quarter of its length is how far a clock jumps.
-    length = chance.randint(40, 79) if kind == "step_clock" else chance.randrange(16)
-    return fault(kind, chance.randrange(256), chance.randint(6, 24), length)
+    length = chance.randint(40, 79) if kind == "step_clock" else chance.randrange(12)
+    return fault(kind, chance.randrange(256), chance.randint(4, 14), length)
 
 
 def quiet_run() -> list[Event]:
