@@ -4,12 +4,15 @@ Method: stores on simulated disks; frames are passed by hand, so each is seen.
 """
 
 import random
+import struct
 
 import pytest
 
+from impl.replication.acks import Acks
 from impl.replication.config import LogCheck
+from impl.replication.feed import Feed
 from impl.replication.follow import DivergedError, Follow
-from impl.replication.stream import StreamError, Transfer, write_transfer
+from impl.replication.stream import StreamError, Transfer, write_position, write_transfer
 from impl.runtime.simulated_disk import SimulatedDisk
 from impl.store import record
 from impl.store.results import GetStatus
@@ -220,3 +223,49 @@ def test_a_slave_crashes_between_any_two_frames_and_becomes_the_same() -> None:
     link.run()
     assert log_of(slave) == log_of(master)
     assert slave.max_offset("T", 0) == 120
+
+
+def test_an_empty_slave_is_sent_what_its_master_still_has() -> None:
+    class Expired:
+        log_begin, log_end, log_segment_bytes = 4096, 5000, 4096
+
+        def log_read(self, position: int, size: int) -> bytes:
+            return bytes(min(size, 5000 - position)) if position >= 4096 else b""
+
+    feed = Feed(Expired(), Acks(), LogCheck.COMPARED)
+    feed.received(write_position(0))
+    assert feed.next_frame()[:12] == write_transfer(Transfer(4096, bytes(904)))[:12]
+
+
+def test_a_log_whose_next_bytes_expired_is_followed_no_more() -> None:
+    class Expiring:
+        log_begin, log_end, log_segment_bytes = 0, 5000, 4096
+
+        def log_read(self, _position: int, _size: int) -> bytes:
+            return b""
+
+    feed = Feed(Expiring(), Acks(), LogCheck.COMPARED)
+    feed.received(write_position(100))
+    with pytest.raises(StreamError, match="no longer has 100"):
+        feed.next_frame()
+
+
+@pytest.mark.parametrize("piece", [1, 7, 50])
+def test_the_last_record_is_compared_in_whatever_pieces_it_comes(piece: int) -> None:
+    master, slave = filled(20), filled(10)
+    follow = Follow(slave, RECORD_BYTES_MAX, LogCheck.COMPARED)
+    at, own = follow.first_position, slave.log_end
+    while at < master.log_end:
+        body = master.log_read(at, piece)
+        follow.received(write_transfer(Transfer(at, body)))
+        at += len(body)
+        assert follow.verified == (at >= own)
+    assert log_of(slave) == log_of(master)
+
+
+def test_what_cannot_be_a_record_is_refused_by_its_first_bytes() -> None:
+    size, magic = record.peek(filled(1).log_read(0, 8))
+    for front in ((size, magic + 1), (4097, magic), (record.SIZE_MIN - 1, magic)):
+        follow = Follow(store(), 1 << 20, LogCheck.COMPARED)
+        with pytest.raises(StreamError, match="no record at 0"):
+            follow.received(write_transfer(Transfer(0, struct.pack(">II", *front))))

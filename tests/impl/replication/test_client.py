@@ -1,0 +1,172 @@
+"""How a slave keeps its connection: when it tries again, whom it follows, and what it says of that.
+
+Method: a network whose masters are played by the test, in simulated time.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from typing import TypeVar
+
+import pytest
+
+from impl.replication.client import SlaveClient
+from impl.replication.config import ReplicationConfig, Role
+from impl.replication.stream import Transfer, write_transfer
+from impl.runtime.network import Address, Connection, Listener, ReceiverFactory, SimulatedNetwork
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from tests.impl.replication.site import RECORD_BYTES_MAX, store
+
+MASTER = Address("127.0.0.1", 10912)
+OTHER = Address("127.0.0.1", 10922)
+
+T = TypeVar("T")
+
+
+class Attempts:
+    """A network that notes when it is asked for a connection, and may not answer."""
+
+    def __init__(self) -> None:
+        self.network = SimulatedNetwork()
+        self.at_s: list[float] = []
+        self.hangs = False
+
+    async def listen(self, host: str, port: int, on_connection: ReceiverFactory) -> Listener:
+        return await self.network.listen(host, port, on_connection)
+
+    async def connect(self, address: Address, on_connection: ReceiverFactory) -> Connection:
+        self.at_s.append(asyncio.get_running_loop().time())
+        if self.hangs:
+            await asyncio.sleep(1e6)
+        return await self.network.connect(address, on_connection)
+
+
+class Master:
+    """The other end of a slave's connection: beats when it is asked, and keeps what it hears."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.heard = bytearray()
+        self.is_closed = False
+
+    def received(self, data: bytes) -> None:
+        self.heard += data
+        self.connection.write(write_transfer(Transfer(0, b"")))
+
+    def write_paused(self) -> None: ...
+    def write_resumed(self) -> None: ...
+    def closed(self) -> None:
+        self.is_closed = True
+
+
+Scene = Callable[[Attempts, SlaveClient], Awaitable[T]]
+
+
+def play(scene: Scene[T]) -> T:
+    """The scene, with a slave that has nothing yet and looks for its master."""
+    loop = SimulatedLoop()
+
+    async def main() -> T:
+        attempts = Attempts()
+        config = ReplicationConfig(role=Role.SLAVE, ha_master=MASTER)
+        client = SlaveClient(attempts, store(), config, RECORD_BYTES_MAX)
+        running = asyncio.create_task(client.run())
+        try:
+            return await scene(attempts, client)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    return run_simulated(main(), loop)
+
+
+async def serve(attempts: Attempts, address: Address = MASTER) -> tuple[Listener, list[Master]]:
+    masters: list[Master] = []
+
+    def accepted(connection: Connection) -> Master:
+        masters.append(Master(connection))
+        return masters[-1]
+
+    return await attempts.listen(address.host, address.port, accepted), masters
+
+
+def test_a_master_that_is_away_is_tried_less_and_less_often() -> None:
+    async def scene(attempts: Attempts, _: SlaveClient) -> list[float]:
+        await asyncio.sleep(70)
+        return attempts.at_s
+
+    at_s = play(scene)
+    pauses = [round(later - earlier) for earlier, later in pairwise(at_s)]
+    assert pauses == [1, 2, 4, 8, 16, 16, 16]
+
+
+def test_one_that_was_followed_is_tried_again_at_once() -> None:
+    async def scene(attempts: Attempts, client: SlaveClient) -> float:
+        await asyncio.sleep(40)  # the next attempt would be 16 s later
+        _, masters = await serve(attempts)
+        while not client.is_following:
+            await asyncio.sleep(0.1)
+        masters[0].connection.abort()
+        lost_s = asyncio.get_running_loop().time()
+        await asyncio.sleep(5)
+        assert client.is_following
+        return attempts.at_s[-1] - lost_s
+
+    assert play(scene) < 1
+
+
+def test_a_master_that_does_not_answer_a_call_is_called_again() -> None:
+    async def scene(attempts: Attempts, client: SlaveClient) -> bool:
+        attempts.hangs = True
+        await serve(attempts)
+        await asyncio.sleep(10)
+        attempts.hangs = False
+        await asyncio.sleep(10)
+        return client.is_following
+
+    assert play(scene)
+
+
+def test_a_slave_that_hears_of_another_master_leaves_the_one_it_has() -> None:
+    async def scene(attempts: Attempts, client: SlaveClient) -> tuple[bool, bool]:
+        _, first = await serve(attempts)
+        _, second = await serve(attempts, OTHER)
+        while not client.is_following:
+            await asyncio.sleep(0.1)
+        client.master = OTHER
+        await asyncio.sleep(10)
+        return first[0].is_closed, bool(second) and client.is_following
+
+    assert play(scene) == (True, True)
+
+
+def test_a_lost_master_is_complained_of_once_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(attempts: Attempts, client: SlaveClient) -> None:
+        for _ in range(2):
+            listener, masters = await serve(attempts)
+            while not client.is_following:
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(10)
+            listener.close()
+            masters[-1].connection.abort()
+            await asyncio.sleep(60)
+
+    with caplog.at_level(logging.WARNING):
+        play(scene)
+    said = [record.message for record in caplog.records]
+    assert len([line for line in said if "was lost" in line]) == 2
+    assert len([line for line in said if "no connection to" in line]) == 2
+
+
+def test_a_connection_on_which_nothing_is_said_is_reported_on(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(attempts: Attempts, client: SlaveClient) -> int:
+        _, masters = await serve(attempts)
+        while not client.is_following:
+            await asyncio.sleep(0.1)
+        heard = len(masters[0].heard)
+        await asyncio.sleep(60)
+        return len(masters[0].heard) - heard
+
+    assert play(scene) >= 8 * 9, "a position each 6 s"
+    assert not caplog.records
