@@ -170,3 +170,20 @@ def test_a_connection_on_which_nothing_is_said_is_reported_on(caplog: pytest.Log
 
     assert play(scene) >= 8 * 9, "a position each 6 s"
     assert not caplog.records
+
+
+def test_the_same_is_complained_of_again_when_all_was_well_in_between(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scene(attempts: Attempts, client: SlaveClient) -> None:
+        _, masters = await serve(attempts)
+        for _ in range(3):
+            while not client.is_following:
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(10)
+            masters[-1].connection.abort()
+            await asyncio.sleep(0.1)
+
+    with caplog.at_level(logging.WARNING):
+        play(scene)
+    assert len([record for record in caplog.records if "was lost" in record.message]) == 3
