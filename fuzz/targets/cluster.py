@@ -7,14 +7,13 @@ An input is a program for a whole cluster in simulation (fuzz/cluster_program.py
 conformance's checkers and, of the members of a group, by fuzz/raft_judge.py.
 """
 
-from collections import Counter
-from collections.abc import Iterable
-from typing import ClassVar, Final
+from functools import partial
+from typing import Final
 
 from fuzz.cluster_program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, random_program
+from fuzz.simulated import Simulated
 from spec import catalogue
 
-_SEEDS: Final = range(32)
 _IDS: Final = (
     *("FLUSH-1", "FLUSH-2", "FLUSH-3", "FLUSH-4", "FLUSH-5", "FLUSH-7", "FLUSH-8"),
     *("REPL-1", "REPL-2", "REPL-3", "REPL-4", "REPL-5"),
@@ -22,27 +21,13 @@ _IDS: Final = (
     *("DELIV-1", "DELIV-2", "DELIV-4", "DELIV-5", "DELIV-12"),
 )
 
-
-class ClusterTarget:
-    name: ClassVar = "cluster"
-    invariants: ClassVar = {
-        each.name: each.statement for each in (catalogue.catalogue()[invariant] for invariant in _IDS)
-    }
-    watched: ClassVar = ("impl.replication", "impl.dledger")
-    input_bytes_max: ClassVar = HEAD_BYTES + FAULTS_MAX * FAULT_BYTES
-
-    def __init__(self) -> None:
-        self.checked: Counter[str] = Counter()
-
-    def seeds(self) -> Iterable[bytes]:
-        return map(random_program, _SEEDS)
-
-    def run(self, data: bytes) -> None:
-        tested: Counter[str] = Counter()
-        try:
-            Run(data, tested).run()
-        finally:
-            self.checked.update(list(+tested))  # inputs are counted, not topics
-
-
-TARGET = ClusterTarget
+TARGET = partial(
+    Simulated,
+    name="cluster",
+    invariants={each.name: each.statement for each in (catalogue.catalogue()[id_] for id_ in _IDS)},
+    watched=("impl.replication", "impl.dledger"),
+    input_bytes_max=HEAD_BYTES + FAULTS_MAX * FAULT_BYTES,
+    program=random_program,
+    numbers=range(32),
+    play=lambda data, checked: Run(data, checked).run(),
+)

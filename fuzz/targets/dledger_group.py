@@ -5,19 +5,19 @@ once that ends, LeaderEventually, LogsConverge and NoAckedLost.
 An input is a program for a group in simulation (fuzz/raft_program.py).
 """
 
-from collections import Counter
-from collections.abc import Iterable
-from typing import ClassVar, Final
+from functools import partial
+from typing import Final
 
 from fuzz.raft_program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, random_program
+from fuzz.simulated import Simulated
 
 _SEEDS: Final = (17, *range(64))
 """Seed 17 tears an entry, which few do."""
 
-
-class DLedgerGroup:
-    name: ClassVar = "dledger-group"
-    invariants: ClassVar = {
+TARGET = partial(
+    Simulated,
+    name="dledger-group",
+    invariants={
         "ElectionSafety": "at most one member leads in a term",
         "LeaderAppendOnly": "a leader cuts and replaces nothing of its log",
         "LogMatching": "index and term say which entry it is, and which ones stand before it",
@@ -28,22 +28,10 @@ class DLedgerGroup:
         "LeaderEventually": "once faults end somebody leads all members, within a minute",
         "LogsConverge": "once faults end all members have one log, committed, within two minutes",
         "NoAckedLost": "what was acknowledged is in the log of every member at last",
-    }
-    watched: ClassVar = ("impl.dledger",)
-    input_bytes_max: ClassVar = HEAD_BYTES + FAULTS_MAX * FAULT_BYTES
-
-    def __init__(self) -> None:
-        self.checked: Counter[str] = Counter()
-
-    def seeds(self) -> Iterable[bytes]:
-        return map(random_program, _SEEDS)
-
-    def run(self, data: bytes) -> None:
-        tested: Counter[str] = Counter()
-        try:
-            Run(data, tested).run()
-        finally:
-            self.checked.update(list(+tested))  # inputs are counted, not events
-
-
-TARGET = DLedgerGroup
+    },
+    watched=("impl.dledger",),
+    input_bytes_max=HEAD_BYTES + FAULTS_MAX * FAULT_BYTES,
+    program=random_program,
+    numbers=_SEEDS,
+    play=lambda data, checked: Run(data, checked).run(),
+)
