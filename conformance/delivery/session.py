@@ -11,6 +11,7 @@ from conformance.delivery.steps import (
     Commit,
     Deliver,
     Membership,
+    Operation,
     Query,
     Rebalance,
     Send,
@@ -119,6 +120,11 @@ class DeliverySession:
     def findings(self) -> dict[str, Finding]:
         return self._seen.findings()
 
+    @property
+    def faults(self) -> int:
+        """Members that died or fell silent, and answers that nobody heard."""
+        return sum(_is_fault(one) for one in self._seen.run.operations)
+
     def actions(self) -> Counter[str]:
         return self._seen.actions
 
@@ -136,3 +142,12 @@ class DeliverySession:
         else:
             self.target.commit(member, queue_id, offset)
         self._seen.saw(Commit(member, queue_id, offset, oneway))
+
+
+def _is_fault(operation: Operation) -> bool:
+    match operation:
+        case Membership(change=change):
+            return change in (Change.DIES, Change.SILENT)
+        case Commit(oneway=oneway):
+            return oneway
+    return False

@@ -7,5 +7,7 @@ from conformance.delivery.machine import DeliveryMachine
 from conformance.session import SPEC_1
 from conformance.suite import Suite
 
-DELIVERY: Final = Suite("delivery", "Group.tla", (*CHECKERS, SPEC_1), {}, DeliveryMachine)
+DELIVERY: Final = Suite(
+    "delivery", "Group.tla", (*CHECKERS, SPEC_1), {}, DeliveryMachine, lambda session: session.faults
+)
 """A broker and a group: who is there, who is told, who begins where."""

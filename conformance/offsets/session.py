@@ -112,6 +112,11 @@ class OffsetsSession:
     def findings(self) -> dict[str, Finding]:
         return self._seen.findings()
 
+    @property
+    def faults(self) -> int:
+        """Answers that nobody heard."""
+        return sum(isinstance(one, Commit) and one.oneway for one in self._seen.run.operations)
+
     def actions(self) -> Counter[str]:
         return self._seen.actions
 

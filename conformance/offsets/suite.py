@@ -7,5 +7,7 @@ from conformance.offsets.machine import OffsetsMachine
 from conformance.session import SPEC_1
 from conformance.suite import Suite
 
-OFFSETS: Final = Suite("offsets", "Delivery.tla", (*CHECKERS, SPEC_1), {}, OffsetsMachine)
+OFFSETS: Final = Suite(
+    "offsets", "Delivery.tla", (*CHECKERS, SPEC_1), {}, OffsetsMachine, lambda session: session.faults
+)
 """One broker: pulls from anywhere, tags, waits, the group's offsets, expiry."""

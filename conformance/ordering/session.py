@@ -81,6 +81,11 @@ class OrderingSession:
     def findings(self) -> dict[str, Finding]:
         return self._seen.findings()
 
+    @property
+    def faults(self) -> int:
+        """Answers that nobody heard."""
+        return sum(isinstance(one, Lock) and one.granted is None for one in self._seen.run.operations)
+
     def actions(self) -> Counter[str]:
         return self._seen.actions
 

@@ -6,5 +6,7 @@ from conformance.ordering.machine import OrderingMachine
 from conformance.session import SPEC_1
 from conformance.suite import Suite
 
-ORDERING: Final = Suite("ordering", "OrderLock.tla", ("DELIV-13", SPEC_1), {}, OrderingMachine)
+ORDERING: Final = Suite(
+    "ordering", "OrderLock.tla", ("DELIV-13", SPEC_1), {}, OrderingMachine, lambda session: session.faults
+)
 """A broker's queue locks: who holds which queue of which group, and for how long."""

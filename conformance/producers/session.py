@@ -44,6 +44,12 @@ class ProducerSession:
     def findings(self) -> dict[str, Finding]:
         return self._seen.findings()
 
+    @property
+    def faults(self) -> int:
+        """Attempts that failed, or took long."""
+        sends = (one for one in self._seen.run.operations if isinstance(one, Send))
+        return sum(attempt.fate is not Fate.OK for send in sends for attempt in send.attempts)
+
     def actions(self) -> Counter[str]:
         return self._seen.actions
 

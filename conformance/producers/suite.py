@@ -6,5 +6,12 @@ from conformance.producers.machine import ProducerMachine
 from conformance.session import SPEC_1
 from conformance.suite import Suite
 
-PRODUCERS: Final = Suite("producers", "QueueChoice.tla", ("ROUTE-5", "ROUTE-6", SPEC_1), {}, ProducerMachine)
+PRODUCERS: Final = Suite(
+    "producers",
+    "QueueChoice.tla",
+    ("ROUTE-5", "ROUTE-6", SPEC_1),
+    {},
+    ProducerMachine,
+    lambda session: session.faults,
+)
 """A producer: which broker it sends to, which next when that fails, and whom it rests."""

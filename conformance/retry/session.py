@@ -108,6 +108,13 @@ class RetrySession:
     def findings(self) -> dict[str, Finding]:
         return self._seen.findings()
 
+    @property
+    def faults(self) -> int:
+        """Answers that nobody heard."""
+        return sum(
+            isinstance(one, SendBack) and one.answer is Answer.UNKNOWN for one in self._seen.run.operations
+        )
+
     def actions(self) -> Counter[str]:
         return self._seen.actions
 

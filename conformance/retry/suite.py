@@ -7,6 +7,11 @@ from conformance.session import SPEC_1
 from conformance.suite import Suite
 
 RETRY: Final = Suite(
-    "retry", "Delivery.tla", ("DELIV-2", "DELIV-3", "DELIV-7", "DELIV-8", SPEC_1), {}, RetryMachine
+    "retry",
+    "Delivery.tla",
+    ("DELIV-2", "DELIV-3", "DELIV-7", "DELIV-8", SPEC_1),
+    {},
+    RetryMachine,
+    lambda session: session.faults,
 )
 """One broker: delay levels, messages that come again, dead letters."""

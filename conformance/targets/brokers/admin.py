@@ -30,8 +30,8 @@ from impl.remoting.headers import (
 from reference import administration
 from reference.administration import Group, Topic
 
-_LOOKS: Final = 250
-_LOOK_S: Final = 0.02
+_LOOKS: Final = 600
+_LOOK_S: Final = 0.05
 """Name servers learn of topics, and the index of messages, a moment later."""
 _COUNT: Final = 32
 _FOREVER_MS: Final = 1 << 62
@@ -212,7 +212,8 @@ class BrokerAdmin:
         fields = {**headers.write(header), **({"_UNIQUE_KEY_QUERY": "true"} if unique else {})}
         codes = (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
         answer = await self._caller.ask_fields(RequestCode.QUERY_MESSAGE, fields, accepts=codes)
-        return self._ids(answer.body) if answer.code == ResponseCode.SUCCESS else ()
+        # Released brokers name a message twice two of whose keys have the same hash.
+        return tuple(dict.fromkeys(self._ids(answer.body))) if answer.code == ResponseCode.SUCCESS else ()
 
     async def _by_id(self, offset_message_id: str) -> str | None:
         _, offset = parse_offset_message_id(offset_message_id)

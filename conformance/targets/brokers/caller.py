@@ -18,8 +18,8 @@ from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
 
 TIMEOUT_S: Final = 30.0
-_LOOK_S: Final = 0.02
-_LOOKS: Final = 250
+_LOOK_S: Final = 0.05
+_LOOKS: Final = 600
 _SEPARATORS: Final = ("\x01", "\x02")
 
 

@@ -29,9 +29,9 @@ from impl.remoting.headers import (
     UpdateOffsetRequest,
 )
 
-_NOTICED_S: Final = 5.0
+_NOTICED_S: Final = 30.0
 """So long it may take until a broker notices a closed connection, and until members hear of a change."""
-_LOOK_S: Final = 0.02
+_LOOK_S: Final = 0.05
 _SILENT_S: Final = 140.0
 """After the two minutes and the scan a silent connection is closed."""
 _BEAT_S: Final = 30.0

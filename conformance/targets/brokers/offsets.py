@@ -33,6 +33,8 @@ _STATUSES: Final[dict[int, Status]] = {
     ResponseCode.PULL_OFFSET_MOVED: Status.MOVED,
 }
 _HOLD_MS: Final = 15_000
+_REAL_HOLD_MS: Final = 60_000
+"""A machine may be slow."""
 _ARRIVED_S: Final = 0.02
 """So long a pull may take to get there before messages are sent that it waits for; no more than a hint."""
 _OLD_S: Final = CONFIG.store.file_reserved_ms / 1000 + 1
@@ -139,9 +141,10 @@ class BrokerOffsets:
         self, queue_id: int, offset: int, count: int, expression: str, then: tuple[tuple[str, str], ...]
     ) -> Held:
         loop = asyncio.get_running_loop()
+        hold_ms = _HOLD_MS if self._ground.is_simulated else _REAL_HOLD_MS
 
         async def answered() -> tuple[Pulled, float]:
-            answer = await self._pull(queue_id, offset, count, expression, None, _HOLD_MS)
+            answer = await self._pull(queue_id, offset, count, expression, None, hold_ms)
             return answer, loop.time()
 
         pulling = asyncio.create_task(answered())
