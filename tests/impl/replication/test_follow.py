@@ -265,7 +265,8 @@ def test_the_last_record_is_compared_in_whatever_pieces_it_comes(piece: int) -> 
 
 def test_what_cannot_be_a_record_is_refused_by_its_first_bytes() -> None:
     size, magic = record.peek(filled(1).log_read(0, 8))
-    for front in ((size, magic + 1), (4097, magic), (record.SIZE_MIN - 1, magic)):
+    filler = record.MAGIC_FILLER
+    for front in ((size, magic + 1), (4097, magic), (record.SIZE_MIN - 1, magic), (4088, filler)):
         follow = Follow(store(), 1 << 20, LogCheck.COMPARED)
         with pytest.raises(StreamError, match="no record at 0"):
             follow.received(write_transfer(Transfer(0, struct.pack(">II", *front))))

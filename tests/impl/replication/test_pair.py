@@ -12,6 +12,7 @@ import pytest
 
 from conformance.targets.pair import MASTER, QUEUE, SLAVE, TOPIC, Pair, play
 from impl.client.push_consumer import PushConsumer
+from impl.message import DELAY, Message
 from impl.remoting import headers
 from impl.remoting.bodies import SubscriptionGroup
 from impl.remoting.codes import RequestCode, ResponseCode
@@ -332,11 +333,25 @@ def test_offsets_that_were_committed_to_the_slave_come_to_the_master_and_never_g
             seen.append(offsets.query("G", TOPIC, 0) if offsets else None)
             await asyncio.sleep(1)
         assert pair.master.services is not None
+        assert pair.slave.services is not None
+        assert pair.slave.services.offsets.untold == set(), "it is told once"
         return seen, pair.master.services.offsets.query("G", TOPIC, 0)
 
     seen, masters = play(scene)
     assert set(seen) == {7}
     assert masters == 7
+
+
+def test_a_slave_knows_how_far_delayed_messages_are_delivered_and_delivers_none() -> None:
+    async def scene(pair: Pair) -> tuple[dict[int, int], int, int]:
+        await pair.followed()
+        await pair.producer.send(Message(TOPIC, b"late", {DELAY: "1"}))
+        await asyncio.sleep(30)
+        assert pair.slave.services is not None
+        told = pair.slave.services.delays.offsets().offset_table
+        return told, pair.master.store.max_offset(TOPIC, 0), pair.slave.store.max_offset(TOPIC, 0)
+
+    assert play(scene) == ({1: 1}, 1, 1)
 
 
 def test_a_slave_keeps_topics_groups_and_offsets_like_its_master() -> None:

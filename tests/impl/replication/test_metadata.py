@@ -1,0 +1,84 @@
+"""What a slave makes of a master that answers nothing, or has nothing yet."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+
+from impl.remoting.bodies import SubscriptionGroups, TopicConfigs
+from impl.remoting.channel import RemotingError
+from impl.remoting.client import RemotingClient
+from impl.remoting.codes import ResponseCode
+from impl.remoting.command import Command
+from impl.remoting.headers import UpdateOffsetRequest
+from impl.replication.metadata import MetadataSync
+from impl.runtime.network import Address
+
+
+class Asked:
+    """A client whose requests are answered with one code and no body, or not at all."""
+
+    code: int | None = None
+
+    async def invoke(self, _address: Address, request: Command, _timeout_s: float) -> Command:
+        if self.code is None:
+            raise RemotingError("it does not answer")
+        return request.answer(self.code)
+
+
+class Adopted:
+    """A slave's tables, which note what they get."""
+
+    def __init__(self) -> None:
+        self.got: list[Any] = []
+
+    async def adopt_topics(self, topics: TopicConfigs) -> None:
+        self.got.append(topics)
+
+    async def adopt_groups(self, groups: SubscriptionGroups) -> None:
+        self.got.append(groups)
+
+    async def adopt_delays(self, offsets: Mapping[int, int]) -> None:
+        self.got.append(offsets)
+
+    def merge_offsets(self, table: Mapping[str, Mapping[int, int]]) -> None:
+        self.got.append(table)
+
+    def newer_commits(self, _table: Mapping[str, Mapping[int, int]]) -> list[UpdateOffsetRequest]:
+        return []
+
+    def told(self, _commit: UpdateOffsetRequest) -> None: ...
+
+
+def play(*codes: int | None) -> list[Any]:
+    """A round for each code, of which None is no answer; what was adopted."""
+    asked, tables = Asked(), Adopted()
+    sync = MetadataSync(cast(RemotingClient, asked), tables)
+    sync.master = Address("127.0.0.1", 10911)
+
+    async def rounds() -> None:
+        for code in codes:
+            asked.code = code
+            await sync.sync()
+
+    asyncio.run(rounds())
+    return tables.got
+
+
+def test_a_master_without_anything_answers_without_a_body() -> None:
+    topics, groups, offsets, delays = play(ResponseCode.SUCCESS)
+    assert topics.topic_config_table == {}
+    assert groups.subscription_group_table == {}
+    assert offsets == delays == {}
+
+
+def test_what_a_master_refuses_is_not_adopted() -> None:
+    assert play(ResponseCode.SYSTEM_ERROR) == []
+
+
+def test_that_nothing_is_known_is_said_once_until_all_was_well(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        play(None, None, None, ResponseCode.SUCCESS, None, None)
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
