@@ -10,22 +10,28 @@ import pytest
 from impl.remoting.bodies import SubscriptionGroups, TopicConfigs
 from impl.remoting.channel import RemotingError
 from impl.remoting.client import RemotingClient
-from impl.remoting.codes import ResponseCode
+from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.headers import UpdateOffsetRequest
 from impl.replication.metadata import MetadataSync
 from impl.runtime.network import Address
 
+BODIES = {
+    RequestCode.GET_ALL_TOPIC_CONFIG: b'{"dataVersion":{},"topicConfigTable":{}}',
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: b'{"dataVersion":{},"subscriptionGroupTable":{}}',
+}
+"""Whoever has no offsets answers without a body; there are always topics and groups."""
+
 
 class Asked:
-    """A client whose requests are answered with one code and no body, or not at all."""
+    """A client whose requests are answered with one code, or not at all."""
 
     code: int | None = None
 
     async def invoke(self, _address: Address, request: Command, _timeout_s: float) -> Command:
         if self.code is None:
             raise RemotingError("it does not answer")
-        return request.answer(self.code)
+        return request.answer(self.code, body=BODIES.get(RequestCode(request.code), b""))
 
 
 class Adopted:
@@ -67,7 +73,7 @@ def play(*codes: int | None) -> list[Any]:
     return tables.got
 
 
-def test_a_master_without_anything_answers_without_a_body() -> None:
+def test_a_master_without_offsets_answers_without_a_body() -> None:
     topics, groups, offsets, delays = play(ResponseCode.SUCCESS)
     assert topics.topic_config_table == {}
     assert groups.subscription_group_table == {}

@@ -37,6 +37,16 @@ def test_so_many_slaves_have_reached_what_the_slowest_of_them_has() -> None:
 
 
 @pytest.mark.parametrize(
+    ("slaves", "end", "acked", "usable"),
+    [(1, 99, 0, True), (1, 100, 0, False), (1, 150, 51, True), (0, 10, 10, False)],
+)
+def test_a_slave_is_waited_for_that_is_less_than_so_much_behind(
+    slaves: int, end: int, acked: int, usable: bool
+) -> None:
+    assert rules.slave_usable(slaves, end, acked, 100) is usable
+
+
+@pytest.mark.parametrize(
     ("last", "end", "first"), [(None, 0, 0), (None, 8192, 8192), (0, 90, 1), (90, 180, 90)]
 )
 def test_a_slave_asks_for_its_last_record(last: int | None, end: int, first: int) -> None:
