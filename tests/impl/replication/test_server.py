@@ -1,0 +1,171 @@
+"""How a master keeps its slaves' connections. Method: the test plays the slaves, in simulated time."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+
+from impl.replication.config import ReplicationConfig, Role
+from impl.replication.server import MasterServer
+from impl.replication.stream import Transfer, read_transfer, write_position
+from impl.runtime.network import Address, Connection, SimulatedNetwork
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from tests.impl.replication.site import filled, message
+
+T = TypeVar("T")
+SLAVES_MAX = 64
+
+
+class Slave:
+    """One end of a connection, which says what the test has it say."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.heard = bytearray()
+        self.is_closed = False
+
+    def received(self, data: bytes) -> None:
+        self.heard += data
+
+    def write_paused(self) -> None: ...
+    def write_resumed(self) -> None: ...
+    def closed(self) -> None:
+        self.is_closed = True
+
+    def say(self, position: int) -> None:
+        self.connection.write(write_position(position))
+
+    def transfers(self) -> list[Transfer]:
+        buffer, found = bytearray(self.heard), []
+        while (transfer := read_transfer(buffer)) is not None:
+            found.append(transfer)
+        return found
+
+
+Connect = Callable[[], Awaitable[Slave]]
+
+
+def play(scene: Callable[[MasterServer, Connect], Awaitable[T]]) -> T:
+    """The scene, with a master whose log has three messages."""
+    loop = SimulatedLoop()
+
+    async def main() -> T:
+        network = SimulatedNetwork()
+        log = filled(3)
+        server = MasterServer(network, log, ReplicationConfig(role=Role.SYNC_MASTER), None)
+        log.on_append = server.grown
+        address = await server.start("127.0.0.1", 10912)
+
+        async def connect() -> Slave:
+            return await connected(network, address)
+
+        try:
+            return await scene(server, connect)
+        finally:
+            await server.stop()
+
+    return run_simulated(main(), loop)
+
+
+async def connected(network: SimulatedNetwork, address: Address) -> Slave:
+    made: list[Slave] = []
+
+    def opened(connection: Connection) -> Slave:
+        made.append(Slave(connection))
+        return made[0]
+
+    await network.connect(address, opened)
+    return made[0]
+
+
+def test_a_slave_that_says_nothing_more_is_hung_up_on_and_does_not_count() -> None:
+    async def scene(server: MasterServer, connect: Connect) -> tuple[int, int, bool]:
+        slave = await connect()
+        slave.say(0)
+        await asyncio.sleep(15)
+        early = server.acks.slaves
+        await asyncio.sleep(15)
+        return early, server.acks.slaves, slave.is_closed
+
+    assert play(scene) == (1, 0, True)
+
+
+def test_a_slave_that_has_all_is_sent_a_sign_of_life() -> None:
+    async def scene(_: MasterServer, connect: Connect) -> list[tuple[int, int]]:
+        slave = await connect()
+        slave.say(0)
+        await asyncio.sleep(15)
+        return [(transfer.position, len(transfer.body)) for transfer in slave.transfers()]
+
+    (first, size), *beats = play(scene)
+    assert (first, size > 0) == (0, True)
+    assert beats == [(size, 0)] * 2
+
+
+def test_a_slave_that_has_not_asked_is_sent_nothing() -> None:
+    async def scene(_: MasterServer, connect: Connect) -> bytes:
+        slave = await connect()
+        await asyncio.sleep(15)
+        return bytes(slave.heard)
+
+    assert play(scene) == b""
+
+
+def test_there_is_an_end_to_how_many_slaves_are_taken() -> None:
+    async def scene(_: MasterServer, connect: Connect) -> list[bool]:
+        slaves = [await connect() for _number in range(SLAVES_MAX + 2)]
+        await asyncio.sleep(1)
+        before = [slave.is_closed for slave in slaves]
+        slaves[0].connection.abort()
+        await asyncio.sleep(1)
+        again = await connect()
+        await asyncio.sleep(1)
+        return [*before, again.is_closed]
+
+    assert play(scene) == [False] * SLAVES_MAX + [True] * 2 + [False]
+
+
+def test_a_slave_that_is_refused_again_and_again_is_complained_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scene(_: MasterServer, connect: Connect) -> list[bool]:
+        closed = []
+        for _round in range(3):
+            slave = await connect()
+            slave.say(1 << 40)
+            await asyncio.sleep(1)
+            closed.append(slave.is_closed)
+        return closed
+
+    with caplog.at_level(logging.WARNING):
+        assert play(scene) == [True] * 3
+    assert len(caplog.records) == 1
+
+
+def test_a_master_that_stops_hangs_up() -> None:
+    async def scene(server: MasterServer, connect: Connect) -> bool:
+        slave = await connect()
+        slave.say(0)
+        await asyncio.sleep(1)
+        await server.stop()
+        await asyncio.sleep(1)
+        return slave.is_closed
+
+    assert play(scene)
+
+
+def test_what_is_appended_goes_out_without_being_asked_for() -> None:
+    async def scene(server: MasterServer, connect: Connect) -> tuple[int, int]:
+        slave = await connect()
+        slave.say(0)
+        await asyncio.sleep(1)
+        before = len(slave.transfers())
+        log = server._master_log
+        log.append(message(3))  # type: ignore[attr-defined]  # the store of `filled`
+        server.grown()
+        await asyncio.sleep(1)
+        return before, len(slave.transfers())
+
+    assert play(scene) == (1, 2)
