@@ -6,8 +6,8 @@ A verdict rests on the evidence: having seen nothing is unknown, and so is what 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,8 +21,10 @@ from pyspark.sql import functions as f
 
 from report.model import Result, Verdict, Witness
 from spark_audit.checks import EVENT_CHECKS, Check
-from spark_audit.evidence import BROKER_KINDS, Evidence, Options, gather
+from spark_audit.evidence import Evidence, Options, gather
+from spark_audit.fingerprint import CELLS
 from spark_audit.inputs import InputError
+from spark_audit.profile import Overview, overview, profile
 from spark_audit.store import Stored
 from spec.catalogue import catalogue
 from spec.events import Kind
@@ -32,22 +34,9 @@ WITNESSES_MAX: Final = 8
 
 _ROW_GROUP: Final = 100_000
 
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """What the log consists of: the first pass, from which the rest is planned."""
-
-    rows: int
-    by_kind: dict[str, int]
-    nodes: tuple[str, ...]
-    brokers: tuple[str, ...]
-    first_ts: int
-    last_ts: int
-    missing_rows: int
-    """Holes in the nodes' dense sequence numbers."""
-    repeated_rows: int
-    """Rows of one node that share a sequence number with another."""
-    repeating_nodes: tuple[str, ...]
+_SAMPLE_MAX: Final = 64
+_SAMPLED_FROM: Final = 1_000_000
+"""Of logs of more than twice so many events, latencies are those of a part of the messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +74,8 @@ def audit(
         InputError: two nodes go by one name. pyspark's own errors: a file turns out to be damaged.
     """
     say = progress or (lambda _: None)
-    log, seen, repeated = _without_repeats(log)
-    say(f"{seen.rows} events of {len(seen.nodes)} nodes")
-    with gathered(log, seen.brokers, options, store) as evidence:
+    with gathered(log, options, store, pictures=pictures) as (evidence, seen, repeated):
+        say(f"{seen.rows} events of {len(seen.nodes)} nodes")
         tallies = _tallies(evidence, seen)
         missing = max(seen.missing_rows, unreadable_rows)
         results: list[Result] = []
@@ -124,20 +112,42 @@ def audit(
 
 @contextmanager
 def gathered(
-    log: DataFrame, brokers: tuple[str, ...], options: Options | None = None, store: Stored | None = None
-) -> Iterator[Evidence]:
-    """The evidence, with what several checks read kept until the end."""
-    evidence = gather(log, brokers, options, store)
-    shared = [evidence.rare, evidence.sums, evidence.messages, evidence.spans, evidence.causes]
-    if store is not None:
-        shared += [store.doubtful, store.bounds]
-    for frame in shared:
-        frame.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield evidence
-    finally:
-        for frame in shared:
-            frame.unpersist()
+    log: DataFrame,
+    options: Options | None = None,
+    store: Stored | None = None,
+    *,
+    pictures: bool = False,
+) -> Iterator[tuple[Evidence, Overview, int]]:
+    """The evidence, with what several checks read kept until the end; and how many rows were given twice.
+
+    Raises:
+        InputError: as `audit`.
+    """
+    with ExitStack() as kept:
+
+        def keep(frame: DataFrame) -> DataFrame:
+            kept.callback(frame.unpersist)
+            return frame.persist(StorageLevel.MEMORY_AND_DISK)
+
+        profiled = keep(profile(log))
+        seen, given = overview(profiled), log
+        if seen.repeated_rows:
+            log = _without_repeats(given)
+            profiled = keep(profile(log))
+            repeated, seen = seen.rows, overview(profiled)
+            _refuse_namesakes(seen)
+        else:
+            repeated = seen.rows
+        options = options or Options()
+        if pictures:
+            options = replace(options, sample=max(1, min(_SAMPLE_MAX, seen.rows // _SAMPLED_FROM)))
+        evidence = gather(log, seen.brokers, options, store, profiled)
+        for frame in (
+            evidence.rare, evidence.spans, evidence.causes, evidence.cells, evidence.sums, evidence.doubted,
+            evidence.messages, evidence.steps, *((store.doubtful, store.bounds) if store else ()),
+        ):  # fmt: skip
+            keep(frame)
+        yield evidence, seen, repeated - seen.rows
 
 
 def judge(
@@ -166,44 +176,6 @@ def judge(
     return Verdict.HELD, ""
 
 
-def overview(log: DataFrame) -> Overview:
-    """One cheap pass: counts by node and kind, and how dense each node's sequence numbers are."""
-    cells = (
-        log.groupBy("node", "kind")
-        .agg(
-            f.count(f.lit(1)).alias("rows"),
-            f.min("seq").alias("seq_min"),
-            f.max("seq").alias("seq_max"),
-            f.min("ts").alias("first_ts"),
-            f.max("ts").alias("last_ts"),
-        )
-        .collect()
-    )
-    missing = repeated = 0
-    repeating: list[str] = []
-    nodes = sorted({cell.node for cell in cells})
-    for node in nodes:
-        own = [cell for cell in cells if cell.node == node]
-        holes = max(c.seq_max for c in own) - min(c.seq_min for c in own) + 1 - sum(c.rows for c in own)
-        missing += max(0, holes)
-        repeated += max(0, -holes)
-        repeating += [node] * (holes < 0)
-    by_kind: Counter[str] = Counter()
-    for cell in cells:
-        by_kind[cell.kind] += cell.rows
-    return Overview(
-        rows=by_kind.total(),
-        by_kind=dict(by_kind),
-        nodes=tuple(nodes),
-        brokers=tuple(sorted({cell.node for cell in cells if cell.kind in BROKER_KINDS})),
-        first_ts=min((cell.first_ts for cell in cells), default=0),
-        last_ts=max((cell.last_ts for cell in cells), default=0),
-        missing_rows=missing,
-        repeated_rows=repeated,
-        repeating_nodes=tuple(repeating),
-    )
-
-
 def write_violations(audit: Audit, path: Path) -> int:
     """All violations into one Parquet file, batch by batch. Returns how many."""
     found = ds.dataset(_parts(audit.findings), format="parquet")
@@ -229,23 +201,18 @@ def violations(audit: Audit) -> list[dict[str, Any]]:
     return rows
 
 
-def _without_repeats(log: DataFrame) -> tuple[DataFrame, Overview, int]:
-    """A row that was collected twice (the same file under two names) counts once.
+def _without_repeats(log: DataFrame) -> DataFrame:
+    """A row that was collected twice (the same file under two names) counts once."""
+    return log.dropDuplicates(["node", "seq", "ts", "kind", "msg_id"])
 
-    Raises:
-        InputError: two different rows have one node and one number: two nodes go by one name.
-    """
-    seen = overview(log)
-    if not seen.repeated_rows:
-        return log, seen, 0
-    once = log.dropDuplicates(["node", "seq", "ts", "kind", "msg_id"])
-    kept = overview(once)
-    if kept.repeating_nodes:
+
+def _refuse_namesakes(seen: Overview) -> None:
+    """Two different rows have one node and one number: two nodes go by one name."""
+    if seen.repeating_nodes:
         raise InputError(
-            f"node {kept.repeating_nodes[0]!r}: {kept.repeated_rows} sequence numbers are given twice, to "
+            f"node {seen.repeating_nodes[0]!r}: {seen.repeated_rows} sequence numbers are given twice, to "
             "different events; expected one name for each node, and one numbering across its restarts"
         )
-    return once, kept, seen.rows - kept.rows
 
 
 def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
@@ -271,15 +238,22 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
         "groups": f.countDistinct(f.when(f.col("kind") == Kind.DELIVER, f.col("group"))),
     }
     messages = evidence.sums.agg(*[count(c).alias(name) for name, c in of_messages.items()]).first()
+    told = ("messages", "messages_delivered", "acked", "acked_and_delivered", "acked_sync_at_risk")
+    unread = evidence.cells.where("NOT read").agg(*[f.coalesce(f.sum(n), f.lit(0)).alias(n) for n in told])
+    by_cell = unread.first()
     spans = evidence.spans.agg(*[f.coalesce(c, f.lit(0)).alias(name) for name, c in of_spans.items()]).first()
     crashes = evidence.rare.where((f.col("kind") == Kind.CRASH) & f.col("broker").isNotNull()).count()
     assert messages is not None, "an aggregate without keys has one row"
     assert spans is not None, "an aggregate without keys has one row"
+    assert by_cell is not None, "an aggregate without keys has one row"
+    clean = by_cell.asDict()
+    # A clean cell has messages that were sent, and nothing else.
+    clean["messages_sent"] = clean["messages"]
     return {
         "events": seen.rows,
         "deliveries": seen.by_kind.get(Kind.DELIVER, 0),
         "broker_crashes": crashes,
-        **messages.asDict(),
+        **{name: value + clean.get(name, 0) for name, value in messages.asDict().items()},
         **spans.asDict(),
         **(_store_tallies(evidence.store) if evidence.store else {}),
     }
@@ -357,7 +331,10 @@ def _pictures(evidence: Evidence, seen: Overview) -> dict[str, list[Any]]:
     waited = f.greatest(f.col("acked_ts") - f.col("send_ts"), f.lit(1))
     # Ten bins a decade, from one microsecond.
     bin_of = f.floor(f.log10(waited) * 10).cast("int")
-    latency = evidence.sums.where("acked_ts >= send_ts").groupBy(bin_of.alias("bin")).count().orderBy("bin")
+    # Not of the cells in doubt beside them: those have more trouble than others.
+    sampled = f.col("key").bitwiseAND(CELLS - 1) % max(1, evidence.options.sample) == 0
+    waits = evidence.sums.where(sampled & (f.col("acked_ts") >= f.col("send_ts")))
+    latency = waits.groupBy(bin_of.alias("bin")).count().orderBy("bin")
     queues = (
         evidence.spans.where(f.col("kind") == Kind.DELIVER)
         .groupBy("broker", "topic", "queue_id", "group")

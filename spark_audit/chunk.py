@@ -3,6 +3,7 @@
 The story is scenario.py's; here it becomes rows, and every anomaly leaves its line in the truth.
 """
 
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -19,19 +20,35 @@ ROLLBACK: Final = 5
 REPEAT: Final = 3
 """So many records of a queue are handed out again after a rebalance or restart."""
 
+_CRASHES: Final = ("crash_sync", "crash_async")
+"""The pauses in which the first broker crashes, and the second."""
+
 START_US: Final = 1_790_000_000_000_000
 
 
+@dataclass(frozen=True, slots=True)
 class State:
-    """What one chunk hands on to the next."""
+    """Where offsets and numbers stand between two chunks."""
 
-    def __init__(self) -> None:
-        self.words = Words()
-        self.seq_next: dict[int, int] = {}
-        self.queue_next = np.zeros(sc.QUEUES, dtype=np.int64)
-        self.log_end = np.zeros(len(sc.BROKERS), dtype=np.int64)
-        self.retry_next = np.zeros(len(sc.BROKERS), dtype=np.int64)
-        self.epochs = [0] * len(sc.GROUPS)
+    queues: tuple[int, ...] = (0,) * sc.QUEUES
+    logs: tuple[int, ...] = (0,) * len(sc.BROKERS)
+    retries: tuple[int, ...] = (0,) * len(sc.BROKERS)
+    nodes: dict[str, int] = field(default_factory=dict)
+
+    def plus(self, more: "State") -> "State":
+        nodes = dict(self.nodes)
+        for node, count in more.nodes.items():
+            nodes[node] = nodes.get(node, 0) + count
+        return State(
+            _sums(self.queues, more.queues),
+            _sums(self.logs, more.logs),
+            _sums(self.retries, more.retries),
+            nodes,
+        )
+
+
+def _sums(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(a + b for a, b in zip(left, right, strict=True))
 
 
 class Chunk:
@@ -39,7 +56,15 @@ class Chunk:
     order."""
 
     def __init__(self, plan: sc.Plan, number: int, state: State, random: np.random.Generator) -> None:
-        self.state, self.random, self.number = state, random, number
+        self.begun, self.random, self.number = state, random, number
+        self.words = Words()
+        self.queue_next = np.array(state.queues, dtype=np.int64)
+        self.log_end = np.array(state.logs, dtype=np.int64)
+        self.retry_next = np.array(state.retries, dtype=np.int64)
+        self.is_troubled = sc.is_troubled(number)
+        # Every rebalance before this chunk moved the queues on by one owner.
+        rebalances = -(-number // sc.TROUBLE_EVERY)
+        self.epochs = [-(-(rebalances - group) // len(sc.GROUPS)) for group in range(len(sc.GROUPS))]
         self.is_last = number == plan.chunks - 1
         self.n = n = plan.messages
         self.begin = START_US + number * (sc.CHUNK_US + (len(sc.PAUSES) + 1) * sc.PAUSE_US)
@@ -49,10 +74,12 @@ class Chunk:
         index = np.arange(n, dtype=np.int64)
         self.pause_at = {name: int(part * n) for name, part in sc.PAUSES.items()}
         pauses = sum((index >= at).astype(np.int64) for at in self.pause_at.values())
-        self.sent = self.begin + index * self.step + pauses * sc.PAUSE_US
+        in_burst = index * 2 * sc.BURSTS // n % 2 == 0
+        pace = np.where(in_burst, self.step // 2, self.step + self.step // 2)
+        self.sent: Ints = self.begin + np.cumsum(pace, dtype=np.int64) + pauses * sc.PAUSE_US
         self.message = number * n + index
-        self.queue = index % sc.QUEUES
-        self.rows = Rows(state.words)
+        self.queue = sc.queue_of(index)
+        self.rows = Rows(self.words)
         self.truth: list[dict[str, Any]] = []
         self._names()
         self._records()
@@ -61,10 +88,21 @@ class Chunk:
         self._troubles()
 
     def table(self) -> pa.Table:
-        return self.rows.table(self.state.seq_next)
+        """The events, in order of time."""
+        return self.rows.table(self.begun.nodes)
+
+    def moved(self) -> State:
+        """By how much the chunk moves a state on."""
+        assert self.begun == State(), "told by a chunk that begins at nothing"
+        return State(
+            tuple(map(int, self.queue_next)),
+            tuple(map(int, self.log_end)),
+            tuple(map(int, self.retry_next)),
+            self.rows.counts(),
+        )
 
     def _names(self) -> None:
-        words = self.state.words
+        words = self.words
         self.broker_word = words.of(sc.BROKERS)
         self.topic_word = words.of(sc.TOPICS)
         self.producer_word = words.of(sc.PRODUCERS)
@@ -133,18 +171,19 @@ class Chunk:
             before = np.cumsum(kept) - kept
             # Cut records of one queue follow one another without a kept one between.
             run = np.arange(len(mine)) - np.maximum.accumulate(np.where(kept, np.arange(len(mine)), -1)) - 1
-            self.r_offset[mine] = self.state.queue_next[queue] + before + np.where(kept, 0, run)
-            self.state.queue_next[queue] += int(kept.sum())
+            self.r_offset[mine] = self.queue_next[queue] + before + np.where(kept, 0, run)
+            self.queue_next[queue] += int(kept.sum())
         self.cut_end = {}
         for broker in range(len(sc.BROKERS)):
             mine = np.flatnonzero(self.r_broker == broker)
             size = self.r_size[mine]
             kept_size = np.where(self.r_cut[mine], 0, size)
-            kept_end = self.state.log_end[broker] + np.cumsum(kept_size) - kept_size
+            kept_end = self.log_end[broker] + np.cumsum(kept_size) - kept_size
             cut_size = np.where(self.r_cut[mine], size, 0)
             self.r_commit[mine] = kept_end + np.where(self.r_cut[mine], np.cumsum(cut_size) - cut_size, 0)
-            self.cut_end[broker] = int(kept_end[self.r_cut[mine]][0])
-            self.state.log_end[broker] += int(kept_size.sum())
+            if self.is_troubled:
+                self.cut_end[broker] = int(kept_end[self.r_cut[mine]][0])
+            self.log_end[broker] += int(kept_size.sum())
 
     def _place(self, records: Any) -> dict[str, Any]:
         """Topic, queue and offset columns of records."""
@@ -159,7 +198,7 @@ class Chunk:
     # --- what producers see, and brokers write
 
     def _produce(self) -> None:
-        words, rows = self.state.words, self.rows
+        words, rows = self.words, self.rows
         producer = self.producer_word[np.arange(self.n) % len(sc.PRODUCERS)]
         topic = self.topic_word[self.queue // 2 % 2]
 
@@ -194,7 +233,7 @@ class Chunk:
 
     def _crash_outcomes(self, client: Any, unknown: int) -> None:
         """Producers whose broker crashed before it answered."""
-        for broker, name in enumerate(("crash_sync", "crash_async")):
+        for broker, name in enumerate(_CRASHES if self.is_troubled else ()):
             pause = self._pause(name)
             mine = self.queue % 2 == broker
             failed = mine & self._fate_is(Fate.CUT_UNACKED, Fate.CUT_RETRIED)
@@ -207,7 +246,7 @@ class Chunk:
             kept = np.flatnonzero((self.r_broker == broker) & ~self.r_cut)[FLUSH_EVERY - 1 :: FLUSH_EVERY]
             self.rows.add(
                 self.r_at[kept] + 100, "flush", word, commit_offset=self.r_commit[kept] + self.r_size[kept],
-                attr_key=self.state.words["file"], attr_value=self.state.words["log"],
+                attr_key=self.words["file"], attr_value=self.words["log"],
             )  # fmt: skip
 
     def _acks(self, producer: Ints) -> None:
@@ -220,7 +259,7 @@ class Chunk:
         records = np.flatnonzero(acked)
         # A disk's waits: mostly under a millisecond, with a long tail, never as long as a pause.
         wait = np.minimum(self.random.lognormal(6.5, 1.0, len(records)), 100_000).astype(np.int64)
-        words = self.state.words
+        words = self.words
         soft = fate[records] == Fate.SOFT
         self.rows.add(
             self.r_at[records] + 200 + wait, "send_ack", producer[self.r_message[records]],
@@ -232,7 +271,7 @@ class Chunk:
 
     def _at_broker(self, records: Any) -> dict[str, Any]:
         return {
-            "attr_key": self.state.words["broker"],
+            "attr_key": self.words["broker"],
             "attr_value": self.broker_word[self.r_broker[records]],
         }
 
@@ -260,12 +299,12 @@ class Chunk:
 
     def _owner(self, group: int, queue: Ints, at: Ints) -> Ints:
         """The consumer node that owns the queue at that time: everything moves by one at the rebalance."""
-        epoch = self.state.epochs[group] + ((at > self._pause("rebalance")) if self._rebalances(group) else 0)
+        epoch = self.epochs[group] + ((at > self._pause("rebalance")) if self._rebalances(group) else 0)
         owners: Ints = self.consumer_word[group][(queue + epoch) % sc.CONSUMERS_A_GROUP]
         return owners
 
     def _rebalances(self, group: int) -> bool:
-        return self.number % len(sc.GROUPS) == group
+        return self.is_troubled and self.number // sc.TROUBLE_EVERY % len(sc.GROUPS) == group
 
     def _deliver(self, group: int, records: Ints, at: Ints) -> None:
         consumer = self._owner(group, self.r_queue[records], at)
@@ -283,11 +322,13 @@ class Chunk:
 
     def _commits(self, group: int, records: Ints, at: Ints, regressions: Ints) -> None:
         queue, offset = self.r_queue[records], self.r_offset[records]
-        due = (offset + queue) % COMMIT_EVERY == COMMIT_EVERY - 1
+        # Counted from the chunk's beginning: how many rows it has must not hang on where it begins.
+        since = offset - np.array(self.begun.queues)[queue]
+        due = (since + queue) % COMMIT_EVERY == COMMIT_EVERY - 1
         self._commit(group, queue[due], offset[due] + 1, at[due] + 300)
         for slot in regressions[group :: len(sc.GROUPS)]:
             inside = (self.r_message[records] >= slot) & (self.r_message[records] < slot + sc.SLOT)
-            chosen = int(self.random.choice(np.flatnonzero(due & inside & (offset >= ROLLBACK))))
+            chosen = int(self.random.choice(np.flatnonzero(due & inside & (since >= ROLLBACK))))
             lower = int(offset[chosen]) + 1 - ROLLBACK
             self._commit(group, queue[chosen : chosen + 1], np.array([lower]), at[chosen : chosen + 1] + 310)
             self._expect(
@@ -313,14 +354,16 @@ class Chunk:
     def _redeliver(self, group: int, records: Ints, at: Ints) -> None:
         """Decoys: what was handed out just before a pause is handed out again in it, for a reason given
         there."""
+        if not self.is_troubled:
+            return
         queues = np.arange(sc.QUEUES)
         if self._rebalances(group):
             self._again(group, records, at, self._pause("rebalance"), queues)
-        victims = queues[(queues + self.state.epochs[group]) % sc.CONSUMERS_A_GROUP == 0]
+        victims = queues[(queues + self.epochs[group]) % sc.CONSUMERS_A_GROUP == 0]
         if self._rebalances(group):
-            victims = queues[(queues + self.state.epochs[group] + 1) % sc.CONSUMERS_A_GROUP == 0]
+            victims = queues[(queues + self.epochs[group] + 1) % sc.CONSUMERS_A_GROUP == 0]
         self._again(group, records, at, self._pause("restart"), victims)
-        for broker, name in enumerate(("crash_sync", "crash_async")):
+        for broker, name in enumerate(_CRASHES):
             self._again(group, records, at, self._pause(name) + 120_000, queues[queues % 2 == broker][:2])
         if group == 1:
             self._again(group, records, at, self._pause("reset"), np.array([3]))
@@ -335,7 +378,7 @@ class Chunk:
         chosen = (
             np.flatnonzero(fate[records] == Fate.REDELIVERED) if group == 0 else np.array([], dtype=np.int64)
         )
-        words = self.state.words
+        words = self.words
         for here in chosen:
             record = records[here]
             consumer = self._owner(group, self.r_queue[record : record + 1], at[here])
@@ -354,32 +397,33 @@ class Chunk:
                 group=int(self.group_word[group]),
                 topic=words[f"%RETRY%{sc.GROUPS[group]}"],
                 queue_id=0,
-                queue_offset=int(self.state.retry_next[broker]),
+                queue_offset=int(self.retry_next[broker]),
                 message=int(self.message[self.r_message[record]]),
                 **self._at_broker(slice(record, record + 1)),
             )
-            self.state.retry_next[broker] += 1
+            self.retry_next[broker] += 1
 
     # --- what goes wrong for a reason
 
     def _troubles(self) -> None:
-        words, rows = self.state.words, self.rows
+        words, rows = self.words, self.rows
         harness = words["harness"]
         if self.number == 0:
             for broker, word in enumerate(self.broker_word):
                 rows.add(self.begin - 1000, "recover", int(word), commit_offset=0, **self._mode(broker))
-        for broker, name in enumerate(("crash_sync", "crash_async")):
+        if not self.is_troubled:
+            return
+        for broker, name in enumerate(_CRASHES):
             self._crash(broker, self._pause(name))
         for group in filter(self._rebalances, range(len(sc.GROUPS))):
             for consumer in self.consumer_word[group]:
                 rows.add(self._pause("rebalance"), "rebalance", int(consumer), client=int(consumer),
                          group=int(self.group_word[group]))  # fmt: skip
-            self.state.epochs[group] += 1
         for group in range(len(sc.GROUPS)):
             # Known from outside: a killed process reports nothing itself.
             rows.add(self._pause("restart"), "crash", harness, attr_key=words["node"],
                      attr_value=int(self.consumer_word[group][0]))  # fmt: skip
-        before = int(self.state.queue_next[3] * sc.PAUSES["reset"])
+        before = int(self.queue_next[3] * sc.PAUSES["reset"])
         self._commit(
             1,
             np.array([3]),
@@ -390,7 +434,7 @@ class Chunk:
         )
 
     def _crash(self, broker: int, at: int) -> None:
-        words, word = self.state.words, int(self.broker_word[broker])
+        words, word = self.words, int(self.broker_word[broker])
         kind, end = {"attr_key": words["kind"], "attr_value": words["os"]}, self.cut_end[broker]
         self.rows.add(at, "crash", word, **kind)
         self.rows.add(at + 10_000, "truncate", word, commit_offset=end)
@@ -399,12 +443,12 @@ class Chunk:
         for group in range(len(sc.GROUPS)):
             handed = int(np.sum((self.r_queue == broker) & ~self.r_cut & (self.r_at < at)))
             total = int(np.sum((self.r_queue == broker) & ~self.r_cut))
-            now = int(self.state.queue_next[broker]) - total + handed
+            now = int(self.queue_next[broker]) - total + handed
             older = max(0, now - 2 * COMMIT_EVERY)
             self._commit(group, np.array([broker]), np.array([older]), np.array([at + 110_000]))
 
     def _mode(self, broker: int) -> dict[str, int]:
-        words = self.state.words
+        words = self.words
         return {"attr_key": words["flush_disk_type"], "attr_value": words[sc.FLUSH_MODES[broker]]}
 
     # --- the truth

@@ -228,9 +228,9 @@ def explain_message(
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    from spark_audit.audit import overview
     from spark_audit.explain import lives
     from spark_audit.inputs import InputError, Inputs, find_files
+    from spark_audit.profile import overview, profile
     from spark_audit.read import read_files
     from spark_audit.session import SessionOptions, open_session
     from spark_audit.store import name_stores, read_stores
@@ -245,7 +245,7 @@ def explain_message(
         spark = open_session(SessionOptions(master=master, memory=memory))
         log = read_files(spark, found, scratch).events
         stored = read_stores(spark, stores, scratch, index_slots) if stores else None
-        steps = lives(spark, [msg_id], log, overview(log).brokers, stored).get(msg_id)
+        steps = lives(spark, [msg_id], log, overview(profile(log)).brokers, stored).get(msg_id)
     except InputError as error:
         _fail(str(error))
     except SessionError as error:
@@ -269,23 +269,49 @@ def generate(
     anomaly: Annotated[list[str] | None, typer.Option(help="NAME=COUNT; see below.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same log.")] = 1,
     file_format: Annotated[str, typer.Option("--format", help="parquet or ndjson")] = "parquet",
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
+    memory: Annotated[str, typer.Option(help="Memory of the Spark driver.")] = "2g",
 ) -> None:
     """Make an event log with planted anomalies; _truth.parquet lists the violations that an audit must find.
 
-    Anomalies: lost, duplicate, double_append, phantom, reordered, skipped, offset_regression, flush_lost.
-    """
-    from spark_audit.generate import Wish
-    from spark_audit.generate import generate as write_log
-    from spark_audit.scenario import ScenarioError
+    Spark writes it, in parts, of any size; the same seed gives the same log on any number of cores.
 
+    Anomalies: lost, duplicate, double_append, phantom, reordered, skipped, offset_regression, flush_lost.
+
+    Exit code: 0 written, 2 bad input, 4 Spark or Java is missing or failed.
+    """
     if file_format not in ("parquet", "ndjson"):
         _fail(f"--format: {file_format!r}, expected parquet or ndjson")
+
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    from spark_audit.generate import Wish, prepare
+    from spark_audit.generate import generate as write_log
+    from spark_audit.scenario import ScenarioError
+    from spark_audit.session import SessionOptions, open_session
+    from spec.spark import SessionError
+
+    wish = Wish(events, _anomalies(anomaly or []), seed, file_format)
+    borrowed, spark = True, None
     try:
-        done = write_log(Wish(events, _anomalies(anomaly or []), seed, file_format), out)
+        # Before Spark starts, which takes seconds: a wrong wish is told at once.
+        prepare(wish, out)
+        borrowed = SparkSession.getActiveSession() is not None
+        spark = open_session(SessionOptions(master=master, memory=memory))
+        done = write_log(spark, wish, out)
     except (ScenarioError, FileExistsError) as error:
         _fail(str(error))
+    except SessionError as error:
+        _fail(str(error), Exit.TOOL)
     except OSError as error:
         _fail(f"{error.filename or out}: {error.strerror}")
+    except (PySparkException, Py4JError) as error:
+        _fail(*_blame(error))
+    finally:
+        if spark is not None and not borrowed:
+            spark.stop()
     typer.echo(
         f"{out}: {done.events} events of {done.messages} messages in {len(done.files)} files, "
         f"{done.expected} violations to find (seed {seed})"

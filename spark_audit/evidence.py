@@ -10,28 +10,13 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit.fingerprint import KINDS, STORED_STATUSES, count, fingerprint, message_key
+from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, cell, message_cells
+from spark_audit.order import odd_steps
+from spark_audit.profile import RARE_KINDS, is_reset, profile, rare_rows
 from spark_audit.schema import require
 from spark_audit.store import Stored
+from spark_audit.sums import KINDS, STORED_STATUSES, count, message_key, message_sums
 from spec.events import COLUMNS, Kind
-
-RETRY_TOPIC_PREFIX: Final = "%RETRY%"
-"""A group's own topic of redelivered messages."""
-
-BROKER_KINDS: Final = (Kind.APPEND, Kind.FLUSH, Kind.DISPATCH, Kind.TRUNCATE, Kind.RECOVER)
-"""Only a broker reports these: who does is one."""
-
-_RARE_KINDS: Final = (
-    Kind.CRASH,
-    Kind.RECOVER,
-    Kind.TRUNCATE,
-    Kind.BECOME_LEADER,
-    Kind.REBALANCE,
-    Kind.REGISTER,
-    Kind.UNREGISTER,
-    Kind.CONSUME_FAIL,
-    Kind.RETRY,
-)
 
 TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "born_ts", "attrs"))
 
@@ -42,6 +27,10 @@ class Options:
     """How far the clocks of two nodes may disagree: a cause this much outside an interval still counts."""
     flush: str | None = None
     """SYNC_FLUSH | ASYNC_FLUSH: the mode of brokers whose log does not say."""
+    exact: bool = False
+    """Look at every message, also where fingerprints agree."""
+    sample: int = 0
+    """Of so many clean cells look into one, for the distribution of latencies; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +41,19 @@ class Evidence:
     rare: DataFrame
     """The few rows that are not traffic, with their attrs: crashes, recoveries, rebalances, resets, failed
     consumption."""
+    cells: DataFrame
+    """One row a cell of messages: clean as a whole, or not (fingerprint.py); `read` are those whose messages
+    are in `sums`."""
     sums: DataFrame
-    """One row a message, numbers only; `clean` says that no check has anything to find (fingerprint.py)."""
+    """One row a message of the cells that are read, numbers only; `clean` says that no check has anything to
+    find (sums.py)."""
+    doubted: DataFrame
+    """The events of the messages that are not clean."""
     messages: DataFrame
     """One row a msg_id that is not clean: what its producer tried and was told, where it was stored, who was
     handed it."""
+    steps: DataFrame
+    """The deliveries and commits that do not follow the one before (order.py)."""
     spans: DataFrame
     """One row a (kind, node, group, broker, topic, queue_id) of deliver and offset_commit: its extent."""
     causes: DataFrame
@@ -72,24 +69,47 @@ class Evidence:
 
 
 def gather(
-    log: DataFrame, brokers: tuple[str, ...], options: Options | None = None, store: Stored | None = None
+    log: DataFrame,
+    brokers: tuple[str, ...],
+    options: Options | None = None,
+    store: Stored | None = None,
+    profiled: DataFrame | None = None,
 ) -> Evidence:
-    """The evidence in an event log and in stores; `brokers` are the nodes that reported a BROKER_KINDS event.
+    """The evidence in an event log and in stores; `brokers` are the nodes that reported a BROKER_KINDS event,
+    `profiled` is the log's profile where that is there already.
 
     Raises:
         SchemaError: the table is not an event log.
     """
     require(log, COLUMNS, "the audit")
     options = options or Options()
-    named = name_broker(log, brokers)
-    rare = named.where(f.col("kind").isin(*_RARE_KINDS) | is_reset())
-    events = named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
-    spans = _spans(events)
-    of_messages = events.where(f.col("msg_id").isNotNull() & f.col("kind").isin(*KINDS))
-    sums = fingerprint(on_broker(of_messages, rare, options), subscribed(spans))
-    doubtful = of_messages.withColumn("key", message_key()).join(_doubtful(sums, store), "key", "left_semi")
-    messages = _messages(on_broker(doubtful, rare, options))
-    return Evidence(events, rare, sums, messages, spans, _causes(rare), options, store)
+    profiled = profile(log) if profiled is None else profiled
+    rare = name_broker(rare_rows(profiled), brokers)
+    events = name_broker(log, brokers).select(*TRAFFIC, "broker", is_reset().alias("reset"))
+    spans = _spans(profiled, brokers)
+    groups = subscribed(spans)
+    of_messages = f.col("msg_id").isNotNull() & f.col("kind").isin(*KINDS)
+    # Without the broker's name, whose place in attrs costs more to decode than all that is read here.
+    told = log.select(*TRAFFIC).where(of_messages)
+    cells = _read(message_cells(told, profiled, groups, fates(rare, options), brokers), options, store)
+    chosen = cells.where("read").select(f.col("cell").alias("read_cell"))
+    read = told.join(f.broadcast(chosen), cell() == f.col("read_cell"), "left_semi")
+    sums = message_sums(on_broker(read, rare, options), groups)
+    doubted = events.where(of_messages).join(
+        _doubtful(sums, store), message_key() == f.col("key"), "left_semi"
+    )
+    messages = _messages(on_broker(doubted, rare, options))
+    steps = odd_steps(events)
+    return Evidence(events, rare, cells, sums, doubted, messages, steps, spans, _causes(rare), options, store)
+
+
+def _read(cells: DataFrame, options: Options, store: Stored | None) -> DataFrame:
+    """Add `read`: the cells whose messages are looked at one by one."""
+    if options.exact or store is not None:
+        # What was acknowledged is looked up in the store, clean or not.
+        return cells.withColumn("read", f.lit(True))
+    sampled = f.col("cell") % options.sample == 0 if options.sample else f.lit(False)
+    return cells.withColumn("read", ~f.col("clean") | sampled)
 
 
 def subscribed(spans: DataFrame) -> DataFrame:
@@ -100,23 +120,23 @@ def subscribed(spans: DataFrame) -> DataFrame:
     )
 
 
-def is_reset() -> Column:
-    """An offset that somebody set on purpose."""
-    return (f.col("kind") == Kind.OFFSET_COMMIT) & f.coalesce(f.col("attrs")["reset"] == "true", f.lit(False))
-
-
 def name_broker(log: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
     """Add `broker`: queue 3 of one broker is not queue 3 of another.
 
     A client's event names it in attrs.broker; a broker's own event is its own. With one broker in the whole
     log there is nothing to tell apart.
     """
+    is_victim = f.col("kind").isin(*RARE_KINDS) & f.col("attrs")["node"].isin(*brokers)
+    victim = f.when(is_victim, f.col("attrs")["node"])
+    stated = f.coalesce(f.col("attrs")["broker"], victim)
+    return log.withColumn("broker", _broker(stated, brokers))
+
+
+def _broker(stated: Column, brokers: tuple[str, ...]) -> Column:
     own = f.when(f.col("node").isin(*brokers), f.col("node"))
-    victim = f.when(f.col("attrs")["node"].isin(*brokers), f.col("attrs")["node"])
-    stated = f.coalesce(f.col("attrs")["broker"], victim, own)
     # A crash in a log of one broker may well be a client's: it must say whose.
     sole = f.when(f.col("kind") != Kind.CRASH, f.lit(brokers[0])) if len(brokers) == 1 else f.lit(None)
-    return log.withColumn("broker", f.coalesce(stated, sole.cast("string")))
+    return f.coalesce(stated, own, sole.cast("string"))
 
 
 def place() -> Column:
@@ -153,6 +173,12 @@ def flush_modes(rare: DataFrame, default: str | None) -> DataFrame:
     same = f.when(f.col("low") == f.col("high"), f.col("low"))
     silent = f.when(f.col("low").isNull(), f.lit(default))
     return modes.select("mode_node", f.coalesce(same, silent.cast("string")).alias("flush_mode"))
+
+
+def fates(rare: DataFrame, options: Options) -> DataFrame:
+    """The cuts, each with the flush_mode of its node."""
+    modes = flush_modes(rare, options.flush)
+    return cuts(rare).join(f.broadcast(modes), f.col("cut_node") == f.col("mode_node"), "left")
 
 
 def on_broker(rows: DataFrame, rare: DataFrame, options: Options) -> DataFrame:
@@ -211,16 +237,18 @@ def _messages(rows: DataFrame) -> DataFrame:
     )
 
 
-def _spans(events: DataFrame) -> DataFrame:
-    rows = events.where(
-        f.col("kind").isin(Kind.DELIVER, Kind.OFFSET_COMMIT) & f.col("queue_offset").isNotNull()
-    )
-    return rows.groupBy("kind", "node", "group", "broker", "topic", "queue_id").agg(
-        f.count(f.lit(1)).alias("rows"),
-        f.min("queue_offset").alias("offset_min"),
-        f.max("queue_offset").alias("offset_max"),
-        f.min("ts").alias("first_ts"),
-        f.max("ts").alias("last_ts"),
+def _spans(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
+    rows = profiled.where(f.col("kind").isin(Kind.DELIVER, Kind.OFFSET_COMMIT) & f.col("placed"))
+    return (
+        rows.withColumn("broker", _broker(f.col("stated"), brokers))
+        .groupBy("kind", "node", "group", "broker", "topic", "queue_id")
+        .agg(
+            f.sum("rows").alias("rows"),
+            f.min("offset_min").alias("offset_min"),
+            f.max("offset_max").alias("offset_max"),
+            f.min("first_ts").alias("first_ts"),
+            f.max("last_ts").alias("last_ts"),
+        )
     )
 
 

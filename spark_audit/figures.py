@@ -93,7 +93,7 @@ def _latency(audit: Audit) -> Figure:
     )
     axes.set_xscale("log")
     axes.set_xlabel("milliseconds from the first send to SEND_OK")
-    axes.set_ylabel("messages")
+    axes.set_ylabel("messages, or a sample")
     return Figure("How long an acknowledgement took", _svg(canvas))
 
 

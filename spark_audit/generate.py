@@ -1,24 +1,27 @@
 """Generates event logs of any size with planted anomalies and their ground truth (scenario.py tells the
-story).
+story), in Spark's tasks.
 
-Chunk by chunk, so that memory does not grow with the log: one chunk is computed while the one before is
-written.
+A chunk of the log is computed from its number and the seed alone, given where offsets and numbers of nodes
+stand when it begins. So the chunks are computed twice: first to learn by how much each moves these on, which
+the driver adds up; then to write their rows. What comes out is the same on any number of partitions.
 """
 
 import json
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
 
 from spark_audit import scenario as sc
 from spark_audit.chunk import Chunk, State
+from spark_audit.schema import EVENTS
 
 EVENTS_A_MESSAGE: Final = 5.375
 """send, append, send_ack, two deliveries, and a flush and two commits for every eighth."""
@@ -40,6 +43,10 @@ _TRUTH: Final = pa.schema(
         ("group", pa.string()),
     ]
 )
+_STATE: Final = pa.schema([("number", pa.int64()), ("state", pa.string())])
+_BATCH_ROWS: Final = 20_000
+_CHUNKS_A_TASK: Final = 40
+"""About four million events: a file of some 60 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,53 +68,115 @@ class Generated:
     files: tuple[Path, ...]
 
 
-def generate(wish: Wish, out: Path) -> Generated:
+def generate(spark: SparkSession, wish: Wish, out: Path, partitions: int = 0) -> Generated:
     """Write event files, _truth.parquet and _manifest.json into the folder, which is made if need be.
 
     Raises:
         ScenarioError: the wish does not fit (unknown anomaly, too few events). FileExistsError: the folder is
             not empty. OSError: it cannot be written.
     """
-    random = np.random.default_rng(wish.seed)
-    plan = sc.make_plan(round(wish.events / EVENTS_A_MESSAGE), wish.anomalies, random)
-    out.mkdir(parents=True, exist_ok=True)
-    if any(out.iterdir()):
-        raise FileExistsError(f"{out}: the folder is not empty")
-    truth: list[dict[str, Any]] = []
-    files: list[Path] = []
-    events = 0
-    with ThreadPoolExecutor(max_workers=1) as writer:
-        written: Future[None] | None = None
-        for number, (table, facts) in enumerate(_chunks(plan, random)):
-            path = out / f"events-{number:05}.{wish.file_format}"
-            if written is not None:
-                written.result()
-            written = writer.submit(_write, table, path)
-            files.append(path)
-            truth += facts
-            events += table.num_rows
-        if written is not None:
-            written.result()
+    plan = prepare(wish, out)
+    partitions = partitions or max(-(-plan.chunks // _CHUNKS_A_TASK), min(plan.chunks, 2))
+    made = _Maker(plan, wish.seed)
+    chunks = [(number, State()) for number in range(plan.chunks)]
+    states, events = _add_up(_in_tasks(spark, made.moves, "number bigint, state string", chunks, partitions))
+    rows = _in_tasks(spark, made.events, EVENTS, states, partitions)
+    if wish.file_format == "parquet":
+        rows.write.mode("append").option("compression", "zstd").parquet(str(out))
+    else:
+        rows.write.mode("append").json(str(out))
+        for file in out.glob("part-*.json"):
+            file.rename(file.with_suffix(".ndjson"))
+    (out / "_SUCCESS").unlink(missing_ok=True)
+    planted = sum(plan.planted.values(), np.zeros(plan.chunks, dtype=np.int64))
+    told = _in_tasks(
+        spark, made.truth, "fact string", [state for state in states if planted[state[0]]], partitions
+    )
+    truth = [json.loads(row["fact"]) for row in told.toLocalIterator()]
     pq.write_table(pa.Table.from_pylist(truth, _TRUTH), out / TRUTH_FILE)
-    done = Generated(events, plan.messages_total, len(truth), tuple(files))
+    files = tuple(sorted(out.glob(f"part-*.{wish.file_format}")))
+    done = Generated(events, plan.messages_total, len(truth), files)
     manifest = {"wish": asdict(wish), "events": events, "messages": done.messages, "expected": done.expected}
     (out / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     return done
 
 
-def _write(table: pa.Table, path: Path) -> None:
-    if path.suffix == ".parquet":
-        pq.write_table(table, path, compression="zstd")
-        return
-    encoder = msgspec.json.Encoder()
-    with path.open("wb") as log:
-        for row in table.to_pylist(maps_as_pydicts="strict"):
-            log.write(encoder.encode({name: value for name, value in row.items() if value not in (None, {})}))
-            log.write(b"\n")
+def prepare(wish: Wish, out: Path) -> sc.Plan:
+    """Make the folder, and a plan for the log.
+
+    Raises:
+        As `generate`.
+    """
+    random = np.random.default_rng([wish.seed, 0])
+    plan = sc.make_plan(round(wish.events / EVENTS_A_MESSAGE), wish.anomalies, random)
+    out.mkdir(parents=True, exist_ok=True)
+    if any(out.iterdir()):
+        raise FileExistsError(f"{out}: the folder is not empty")
+    return plan
 
 
-def _chunks(plan: sc.Plan, random: np.random.Generator) -> Iterator[tuple[pa.Table, list[dict[str, Any]]]]:
-    state = State()
-    for number in range(plan.chunks):
-        chunk = Chunk(plan, number, state, random)
-        yield chunk.table(), chunk.truth
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """What runs in the tasks: each turns batches of (number, state) into batches of its own."""
+
+    plan: sc.Plan
+    seed: int
+
+    def moves(self, batches: Batches) -> Batches:
+        """By how much each chunk moves the state on."""
+        for number, state in _states(batches):
+            yield _batch(number, self._chunk(number, state).moved())
+
+    def events(self, batches: Batches) -> Batches:
+        for number, state in _states(batches):
+            yield from self._chunk(number, state).table().to_batches(_BATCH_ROWS)
+
+    def truth(self, batches: Batches) -> Batches:
+        for number, state in _states(batches):
+            facts = [msgspec.json.encode(fact).decode() for fact in self._chunk(number, state).truth]
+            yield pa.RecordBatch.from_pydict({"fact": facts})
+
+    def _chunk(self, number: int, state: State) -> Chunk:
+        return Chunk(self.plan, number, state, np.random.default_rng([self.seed, 1, number]))
+
+
+def _batch(number: int, state: State) -> pa.RecordBatch:
+    text = msgspec.json.encode(state).decode()
+    return pa.RecordBatch.from_arrays(
+        [pa.array([number], pa.int64()), pa.array([text])], names=["number", "state"]
+    )
+
+
+def _states(batches: Batches) -> Iterator[tuple[int, State]]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield row["number"], msgspec.json.decode(row["state"], type=State)
+
+
+def _in_tasks(
+    spark: SparkSession,
+    work: Callable[[Batches], Batches],
+    schema: t.StructType | str,
+    states: Iterable[tuple[int, State]],
+    partitions: int,
+) -> DataFrame:
+    """What `work` makes of the chunks, in their order."""
+    table = pa.Table.from_batches([_batch(*each) for each in states], _STATE)
+    given = spark.createDataFrame(table)
+    # Neighbours stay together, so that a file holds a stretch of time.
+    return given.repartitionByRange(partitions, "number").sortWithinPartitions("number").mapInArrow(
+        work, schema
+    )  # fmt: skip
+
+
+def _add_up(moves: DataFrame) -> tuple[list[tuple[int, State]], int]:
+    """The state in which each chunk begins, and how many events there are."""
+    states: list[tuple[int, State]] = []
+    now = State()
+    for row in moves.orderBy("number").toLocalIterator():
+        states.append((row["number"], now))
+        now = now.plus(msgspec.json.decode(row["state"], type=State))
+    return states, sum(now.nodes.values())

@@ -21,7 +21,7 @@ from pyspark.sql import functions as f
 
 from report.model import Result, Verdict, Witness
 from spark_audit import scenario
-from spark_audit.audit import gathered, overview
+from spark_audit.audit import gathered
 from spark_audit.checks import CHECKS
 from spark_audit.evidence import Evidence
 from spark_audit.generate import Wish, generate
@@ -32,7 +32,7 @@ from spark_audit.sources import planted
 from spark_audit.store import read_stores
 from spark_audit.truth import compare, read_truth
 
-EVENTS: Final = 12_000
+EVENTS: Final = 20_000
 _PLANTED: Final = 2
 """Of every anomaly."""
 _SEED: Final = 7
@@ -175,14 +175,14 @@ class Laboratory:
 def laboratory(spark: SparkSession) -> Iterator[Laboratory]:
     with tempfile.TemporaryDirectory(prefix="mqproof-mutants-") as folder:
         log, store = Path(folder) / "log", Path(folder) / "store"
-        generate(Wish(EVENTS, dict.fromkeys(scenario.ANOMALIES, _PLANTED), _SEED), log)
+        generate(spark, Wish(EVENTS, dict.fromkeys(scenario.ANOMALIES, _PLANTED), _SEED), log)
         planted_truth = planted.plant(store)
         (log / "producer-s.ndjson").write_bytes(
             b"".join(json.encode(row) + b"\n" for row in planted.events())
         )
         events = read(spark, [str(log)], Path(folder)).events
         stored = read_stores(spark, {planted.BROKER: store}, Path(folder), planted.SLOTS)
-        with gathered(events, overview(events).brokers, store=stored) as evidence:
+        with gathered(events, store=stored) as (evidence, _, _):
             found = {name: check.findings(evidence).persist() for name, check in CHECKS.items()}
             yield Laboratory(evidence, read_truth(log) + planted_truth, found)
             for frame in found.values():

@@ -1,5 +1,7 @@
 """Columns of generated events, built block by block with numpy and turned into one Arrow table."""
 
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_audit.scenario import SKEW_US
 from spec.events import COLUMNS
 
 Ints = npt.NDArray[np.int64]
@@ -58,16 +61,29 @@ class Rows:
         times = np.atleast_1d(np.asarray(ts, dtype=np.int64))
         self.blocks.append(Block(times, {"kind": self.words[kind], "node": node, **columns}))
 
-    def table(self, seq_next: dict[int, int]) -> pa.Table:
-        """The rows in order of time, each node's numbered on from `seq_next`, which moves on."""
+    def counts(self) -> dict[str, int]:
+        """How many rows each node has."""
+        names = tuple(self.words.known)
+        nodes = np.concatenate([block.column("node") for block in self.blocks])
+        return {names[i]: int(n) for i, n in enumerate(np.bincount(nodes)) if n}
+
+    def table(self, seq_next: Mapping[str, int]) -> pa.Table:
+        """The rows in order of time, each node's numbered on from `seq_next` and timed by its own clock."""
         names = (*_NUMBERS, *_WORDS, "message")
         columns = {name: np.concatenate([block.column(name) for block in self.blocks]) for name in names}
         by_node = np.lexsort((columns["ts"], columns["node"]))
         columns = {name: values[by_node] for name, values in columns.items()}
-        columns["seq"] = _number(columns["node"], seq_next)
+        words = tuple(self.words.known)
+        columns["seq"] = _number(columns["node"], {i: seq_next.get(word, 0) for i, word in enumerate(words)})
+        columns["ts"] += np.array([clock_us(word) for word in words])[columns["node"]]
         by_time = np.lexsort((columns["seq"], columns["ts"]))
         columns = {name: values[by_time] for name, values in columns.items()}
         return _arrow(columns, self.words)
+
+
+def clock_us(node: str) -> int:
+    """How far the node's clock is from the true time."""
+    return zlib.crc32(node.encode()) % (2 * SKEW_US) - SKEW_US
 
 
 def message_ids(numbers: Ints) -> pa.Array:
@@ -78,15 +94,13 @@ def message_ids(numbers: Ints) -> pa.Array:
     return pc.binary_join_element_wise(pa.scalar("7F00000100002A9F"), digits, "")
 
 
-def _number(nodes: Ints, seq_next: dict[int, int]) -> Ints:
+def _number(nodes: Ints, seq_next: Mapping[int, int]) -> Ints:
     """Dense numbers within each run of equal nodes."""
     seq = np.empty(len(nodes), dtype=np.int64)
     starts = np.flatnonzero(np.diff(nodes, prepend=NONE - 1))
     for start, end in zip(starts, [*starts[1:], len(nodes)], strict=True):
-        node = int(nodes[start])
-        first = seq_next.get(node, 0)
+        first = seq_next[int(nodes[start])]
         seq[start:end] = np.arange(first, first + end - start)
-        seq_next[node] = first + int(end - start)
     return seq
 
 
@@ -94,8 +108,8 @@ def _arrow(columns: dict[str, Ints], words: Words) -> pa.Table:
     dictionary = pa.array(list(words.known), pa.string())
 
     def word(name: str) -> pa.Array:
-        codes = pa.array(columns[name].astype(np.int32), mask=columns[name] == NONE)
-        return pa.DictionaryArray.from_arrays(codes, dictionary)
+        # Spark takes no dictionaries.
+        return dictionary.take(pa.array(columns[name].astype(np.int32), mask=columns[name] == NONE))
 
     def number(name: str, kind: str) -> pa.Array:
         return pa.array(columns[name], mask=columns[name] == NONE).cast(kind)

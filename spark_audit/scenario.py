@@ -1,10 +1,11 @@
 """The traffic that the generator writes down: a small cluster, its ordinary troubles, and planted anomalies.
 
-Time runs in chunks of equal length, each with the same timetable: messages flow, and in pauses between them a
-group rebalances, a broker crashes, a consumer restarts, an offset is reset. All of these are decoys: they
-repeat deliveries and roll offsets back for a reason, and no check may call that a violation. So are the
-producers' retries, lost answers and refusals. Anomalies lie in slots of their own, away from the pauses and
-from one another.
+Time runs in chunks of equal length, each with the same timetable: messages flow in bursts, most of them into
+few queues, and in pauses between them, where a chunk is one of trouble, a group rebalances, a broker crashes,
+a consumer restarts, an offset is reset. All of these are decoys: they repeat deliveries and roll offsets back
+for a reason, and no check may call that a violation. So are the producers' retries, lost answers and
+refusals, and clocks that disagree. Anomalies lie in slots of their own, away from the pauses and from one
+another.
 """
 
 from dataclasses import dataclass
@@ -26,6 +27,20 @@ PRODUCERS: Final = tuple(f"producer-{n}" for n in range(4))
 QUEUES: Final = 16
 """Queue k of all: broker k % 2, topic k // 2 % 2, queue_id k // 4."""
 
+ROUND: Final = np.array(
+    [0, 1, 2, 3, 0, 4, 1, 5, 0, 6, 0, 7, 2, 8, 0, 9, 1, 10, 0, 11, 3, 12, 0, 13, 0, 14, 15]
+)
+"""The queues of consecutive messages, over and over: few are hot, most are not (Zipf)."""
+
+SKEW_US: Final = 40_000
+"""No clock is further from the true time than that; so two differ by less than the audit allows for."""
+
+TROUBLE_EVERY: Final = 50
+"""Every so many chunks, the first among them, things happen in the pauses; elsewhere they are just pauses."""
+
+BURSTS: Final = 10
+"""A chunk's messages come in so many bursts, three times as dense as between them."""
+
 CHUNK_US: Final = 20_000_000
 PAUSE_US: Final = 1_000_000
 CHUNK_MESSAGES_MAX: Final = 20_000
@@ -38,7 +53,7 @@ PAUSES: Final = {"rebalance": 0.1, "crash_sync": 0.4, "crash_async": 0.55, "rest
 ZONES: Final = ((0.13, 0.26), (0.43, 0.5), (0.58, 0.78))
 """Where anomalies lie: not near a pause, and with enough after them that nothing of theirs is in flight."""
 
-SLOT: Final = 3 * QUEUES
+SLOT: Final = 3 * len(ROUND)
 """Messages a slot: the anomaly in its middle has neighbours in its queue, before and after."""
 
 CRASH_TAIL: Final = 6
@@ -93,15 +108,12 @@ _SLOTTED: Final = {
     "skipped": Fate.SKIPPED,
 }
 
-_DECOYS: Final = {
-    Fate.RETRIED: 0.003,
-    Fate.RECOVERED: 0.002,
-    Fate.NOT_STORED: 0.001,
-    Fate.REFUSED: 0.002,
-    Fate.SOFT: 0.002,
-    Fate.REDELIVERED: 0.002,
-}
-"""Fate to the part of all messages that have it; at least one a chunk."""
+_DECOYS: Final = (
+    Fate.RETRIED, Fate.RECOVERED, Fate.NOT_STORED, Fate.REFUSED, Fate.SOFT, Fate.REDELIVERED,
+)  # fmt: skip
+_DECOY_PART: Final = {True: 0.002, False: 0.0001}
+"""The part of a chunk's messages that have each of these fates: in a chunk of trouble, where there is at
+least one, and elsewhere."""
 
 
 class ScenarioError(ValueError):
@@ -121,6 +133,16 @@ class Plan:
     @property
     def messages_total(self) -> int:
         return self.messages * self.chunks
+
+
+def is_troubled(chunk: int) -> bool:
+    return chunk % TROUBLE_EVERY == 0
+
+
+def queue_of(messages: Ints) -> Ints:
+    """The queue of each message, by its place in the chunk."""
+    queues: Ints = ROUND[messages % len(ROUND)]
+    return queues
 
 
 def slots(messages: int) -> Ints:
@@ -154,8 +176,9 @@ def make_plan(messages_total: int, anomalies: dict[str, int], random: np.random.
             f"{len(slotted)} anomalies wished, a log of this size has room for {room}: ask for more events"
         )
     flush_lost = anomalies.get("flush_lost", 0)
-    # Between the first zone and the crash, every second message is the crashing broker's.
-    tail_room = (int((PAUSES["crash_sync"] - ZONES[0][1] - 0.02) * messages) // 2 - CRASH_TAIL) * chunks
+    troubled = -(-chunks // TROUBLE_EVERY)
+    # Between the first zone and the crash, every second message at least is the crashing broker's.
+    tail_room = (int((PAUSES["crash_sync"] - ZONES[0][1] - 0.02) * messages) // 2 - CRASH_TAIL) * troubled
     if flush_lost > tail_room:
         raise ScenarioError(
             f"anomaly flush_lost: {flush_lost} wished, a log of this size has room for {tail_room}: "
@@ -165,7 +188,8 @@ def make_plan(messages_total: int, anomalies: dict[str, int], random: np.random.
     planted = {name: np.zeros(chunks, dtype=np.int64) for name in ANOMALIES}
     for name, chunk in zip(slotted, chunk_of, strict=True):
         planted[name][chunk] += 1
-    planted["flush_lost"] += np.bincount(np.arange(flush_lost) % chunks, minlength=chunks)
+    crashes = np.arange(flush_lost) % troubled * TROUBLE_EVERY
+    planted["flush_lost"] += np.bincount(crashes, minlength=chunks)
     return Plan(messages, chunks, planted)
 
 
@@ -187,11 +211,11 @@ def draw_fates(plan: Plan, chunk: int, random: np.random.Generator) -> Fates:
         mine = order[at : at + plan.planted[name][chunk]]
         at += len(mine)
         # The middle round of the slot, a queue by chance.
-        fate[mine + QUEUES + random.integers(0, QUEUES, len(mine))] = planted
+        fate[mine + len(ROUND) + random.integers(0, len(ROUND), len(mine))] = planted
         _take(taken, mine)
     regressions = order[at : at + plan.planted["offset_regression"][chunk]]
     _take(taken, regressions)
-    for broker, name in enumerate(("crash_sync", "crash_async")):
+    for broker, name in enumerate(("crash_sync", "crash_async") if is_troubled(chunk) else ()):
         acked = int(plan.planted["flush_lost"][chunk]) if broker == 0 else 2
         tail = crash_tail(n, broker, int(PAUSES[name] * n), CRASH_TAIL + acked)
         fate[tail[:acked]] = Fate.CUT_ACKED
@@ -202,10 +226,10 @@ def draw_fates(plan: Plan, chunk: int, random: np.random.Generator) -> Fates:
         fate[n - max(2, int(TAIL_PART * n / 8)) :] = Fate.SEND_ONLY
     free = np.flatnonzero((fate == Fate.NORMAL) & ~taken)
     # Not in the first rounds, so that each queue begins with something ordinary.
-    free = random.permutation(free[free >= 2 * QUEUES])
+    free = random.permutation(free[free >= 2 * len(ROUND)])
     at = 0
-    for decoy, part in _DECOYS.items():
-        count = max(1, round(part * n))
+    for decoy in _DECOYS:
+        count = max(int(is_troubled(chunk)), round(_DECOY_PART[is_troubled(chunk)] * n))
         fate[free[at : at + count]] = decoy
         at += count
     return Fates(fate, regressions)
@@ -214,7 +238,7 @@ def draw_fates(plan: Plan, chunk: int, random: np.random.Generator) -> Fates:
 def crash_tail(messages: int, broker: int, crash_at: int, count: int) -> Ints:
     """The last `count` messages that go to the broker before message `crash_at`, in order."""
     all_before = np.arange(crash_at, dtype=np.int64)
-    return all_before[all_before % 2 == broker][-count:] if messages else all_before
+    return all_before[queue_of(all_before) % 2 == broker][-count:] if messages else all_before
 
 
 def _take(taken: Bools, starts: Ints) -> None:
@@ -223,4 +247,4 @@ def _take(taken: Bools, starts: Ints) -> None:
 
 
 def _whole_round(message: float) -> int:
-    return -(-int(message) // QUEUES) * QUEUES
+    return -(-int(message) // len(ROUND)) * len(ROUND)

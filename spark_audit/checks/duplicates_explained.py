@@ -13,7 +13,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_audit.checks.check import Check, explain, findings
-from spark_audit.evidence import RETRY_TOPIC_PREFIX, Evidence
+from spark_audit.evidence import Evidence
+from spark_audit.fingerprint import RETRY_TOPIC_PREFIX
 from spec.events import Kind
 
 INVARIANT: Final = "DELIV-3"
@@ -24,13 +25,12 @@ _PLACE: Final = ("broker", "topic", "queue_id", "queue_offset")
 
 
 def duplicates_explained(evidence: Evidence) -> DataFrame:
-    # The fingerprint: as many deliveries as groups, none can be repeated. Only the rest is looked at in
-    # detail.
+    # As many deliveries as groups: none can be repeated. Only the rest is looked at in detail.
     doubtful = evidence.messages.where(f.col("deliveries") > f.size("groups")).select(
         "msg_id", "sends", "attempt_max"
     )
     deliveries = (
-        evidence.events.where((f.col("kind") == Kind.DELIVER) & f.col("msg_id").isNotNull())
+        evidence.doubted.where(f.col("kind") == Kind.DELIVER)
         .select("msg_id", "group", "client", "node", "ts", "seq", *_PLACE)
         .join(doubtful, "msg_id")
     )

@@ -19,7 +19,8 @@ from pyspark.sql import functions as f
 
 from spark_audit.checks.acked_in_store import ABSENT, AHEAD, not_in_store, offset_ahead
 from spark_audit.checks.check import Check, at_sole_place, findings
-from spark_audit.evidence import Evidence, is_reset, subscribed
+from spark_audit.evidence import Evidence, subscribed
+from spark_audit.profile import is_reset
 from spec.events import Kind
 
 INVARIANT: Final = "DELIV-1"

@@ -9,7 +9,7 @@ Cannot conclude: regressions between two clients, when only clients' logs are th
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from spark_audit.checks.check import Check, explain, findings
@@ -23,13 +23,7 @@ _QUEUE: Final = ("group", "broker", "topic", "queue_id")
 
 
 def offset_monotone(evidence: Evidence) -> DataFrame:
-    commits = evidence.events.where((f.col("kind") == Kind.OFFSET_COMMIT) & f.col("queue_offset").isNotNull())
-    in_order = Window.partitionBy("node", *_QUEUE).orderBy("seq")
-    steps = commits.select("node", "client", *_QUEUE, "queue_offset", "ts", "seq", "reset")
-    steps = steps.withColumn("previous", f.lag("queue_offset").over(in_order)).withColumn(
-        "from_ts", f.lag("ts").over(in_order)
-    )
-    back = steps.where(f.col("queue_offset") < f.col("previous")).withColumn("to_ts", f.col("ts"))
+    back = evidence.steps.where(f.col("kind") == Kind.OFFSET_COMMIT).withColumn("to_ts", f.col("ts"))
     back = explain(back, evidence, ("broker_crash",)).withColumn(
         "cause", f.when(f.col("reset"), f.lit("offset_reset")).otherwise(f.col("cause"))
     )

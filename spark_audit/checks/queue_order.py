@@ -9,7 +9,7 @@ Cannot conclude: whether an orderly consumer overlapped within a queue (deliveri
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_audit.checks.check import Check, explain, findings
@@ -29,19 +29,11 @@ _CAUSES: Final = ("rebalance", "consumer_restart", "broker_crash", "offset_reset
 
 
 def queue_order(evidence: Evidence) -> DataFrame:
-    handed = evidence.events.where((f.col("kind") == Kind.DELIVER) & f.col("queue_offset").isNotNull())
-    handed = handed.select("node", "client", "group", *_QUEUE, "queue_offset", "msg_id", "ts", "seq")
-    in_order = Window.partitionBy("node", "group", *_QUEUE).orderBy("seq")
-    steps = handed.withColumn("previous", f.lag("queue_offset").over(in_order)).withColumn(
-        "from_ts", f.lag("ts").over(in_order)
-    )
-    odd = steps.where(
-        (f.col("queue_offset") < f.col("previous")) | (f.col("queue_offset") > f.col("previous") + 1)
-    )
+    odd = evidence.steps.where(f.col("kind") == Kind.DELIVER)
     odd = explain(odd.withColumn("to_ts", f.col("ts")), evidence, _CAUSES)
     back = odd.where(f.col("queue_offset") < f.col("previous"))
     jumps = odd.where((f.col("queue_offset") > f.col("previous")) & f.col("cause").isNull())
-    return _backwards(back).unionByName(_skipped(jumps, handed))
+    return _backwards(back).unionByName(_skipped(jumps, evidence.events.where(f.col("kind") == Kind.DELIVER)))
 
 
 def _backwards(back: DataFrame) -> DataFrame:
@@ -63,12 +55,18 @@ def _skipped(jumps: DataFrame, handed: DataFrame) -> DataFrame:
         f.col("client").alias("by_client"),
         f.col("group").alias("by_group"),
         *_QUEUE,
-        f.col("from_ts"),
-        f.col("to_ts"),
-        f.explode(f.sequence(f.col("previous") + 1, last)).alias("queue_offset"),
+        "from_ts",
+        "to_ts",
+        (f.col("previous") + 1).alias("gap_begin"),
+        last.alias("gap_end"),
+    )
+    # By coarse offsets, so that the few jumps come to the many deliveries and not the other way round.
+    skipped = skipped.withColumn("coarse", f.explode(f.sequence(_coarse("gap_begin"), _coarse("gap_end"))))
+    met_in_gap = handed.withColumn("coarse", _coarse("queue_offset")).join(
+        f.broadcast(skipped), [*_QUEUE, "coarse"]
     )
     same_consumer = f.col("node").eqNullSafe(f.col("by_node")) & f.col("group").eqNullSafe(f.col("by_group"))
-    met = skipped.join(handed, [*_QUEUE, "queue_offset"]).groupBy(
+    met = met_in_gap.where("queue_offset BETWEEN gap_begin AND gap_end").groupBy(
         "by_node", "by_group", *_QUEUE, "queue_offset", "from_ts", "to_ts"
     )
     known = met.agg(
@@ -87,6 +85,10 @@ def _skipped(jumps: DataFrame, handed: DataFrame) -> DataFrame:
         last_ts="to_ts",
         evidence=f.lit("jumped over this offset, which others were handed"),
     )
+
+
+def _coarse(name: str) -> Column:
+    return f.shiftright(name, 10)
 
 
 def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:

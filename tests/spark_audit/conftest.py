@@ -14,7 +14,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.checks import CHECKS
-from spark_audit.evidence import BROKER_KINDS, Options, gather
+from spark_audit.evidence import Options, gather
+from spark_audit.profile import BROKER_KINDS
 from spark_audit.session import SessionOptions, open_session
 from spec.events import COLUMNS
 

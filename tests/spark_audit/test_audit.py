@@ -7,13 +7,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from report.model import Verdict
-from spark_audit.audit import audit, judge, overview, violations, write_violations
+from spark_audit.audit import audit, judge, violations, write_violations
 from spark_audit.bench import measure
 from spark_audit.checks import CHECKS, EVENT_CHECKS
 from spark_audit.generate import Wish, generate
 from spark_audit.inputs import InputError
 from spark_audit.mutants import MUTANTS, laboratory, names, unbroken
 from spark_audit.mutants import judge as judge_mutant
+from spark_audit.profile import overview, profile
 from spark_audit.read import read
 from spark_audit.scenario import ANOMALIES
 from spark_audit.schema import FINDINGS
@@ -26,7 +27,7 @@ SEEN = {"acked": 5, "acked_and_delivered": 5}
 
 def test_the_checks_find_exactly_what_was_planted(compiling_spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    generate(Wish(100_000, dict.fromkeys(ANOMALIES, 9), seed=11), log)
+    generate(compiling_spark, Wish(100_000, dict.fromkeys(ANOMALIES, 9), seed=11), log)
     done = audit(read(compiling_spark, [str(log)], tmp_path).events, tmp_path)
     difference = compare(violations(done), read_truth(log))
     assert difference.expected > 9 * len(ANOMALIES)
@@ -43,12 +44,14 @@ def test_the_checks_find_exactly_what_was_planted(compiling_spark: SparkSession,
 @pytest.mark.deep
 @pytest.mark.timeout(900)
 def test_a_million_events_are_judged_exactly() -> None:
-    assert measure(1_000_000, planted=40).truth.exact
+    measured = measure(1_000_000, planted=40)
+    assert measured.truth.exact
+    assert measured.clean_findings == 0
 
 
 def test_a_log_with_nothing_but_decoys_holds(spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    generate(Wish(5_000, seed=12, file_format="ndjson"), log)
+    generate(spark, Wish(5_000, seed=12, file_format="ndjson"), log)
     done = audit(read(spark, [str(log)], tmp_path).events, tmp_path, pictures=False)
     assert violations(done) == []
     assert {result.id: result.verdict for result in done.results} == dict.fromkeys(EVENT_CHECKS, Verdict.HELD)
@@ -90,7 +93,7 @@ def test_two_nodes_of_one_name_are_refused(spark: SparkSession, tmp_path: Path) 
 def test_holes_in_the_sequence_numbers_are_missing_rows(spark: SparkSession) -> None:
     story = Story().stored("m_0", 0).stored("m_1", 1)
     del story.rows[4]
-    seen = overview(frame(spark, story.rows))
+    seen = overview(profile(frame(spark, story.rows)))
     assert (seen.missing_rows, seen.repeated_rows, seen.brokers) == (1, 0, ("broker",))
 
 

@@ -1,9 +1,22 @@
-"""The fingerprint lets only those messages pass that no check has anything to say about."""
+"""Fingerprints let only those messages pass that no check has anything to say about.
 
+Method: what is doubted, story by story; and logs into which random trouble is put row by row, on which every
+check must find the same with fingerprints and without.
+"""
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit.evidence import gather
-from tests.spark_audit.conftest import Story, frame
+from spark_audit.audit import gathered
+from spark_audit.checks import EVENT_CHECKS
+from spark_audit.evidence import Options, gather
+from tests.spark_audit.conftest import STEP_US, Story, frame
+
+GROUPS = ("g", "h")
 
 
 def doubted(spark: SparkSession, story: Story) -> set[str]:
@@ -29,3 +42,105 @@ def test_only_messages_that_leave_a_doubt_are_looked_at(spark: SparkSession) -> 
 def test_what_recovery_cut_off_is_looked_at_though_it_was_delivered(spark: SparkSession) -> None:
     story = Story().stored("m_kept", 0).stored("m_gone", 1).deliver("m_kept", 0).deliver("m_gone", 1)
     assert doubted(spark, story.crash(kept_end=100)) == {"m_gone"}
+
+
+def read_cells(spark: SparkSession, story: Story) -> int:
+    """How many cells are read again."""
+    return gather(frame(spark, story.rows), ("broker",)).cells.where("read").count()
+
+
+def clean_story() -> Story:
+    story = Story()
+    for offset in range(12):
+        story.stored(f"m_{offset}", offset)
+    for group in GROUPS:
+        for offset in range(12):
+            story.deliver(f"m_{offset}", offset, group, node=f"consumer-{group}")
+    for offset in range(6):
+        story.commit(2 * offset)
+    return story
+
+
+def test_where_everything_agrees_nothing_is_read_again(spark: SparkSession) -> None:
+    assert read_cells(spark, clean_story()) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("deliver", {"queue_offset": 99}),
+        ("deliver", {"group": None}),
+        ("deliver", {"topic": "%RETRY%g"}),
+        ("send", {"attempt": 2}),
+        ("send_ack", {"status": "FLUSH_DISK_TIMEOUT"}),
+        ("send_ack", {"status": None}),
+        ("append", {"queue_id": 7}),
+        ("send", {"kind": "send_fail", "status": "unknown"}),
+        ("append", {"topic": None}),
+    ],
+)
+def test_one_row_that_disagrees_has_its_cell_read_again(
+    spark: SparkSession, kind: str, change: dict[str, Any]
+) -> None:
+    story = clean_story()
+    at = next(i for i, row in enumerate(story.rows) if row["kind"] == kind)
+    story.rows[at] = story.rows[at] | change
+    assert read_cells(spark, story) == 1
+
+
+def troubled(seed: int) -> list[dict[str, Any]]:
+    """A clean log with a few rows dropped, doubled or changed."""
+    chance = random.Random(seed)
+    rows = [dict(row) for row in clean_story().rows]
+    for change in range(chance.randrange(4)):
+        at = chance.randrange(1, len(rows))
+        row = rows[at]
+        match chance.randrange(6):
+            case 0:
+                del rows[at]
+            case 1:
+                rows.insert(at, row | {"ts": row["ts"] + 5 * STEP_US, "seq": 1000 + change})
+            case 2:
+                rows[at] = row | {"msg_id": chance.choice(("m_3", "m_never_sent"))}
+            case 3:
+                rows[at] = row | {"queue_offset": chance.randrange(12)}
+            case 4:
+                rows[at] = row | {"attempt": 2} if row["kind"] == "send" else row | {"status": "unknown"}
+            case 5:
+                same_node = [i for i, other in enumerate(rows) if other["node"] == row["node"]]
+                ahead = chance.choice(same_node)
+                rows[at], rows[ahead] = (
+                    row | {"seq": rows[ahead]["seq"]},
+                    rows[ahead] | {"seq": row["seq"]},
+                )
+    if chance.random() < 0.3:
+        broker = {"node": "broker", "attrs": rows[0]["attrs"], "ts": 80 * STEP_US}
+        rows.append(broker | {"kind": "crash", "seq": 5000})
+        rows.append(broker | {"kind": "recover", "seq": 5001, "commit_offset": chance.randrange(1400)})
+    return rows
+
+
+def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession) -> None:
+    # Many small logs as one: each has nodes, topics, groups and ids of its own.
+    rows = [
+        row
+        | {name: f"{row[name]}{part}" for name in ("node", "topic", "msg_id", "group") if row.get(name)}
+        | {"attrs": {"broker": f"broker{part}", **row.get("attrs", {})}}
+        for part in range(120)
+        for row in troubled(part)
+    ]
+    log = frame(spark, rows)
+    found = []
+    for options in (Options(), Options(exact=True)):
+        with gathered(log, options) as (evidence, _, _):
+            found.append(
+                {
+                    invariant: Counter(map(str, check.findings(evidence).collect()))
+                    for invariant, check in EVENT_CHECKS.items()
+                }
+            )
+            read = evidence.cells.where("read").count(), evidence.cells.count()
+        assert (read[0] < read[1]) is not options.exact
+    assert found[0] == found[1]
+    assert sum(found[0]["DELIV-1"].values()) > 20
+    assert all(found[0].values())

@@ -3,48 +3,67 @@
 import json
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
-from spark_audit.generate import MANIFEST_FILE, TRUTH_FILE, Wish, generate
-from spark_audit.scenario import ANOMALIES, ScenarioError
-from spec.events import COLUMNS, decode
+from spark_audit.generate import MANIFEST_FILE, Wish, generate, prepare
+from spark_audit.rows import clock_us
+from spark_audit.scenario import ANOMALIES, QUEUES, SKEW_US, ScenarioError, queue_of
+from spark_audit.truth import read_truth
+from spec.events import decode
 
 ALL = dict.fromkeys(ANOMALIES, 2)
 
 
-def test_the_same_seed_gives_the_same_log(tmp_path: Path) -> None:
-    first = generate(Wish(12_000, ALL, seed=5), tmp_path / "first")
-    generate(Wish(12_000, ALL, seed=5), tmp_path / "again")
-    generate(Wish(12_000, ALL, seed=6), tmp_path / "other")
-    for name in ("events-00000.parquet", TRUTH_FILE):
-        assert pq.read_table(tmp_path / "first" / name) == pq.read_table(tmp_path / "again" / name)
-        assert pq.read_table(tmp_path / "first" / name) != pq.read_table(tmp_path / "other" / name)
-    assert abs(first.events - 12_000) < 500
+def rows(folder: Path) -> pa.Table:
+    return pa.concat_tables(map(pq.read_table, sorted(folder.glob("part-*.parquet"))))
+
+
+def test_the_same_seed_gives_the_same_log_on_any_number_of_partitions(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    wish = Wish(120_000, ALL, seed=5)
+    first = generate(spark, wish, tmp_path / "first", partitions=1)
+    again = generate(spark, wish, tmp_path / "again", partitions=2)
+    assert (len(first.files), len(again.files)) == (1, 2)
+    assert rows(tmp_path / "first") == rows(tmp_path / "again")
+    truths = [read_truth(tmp_path / name) for name in ("first", "again")]
+    assert truths[0] == truths[1]
     assert json.loads((tmp_path / "first" / MANIFEST_FILE).read_text())["events"] == first.events
+    assert abs(first.events - 120_000) < 3_000
 
 
-def test_every_generated_line_is_an_event_and_every_node_counts_densely(tmp_path: Path) -> None:
-    generate(Wish(3_000, seed=5, file_format="ndjson"), tmp_path / "log")
+def test_another_seed_gives_another_log(spark: SparkSession, tmp_path: Path) -> None:
+    for seed in (5, 6):
+        generate(spark, Wish(20_000, ALL, seed=seed), tmp_path / str(seed))
+    assert rows(tmp_path / "5") != rows(tmp_path / "6")
+    assert read_truth(tmp_path / "5") != read_truth(tmp_path / "6")
+
+
+def test_every_generated_line_is_an_event_and_every_node_counts_densely(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    # Several chunks: each goes on where the one before it ended.
+    made = generate(spark, Wish(120_000, seed=5, file_format="ndjson"), tmp_path / "log", partitions=2)
     seqs: dict[str, list[tuple[int, int]]] = {}
-    for number, line in enumerate((tmp_path / "log" / "events-00000.ndjson").read_bytes().splitlines()):
-        event = decode(line, f"line {number}")
-        seqs.setdefault(event.node, []).append((event.seq, event.ts))
-    for node, rows in seqs.items():
-        assert [seq for seq, _ in sorted(rows)] == list(range(len(rows))), node
-        assert [ts for _, ts in sorted(rows)] == sorted(ts for _, ts in rows), node
+    for file in made.files:
+        for number, line in enumerate(file.read_bytes().splitlines()):
+            event = decode(line, f"{file}:{number}")
+            seqs.setdefault(event.node, []).append((event.seq, event.ts))
+    assert sum(map(len, seqs.values())) == made.events
+    for node, told in seqs.items():
+        assert [seq for seq, _ in sorted(told)] == list(range(len(told))), node
+        assert [ts for _, ts in sorted(told)] == sorted(ts for _, ts in told), node
 
 
-def test_a_log_of_several_chunks_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
-    made = generate(Wish(130_000, seed=5), tmp_path / "log")
-    assert len(made.files) == 2
-    tables = [pq.read_table(file) for file in made.files]
-    assert all(table.column_names == list(COLUMNS) for table in tables)
-    last = {row["node"]: row["seq"] for row in tables[0].select(["node", "seq"]).to_pylist()}
-    first: dict[str, int] = {}
-    for row in tables[1].select(["node", "seq"]).to_pylist():
-        first.setdefault(row["node"], row["seq"])
-    assert {node: seq - 1 for node, seq in first.items()} == last
+def test_few_queues_are_hot_and_clocks_disagree() -> None:
+    sizes = np.bincount(queue_of(np.arange(27_000)))
+    assert len(sizes) == QUEUES
+    assert sizes.max() == 8 * sizes.min()
+    assert 0 < abs(clock_us("broker-a") - clock_us("broker-b")) <= 2 * SKEW_US
 
 
 @pytest.mark.parametrize(
@@ -59,11 +78,11 @@ def test_a_log_of_several_chunks_goes_on_where_the_last_one_ended(tmp_path: Path
 )
 def test_a_wish_that_does_not_fit_is_refused(wish: Wish, message: str, tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=message):
-        generate(wish, tmp_path / "log")
+        prepare(wish, tmp_path / "log")
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("keep")
     with pytest.raises(FileExistsError, match="not empty"):
-        generate(Wish(12_000), tmp_path)
+        prepare(Wish(12_000), tmp_path)
     assert (tmp_path / "precious").read_text() == "keep"

@@ -1,0 +1,123 @@
+"""Steps of a consumer, or of a committed offset, that are not the next one: found without sorting every row.
+
+A sequence is what one node reports of one group's queue, in the order of its own numbers. Offsets fall into
+cells of eight; a cell holds the number (`seq`) of each of its offsets. Sorted by number, the cells of a
+sequence must not overlap, must be in order within, and must each begin where the one before ended; where they
+do, so do their rows. The stretches of numbers in which they do not are read again, row by row.
+
+Every odd step lies within one stretch: either both of its rows are in one cell, which then is out of order;
+or their cells overlap, and the one that reaches over the other is read from its first number to its last; or
+the second cell begins right behind the first, and is read from the number before its own first.
+"""
+
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from spec.events import Kind
+
+SEQUENCE: Final = ("kind", "node", "group", "broker", "topic", "queue_id")
+
+_CELL_BITS: Final = 3
+_STRETCH_BITS: Final = 16
+"""Stretches are looked up by so many numbers at once."""
+
+
+def odd_steps(events: DataFrame) -> DataFrame:
+    """Deliveries that do not follow the one before (`previous`, `from_ts`), and commits that go back."""
+    rows = events.where(
+        f.col("kind").isin(Kind.DELIVER, Kind.OFFSET_COMMIT) & f.col("queue_offset").isNotNull()
+    )
+    # Of eqNullSafe conditions six would be needed: what shares a hash by chance is merely read again.
+    hashed = f.xxhash64(*[f.coalesce(f.col(name).cast("string"), f.lit("\0")) for name in SEQUENCE])
+    stretches = _stretches(_cells(rows)).select(
+        hashed.alias("of_sequence"),
+        f.col("begin_seq"),
+        f.col("end_seq"),
+        f.explode(f.sequence(_coarse("begin_seq"), _coarse("end_seq"))).alias("at"),
+    )
+    inside = (
+        (hashed == f.col("of_sequence"))
+        & (_coarse("seq") == f.col("at"))
+        & f.col("seq").between(f.col("begin_seq"), f.col("end_seq"))
+    )
+    in_order = Window.partitionBy(*SEQUENCE, "begin_seq").orderBy("seq")
+    steps = (
+        rows.join(f.broadcast(stretches), inside)
+        .withColumn("previous", f.lag("queue_offset").over(in_order))
+        .withColumn("from_ts", f.lag("ts").over(in_order))
+    )
+    return steps.where(_is_odd(f.col("previous"), f.col("queue_offset"))).drop(
+        "of_sequence", "begin_seq", "end_seq", "at"
+    )
+
+
+def _is_odd(previous: Column, offset: Column) -> Column:
+    return (offset < previous) | ((f.col("kind") == Kind.DELIVER) & (offset > previous + 1))
+
+
+def _coarse(name: str) -> Column:
+    return f.shiftright(name, _STRETCH_BITS)
+
+
+def _cells(rows: DataFrame) -> DataFrame:
+    """One row a (sequence, eight offsets): its extent, and whether its offsets came in order, each once."""
+    size = 1 << _CELL_BITS
+    slot = f.col("queue_offset").bitwiseAND(size - 1)
+    seqs = [f"seq_{i}" for i in range(size)]
+    cells = rows.groupBy(*SEQUENCE, f.shiftright("queue_offset", _CELL_BITS).alias("cell")).agg(
+        f.count(f.lit(1)).alias("rows"),
+        f.min("queue_offset").alias("offset_min"),
+        f.max("queue_offset").alias("offset_max"),
+        f.min("seq").alias("seq_min"),
+        f.max("seq").alias("seq_max"),
+        *[f.max(f.when(slot == i, f.col("seq"))).alias(seqs[i]) for i in range(size)],
+    )
+    rising = [
+        f.coalesce(f.greatest(*seqs[:i]) < f.col(seqs[i]), f.lit(True)) if i > 1
+        else f.coalesce(f.col(seqs[0]) < f.col(seqs[1]), f.lit(True))
+        for i in range(1, size)
+    ]  # fmt: skip
+    present = reduce(lambda total, name: total + f.col(name).isNotNull().cast("int"), seqs, f.lit(0))
+    dense = (f.col("kind") != Kind.DELIVER) | (f.col("offset_max") - f.col("offset_min") + 1 == f.col("rows"))
+    return cells.select(
+        *SEQUENCE,
+        "offset_min",
+        "offset_max",
+        "seq_min",
+        "seq_max",
+        reduce(lambda a, b: a & b, rising, dense & (present == f.col("rows"))).alias("in_order"),
+    )
+
+
+def _stretches(cells: DataFrame) -> DataFrame:
+    """begin_seq and end_seq, inclusive, of the stretches of a sequence that must be read; none overlap."""
+    by_seq = Window.partitionBy(*SEQUENCE).orderBy("seq_min", "offset_min")
+    before = by_seq.rowsBetween(Window.unboundedPreceding, -1)
+    placed = cells.select(
+        "*",
+        f.max("seq_max").over(before).alias("seq_before"),
+        f.lag("seq_max").over(by_seq).alias("seq_max_before"),
+        f.lag("offset_max").over(by_seq).alias("offset_before"),
+        f.lead("seq_min").over(by_seq).alias("seq_after"),
+    )
+    apart = (
+        f.coalesce(f.col("seq_min") > f.col("seq_before"), f.lit(True))
+        & f.coalesce(f.col("seq_max_before") == f.col("seq_before"), f.lit(True))
+        & f.coalesce(f.col("seq_after") > f.col("seq_max"), f.lit(True))
+    )
+    follows = ~f.coalesce(_is_odd(f.col("offset_before"), f.col("offset_min")), f.lit(False))
+    doubtful = placed.where(~(f.col("in_order") & apart & follows)).select(
+        *SEQUENCE,
+        f.least("seq_min", "seq_before").alias("begin_seq"),
+        f.col("seq_max").alias("end_seq"),
+    )
+    by_begin = Window.partitionBy(*SEQUENCE).orderBy("begin_seq", "end_seq")
+    earlier = by_begin.rowsBetween(Window.unboundedPreceding, -1)
+    is_new = f.coalesce(f.col("begin_seq") > f.max("end_seq").over(earlier), f.lit(True)).cast("int")
+    numbered = doubtful.withColumn("is_new", is_new).withColumn("stretch", f.sum("is_new").over(by_begin))
+    return numbered.groupBy(*SEQUENCE, "stretch").agg(
+        f.min("begin_seq").alias("begin_seq"), f.max("end_seq").alias("end_seq")
+    )
