@@ -205,7 +205,6 @@ class Ledger:
         unsynced = [self._data.take_unsynced()]
         if self._data.capacity_end != self._flushed_capacity:
             self._flushed_capacity = self._data.capacity_end
-            self.write_index()
             unsynced.append(self._index.take_unsynced())
         return Flush(self._end_index, self._cuts, self._end_pos, tuple(unsynced))
 
@@ -229,6 +228,7 @@ class Ledger:
             raise StoreError(f"an entry of {size} bytes, {segment - FILLER_BYTES} fit a segment")
         room = segment - self._end_pos % segment
         if size + FILLER_BYTES > room:
+            self.write_index()  # of a full segment it is synced with the next flush
             self._data.write(self._end_pos, entry_format.filler(room))
             self._end_pos += room
         return self._end_pos

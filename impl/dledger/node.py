@@ -206,8 +206,11 @@ class Node:
         await self._client.close()
         await self._server.stop(drain_s=0.0)
         if self._member is not None:
-            if self.failure is None:
-                self._member.ledger.write_index()
+            try:
+                if self.failure is None:
+                    self.ledger.write_index()
+            except OSError as error:
+                self.fail(error)
             self._member.close()
 
     async def append(self, body: object) -> tuple[ResponseCode, Entry | None]:

@@ -222,13 +222,14 @@ class LedgerStore(Store):
         """As any store; but what not all members have durably stays, however old it is and however little
         room there is: somebody may ask for it."""
         kept, ledger = self.node.member.core.state.kept_by_all, self.node.ledger
-        self._ledger_log.kept_by_all = ledger.position_of(kept) if kept >= ledger.begin_index else 0
-        deleted = await super().clean(manually=manually)
-        if deleted:
-            try:
+        try:
+            self._ledger_log.kept_by_all = ledger.position_of(kept) if kept >= ledger.begin_index else 0
+            deleted = await super().clean(manually=manually)
+            if deleted:
                 await self._runtime.offload(ledger.forget_deleted().carry_out)
-            except (OSError, StoreError) as error:
-                self.node.fail(error)
+        except (OSError, StoreError) as error:
+            self.node.fail(error)
+            return 0
         return deleted
 
     # -- what the node tells

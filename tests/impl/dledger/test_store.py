@@ -17,7 +17,7 @@ from impl.event_log import EventLog
 from impl.message import Message
 from impl.runtime.network import Address, SimulatedNetwork
 from impl.runtime.runtime import simulated
-from impl.runtime.simulated_disk import SimulatedDisk
+from impl.runtime.simulated_disk import SimulatedDisk, Step
 from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from impl.store import record
 from impl.store.config import StoreConfig
@@ -350,6 +350,25 @@ def test_a_failed_sync_ends_the_member_and_is_no_ok() -> None:
     assert status is PutStatus.UNKNOWN_ERROR
     assert "the disk is broken" in failure
     assert not leads
+
+
+def test_a_disk_that_fails_at_the_end_leaves_no_clean_exit() -> None:
+    async def scene(site: Site) -> tuple[str, bool]:
+        store = await site.leading()
+        await store.put(_message("x"))
+
+        def fail(step: Step) -> None:
+            if "dledger-n0/index/" in step.path:
+                raise OSError("the disk is broken")
+
+        site.disk.on_step = fail
+        await store.stop()
+        site.disk.on_step = None
+        return store.failure, site.disk.exists("/store/abort")
+
+    failure, abort = play(scene)
+    assert "the disk is broken" in failure
+    assert abort
 
 
 def test_a_deleted_topics_queues_go_on() -> None:
