@@ -17,7 +17,9 @@ from impl.remoting import headers
 from impl.remoting.bodies import SubscriptionGroup
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import new_request
+from impl.remoting.headers import RegisterBrokerResponse
 from impl.replication.config import LogCheck, Role
+from impl.runtime.network import Address
 from impl.store.config import FlushMode
 from spec.events import Kind
 
@@ -451,3 +453,34 @@ def test_what_a_slave_tells_of_an_offset_never_lowers_the_masters() -> None:
         return found
 
     assert play(scene) == [7, 7, 8, 6]
+
+
+def test_what_is_put_into_a_slave_by_itself_is_refused() -> None:
+    """Its log is its master's."""
+
+    async def scene(pair: Pair) -> tuple[str, str, int]:
+        await pair.followed()
+        await pair.send("m0")
+        await asyncio.sleep(30)
+        end = pair.slave.store.log_end
+        assert pair.slave.services is not None
+        result = await pair.slave.store.put(Message(TOPIC, b"x", store_host=pair.slave.services.address))
+        assert pair.slave.store.log_end == end == pair.master.store.log_end
+        return result.status, result.reason, result.queue_offset
+
+    assert play(scene) == ("SERVICE_NOT_AVAILABLE", "this broker is a slave", -1)
+
+
+def test_a_slave_that_was_told_its_master_follows_no_other() -> None:
+    async def scene(pair: Pair) -> Address | None:
+        config = pair.configs[SLAVE]
+        told = replace(config.replication, ha_master=Address("127.0.0.1", 10912))
+        pair.configs[SLAVE] = replace(config, replication=told)
+        await pair.stop(SLAVE)
+        await pair.start(SLAVE)
+        pair.slave.replicas.learned(RegisterBrokerResponse("10.9.9.9:10912", "10.9.9.9:10911"))
+        await pair.followed()
+        client = pair.slave.replicas.client
+        return client.master if client else None
+
+    assert play(scene) == Address("127.0.0.1", 10912)

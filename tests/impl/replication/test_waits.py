@@ -1,0 +1,38 @@
+"""Sends that wait for slaves: none waits for another, and what is over is forgotten."""
+
+import asyncio
+
+import pytest
+
+from impl.replication.acks import Acks
+from impl.replication.config import ReplicationConfig, Role
+from impl.replication.waits import ReplicaWaits
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from impl.store.results import PutStatus
+
+
+@pytest.mark.parametrize("in_sync", [None, 2])
+def test_sends_whose_time_is_over_are_forgotten_though_no_slave_speaks(in_sync: int | None) -> None:
+    async def main() -> tuple[list[PutStatus], int]:
+        acks = Acks()
+        acks.joined("slave")
+        waits = ReplicaWaits(acks, ReplicationConfig(role=Role.SYNC_MASTER, in_sync_replicas=in_sync))
+        answers = await asyncio.gather(*(waits.wait(end) for end in (10, 20, 30)))
+        return answers, len(waits._waiting)
+
+    answers, left = run_simulated(main(), SimulatedLoop())
+    assert answers == [PutStatus.FLUSH_SLAVE_TIMEOUT] * 3
+    assert left == 0, "a slave that never comes would cost memory for each send"
+
+
+def test_what_a_slave_has_is_answered_up_to_there_and_at_once() -> None:
+    async def main() -> tuple[list[bool], PutStatus]:
+        acks = Acks()
+        acks.joined("slave")
+        waits = ReplicaWaits(acks, ReplicationConfig(role=Role.SYNC_MASTER))
+        answers = [waits.wait(end) for end in (10, 20, 30)]
+        acks.reported("slave", 20, 30)
+        waits.acked()
+        return [answer.done() for answer in answers], await waits.wait(15)
+
+    assert run_simulated(main(), SimulatedLoop()) == ([True, True, False], PutStatus.PUT_OK)
