@@ -124,7 +124,9 @@ def test_who_finds_a_broker_gone_asks_for_the_route_at_once(call: Callable[[Worl
     """Not only when the route is due again, after 30 s."""
 
     async def scene(world: World) -> float:
-        assert await call(world) or await sent(world)
+        assert await sent(world)
+        assert await world.session.routes.refresh("T")
+        assert await call(world)
         await asyncio.sleep(1)
         await move(world)
         began_s = asyncio.get_running_loop().time()
@@ -180,3 +182,17 @@ def test_while_a_broker_stays_away_its_route_is_asked_for_now_and_then(
         return asked
 
     assert 10 <= play(scene) <= 22
+
+
+def test_who_is_told_that_a_broker_takes_no_messages_asks_whether_another_one_does() -> None:
+    async def scene(world: World) -> tuple[bool, bool]:
+        assert await sent(world)
+        known = await world.session.routes.refresh("T")
+        await asyncio.sleep(1)
+        assert world.broker is not None
+        world.broker.store.refusal = "it is a slave now"
+        refused = not await sent(world)
+        await asyncio.sleep(1)
+        return refused, world.session.routes.known("T") is not known
+
+    assert play(scene) == (True, True)
