@@ -7,7 +7,6 @@ from typing import Any, Final
 from conformance.targets import mutants, pair_mutants
 from fuzz.defects import dledger
 from fuzz.defects.defect import Mutant
-from impl.broker.replicas import SlaveTables
 from impl.client.calls import GroupCalls
 from impl.client.model import MessageQueue
 from impl.replication.follow import Follow
@@ -19,7 +18,6 @@ from spec import catalogue
 _TARGET: Final = "cluster"
 _received = Follow.received
 _keep = Follow._keep
-_newer_commits = SlaveTables.newer_commits
 
 _ELSEWHERE: Final = frozenset(
     {
@@ -30,6 +28,7 @@ _ELSEWHERE: Final = frozenset(
         "slave-takes-older-offsets",  # consumers of a cluster seldom commit to a slave
         "commit-goes-back",  # and to a master when they have read more
         "torn-record-refused",  # as torn-record-kept
+        "slave-never-hangs-up",  # the link must stay cut for long, and no broker restart after it
         "torn-text-accepted",  # a record must be torn in its last bytes
     }
 )
@@ -37,14 +36,11 @@ _ELSEWHERE: Final = frozenset(
 
 _OF_BROKERS: Final = (
     "VoteNotPersisted",
-    "AckBeforeSync",
-    "EndTermIsCurrentTerm",
     "CommitBeyondTheEnd",
     "LeaderCutsItsTail",
     "LeaderCountsItself",
     "NeverStandsAgain",
     "CommitNotLearned",
-    "LeadsOnAfterStop",
 )
 """Defects of group members that are looked for in whole brokers as well."""
 
@@ -84,14 +80,6 @@ def _never_told(_waits: ReplicaWaits) -> None:
 
 async def _at_the_end(queue: MessageQueue, calls: GroupCalls, *_: object) -> int:
     return await calls.max_offset(queue)
-
-
-def _lower_as_well(tables: SlaveTables, table: Any) -> list[Any]:
-    """A slave's word counts as a consumer's does."""
-    commits = _newer_commits(tables, table)
-    for commit in commits:
-        commit.only_forward = None
-    return commits
 
 
 def _of_brokers(member: Mutant) -> Mutant:
@@ -142,13 +130,6 @@ MUTANTS: Final = (
         "AckedDelivered",
         "client.push_consumer:start_offset",
         _at_the_end,
-    ),
-    _mutant(
-        "SlavesWordLowers",
-        "what a slave tells its master of an offset lowers one that came to the master meanwhile",
-        "OffsetMonotone",
-        "broker.replicas:SlaveTables.newer_commits",
-        _lower_as_well,
     ),
     *(_of_brokers(each) for each in (*dledger.MUTANTS, *dledger.SELDOM) if each.name in _OF_BROKERS),
 )
