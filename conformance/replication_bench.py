@@ -20,9 +20,7 @@ from typing import Any, Final
 from conformance import load
 from conformance.cluster import Cluster, ClusterError, cluster, free_port
 from conformance.load import Address, LoadError, Messages
-from impl.client.blocking import BlockingClient
-from impl.client.compose import new_message
-from impl.client.model import Sent
+from conformance.targets.sender import sender
 
 IDS: Final = ("n0", "n1", "n2")
 GIVE_UP_S: Final = 6.0
@@ -236,31 +234,21 @@ def _changes(folder: Path, amount: Amount, progress: Progress) -> tuple[list[flo
         return found, clients
     with (
         _fresh(group, folder) as (site, _, messages),
-        BlockingClient(site.made.name_server) as client,
+        sender(site.made.name_server) as client,
         ThreadPoolExecutor(1) as pool,
     ):
         for number in range(amount.kills):
-            _send_until_stored(client)
+            client.send_until_stored()
             master = site.master(messages)
             began = time.perf_counter()
             site.kill(master)
-            told = pool.submit(_send_until_stored, client)
+            told = pool.submit(client.send_until_stored)
             site.master(messages)
             found.append(time.perf_counter() - began)
             clients.append(told.result() - began)
             progress(f"changes of masters, {number + 1}/{amount.kills}")
             site.start(master)
     return found, clients
-
-
-def _send_until_stored(client: BlockingClient) -> float:
-    """Returns when it was."""
-    deadline = time.monotonic() + _SECONDS_MAX
-    while time.monotonic() < deadline:
-        if isinstance(client.send(new_message("bench", b"x")), Sent):
-            return time.perf_counter()
-        time.sleep(_POLL_S)
-    raise ClusterError(f"the client could send nothing within {_SECONDS_MAX:.0f} s")
 
 
 def _first_copy(folder: Path, amount: Amount) -> tuple[float, float, int]:
