@@ -14,8 +14,10 @@ from random import Random
 
 import pytest
 
+from conformance import namespaces
 from conformance.cluster import Cluster, cluster, free_port
-from conformance.targets.apache.relay import Relay
+from conformance.namespaces import Machines, machines, on_a_network
+from conformance.targets.relay import Relay
 from impl.client.blocking import BlockingClient
 from impl.client.compose import new_message
 from impl.client.model import ClientError, Sent
@@ -35,6 +37,7 @@ class Site:
     ports: dict[str, int]
     peers: dict[str, str]
     """What each is told of all: the others are reached through links."""
+    options: dict[str, tuple[str, ...]] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
     """Cut off from the other brokers, and from nobody else."""
     acked: dict[tuple[int, int], bytes] = field(default_factory=dict)
@@ -46,6 +49,7 @@ class Site:
         said = self.made.start_server(
             id_, "broker", "--namesrv", ";".join(self.names), "--port", "0", "--name", "a",
             "--store", str(self.made.folder / id_), "--self-id", id_, "--peers", self.peers[id_],
+            *self.options.get(id_, ()),
         )  # fmt: skip
         self.ports[id_] = Address.parse(said["broker"]).port
 
@@ -201,3 +205,48 @@ def test_nothing_acknowledged_is_lost_when_masters_are_killed_stopped_and_cut_of
 def test_nothing_acknowledged_is_lost_through_many_changes_of_masters(tmp_path: Path, seed: int) -> None:
     chance = Random(seed)
     _play(tmp_path, tuple(chance.choice(FAULTS) for _ in range(8)))
+
+
+def _on_machines(folder: Path) -> None:
+    with cluster(folder, "ASYNC_FLUSH") as made, machines("names", *IDS) as net:
+        made.launchers = {name: net.launcher(name) for name in ("names", *IDS)}
+        names = f"{net.address('names')}:9876"
+        host, store = net.address("names"), str(folder / "names")
+        made.start_server("names", "namesrv", "--host", host, "--port", "9876", "--store", store)
+        peers = ";".join(f"{id_}-{net.address(id_)}:40911" for id_ in IDS)
+        site = Site(made, [names], {}, dict.fromkeys(IDS, peers))
+        for number, id_ in enumerate(IDS):
+            site.options[id_] = ("--host", net.address(id_), "--port", str(10911 + number))
+            site.start(id_)
+        with BlockingClient(names) as client:
+            site.send(client, 30)
+            _part_from_the_others(site, net, client, site.master)
+            _pull_the_wire(site, net, client, site.master)
+        with BlockingClient(names) as late:
+            found = site.found(late)
+    assert {place: found.get(place) for place in site.acked} == site.acked
+
+
+def _part_from_the_others(site: Site, net: Machines, client: BlockingClient, master: str) -> None:
+    """Clients and the name server still reach it."""
+    for other in set(IDS) - {master}:
+        net.part(master, other)
+    site.send(client, 10)
+    assert site.master != master
+    for other in set(IDS) - {master}:
+        net.join(master, other)
+    site.send(client, 10)
+
+
+def _pull_the_wire(site: Site, net: Machines, client: BlockingClient, master: str) -> None:
+    net.cut(master)
+    site.send(client, 10)
+    assert site.master != master
+    net.heal(master)
+    site.send(client, 10)
+
+
+def test_nothing_acknowledged_is_lost_on_machines_whose_wires_are_pulled(tmp_path: Path) -> None:
+    if why := namespaces.missing():
+        pytest.skip(f"not tested: partitions of machines, for want of network namespaces: {why}")
+    on_a_network(lambda: _on_machines(tmp_path))
