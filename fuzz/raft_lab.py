@@ -259,7 +259,8 @@ class Group:
             self._send(node.name, asked.local_id, asked, response)
         if member.has_unsynced and not node.is_flushing:
             self._flush(node, member)
-        self._wake(node)
+        if node.member is member:  # it may have died of its disk
+            self._wake(node)
 
     def _send(self, source: str, target: str, request: Request, response: Response | None = None) -> None:
         chance, weather = self.chance, self.weather
@@ -319,8 +320,15 @@ class Group:
 
     def _flush(self, node: Node, member: Member) -> None:
         node.is_flushing = True
-        flush = member.begin_flush()
         life = node.life
+        try:
+            flush = member.begin_flush()
+        except SimulatedCrashError:
+            self.crash(node.name)
+            return
+        except OSError:
+            self.kill(node.name)
+            return
 
         def sync() -> None:
             if node.life != life:
