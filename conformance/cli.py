@@ -63,6 +63,21 @@ def conform(
         typer.Option(metavar="DIR", help="Write the broker's event log of each example (impl and mutants)."),
     ] = None,
     since: Annotated[str, typer.Option(help="Rules that hold since 4.9, or since 5 too.")] = "5",
+    start: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND",
+            help="remoting://: starts the broker; {broker}, {address} and {name_server} stand for it.",
+        ),
+    ] = "",
+    stop_: Annotated[
+        str, typer.Option("--stop", metavar="COMMAND", help="remoting://: a clean exit of the broker.")
+    ] = "",
+    kill: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: SIGKILL to the broker.")] = "",
+    isolate: Annotated[
+        str, typer.Option(metavar="COMMAND", help="remoting://: nothing reaches the broker any more.")
+    ] = "",
+    rejoin: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: undoes --isolate.")] = "",
     strict: Annotated[bool, typer.Option("--strict", help="wire: a SHOULD that is not met fails.")] = False,
     dryrun: Annotated[bool, typer.Option("--dryrun", help="List what would be judged, ask nobody.")] = False,
 ) -> None:
@@ -78,8 +93,10 @@ def conform(
     """
     if context.invoked_subcommand is not None:
         return
+    from conformance.controls import ControlError, Controls
     from conformance.order import SINCE, Order
     from conformance.suites import SUITES
+    from conformance.targets import NO_CONTROLS, REMOTING
 
     if not target:
         stop("conform: --target is missing; see mqproof conform --help", Exit.USAGE)
@@ -88,7 +105,13 @@ def conform(
             stop(f"--suite {name}: expected {', '.join(SUITES)}", Exit.USAGE)
     if since not in SINCE:
         stop(f"--since {since}: expected {' or '.join(SINCE)}", Exit.USAGE)
-    order = Order(target, seed, examples, tuple(ids or ()), since, strict, events)
+    try:
+        controls = Controls(start, stop_, kill, isolate, rejoin)
+    except ControlError as error:
+        stop(str(error), Exit.USAGE)
+    if controls != NO_CONTROLS and not target.startswith(REMOTING):
+        stop(f"--{next(controls.given())[0]}: only targets remoting:// take commands", Exit.USAGE)
+    order = Order(target, seed, examples, tuple(ids or ()), since, strict, events, controls=controls)
     # The order of running is ours: what stands on the command line in another order is the same run.
     names = [name for name in SUITES if name in (suite or SUITES) and SUITES[name].listed(order)]
     if not names:

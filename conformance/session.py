@@ -11,7 +11,9 @@ from conformance.checkers import judge
 from conformance.history.finding import Finding
 from conformance.history.steps import (
     Bounds,
+    Calm,
     Commit,
+    Disturb,
     Down,
     End,
     History,
@@ -26,6 +28,7 @@ from conformance.history.steps import (
 from conformance.oracle import Oracle, OracleLimitError
 from conformance.target import (
     Capability,
+    Fault,
     Outcome,
     Pulled,
     PullStatus,
@@ -162,6 +165,14 @@ class Session:
         self.target.fail_syncs()
         self._saw(SyncsFail())
 
+    def disturb(self, fault: Fault) -> None:
+        self.target.disturb(fault)
+        self._saw(Disturb(fault))
+
+    def calm(self) -> None:
+        self.target.calm()
+        self._saw(Calm())
+
     def close(self) -> None:
         self.target.close()
 
@@ -171,7 +182,7 @@ class Session:
     def faults(self) -> int:
         """How many befell the broker, clean exits not counted."""
         return sum(
-            isinstance(one, SyncsFail) or (isinstance(one, Down) and one.how is not End.SHUTDOWN)
+            isinstance(one, SyncsFail | Disturb) or (isinstance(one, Down) and one.how is not End.SHUTDOWN)
             for one in self._operations
         )
 

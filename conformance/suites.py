@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from conformance.order import SINCE, Order, OrderError, Part
 from conformance.suite import Examination, Suite, TargetFactory, examine, known, results
 from conformance.target import TargetError
-from conformance.targets import UnknownTargetError
+from conformance.targets import APACHE, UnknownTargetError
 from report.model import Result, Table, Verdict
 from spec.catalogue import catalogue
 
@@ -126,8 +126,14 @@ def _load_flush() -> Suite:
 def _flush_targets(order: Order) -> Iterator[TargetFactory]:
     from conformance.targets import resolve
 
-    factory = resolve(order.name_server)
-    yield factory if order.events is None else _recorded(factory, order.events)
+    if order.target.startswith(APACHE):
+        from conformance.targets.apache.target import targets
+
+        with targets(order.target) as factory:
+            yield factory
+    else:
+        factory = resolve(order.name_server, order.controls)
+        yield factory if order.events is None else _recorded(factory, order.events)
 
 
 def _recorded(factory: TargetFactory, folder: Path) -> TargetFactory:

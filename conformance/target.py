@@ -18,6 +18,19 @@ class RestartFailedError(Exception):
     """The broker does not come up on what the end of its last life left. One line that says why."""
 
 
+class Fault(StrEnum):
+    """What may disturb a broker that lives on, from `disturb` to `calm`. Each is a capability of its name."""
+
+    FREEZE = "freeze"  # SIGSTOP; calm is SIGCONT
+    ISOLATE = "isolate"  # nothing reaches the broker, and nothing comes from it
+    LOSE_REQUESTS = "lose_requests"  # a partition one way: nothing reaches it
+    LOSE_ANSWERS = "lose_answers"  # the other way: what it answers reaches nobody
+    CUT = "cut"  # connections are closed instead of an answer
+    DELAY = "delay"  # requests and answers take longer
+    SLOW_DISK = "slow_disk"  # every fsync takes longer
+    FULL_DISK = "full_disk"  # no file can be made
+
+
 class Capability(StrEnum):
     """What a target can be asked for beyond sending and pulling."""
 
@@ -29,6 +42,14 @@ class Capability(StrEnum):
     POWER_LOSS = "power_loss"  # `lose_power`
     CLEAN_RESTART = "clean_restart"  # `shutdown`
     SYNC_FAILURE = "sync_failure"  # `fail_syncs`
+    FREEZE = "freeze"  # `disturb` and `calm`, by this fault and those below
+    ISOLATE = "isolate"
+    LOSE_REQUESTS = "lose_requests"
+    LOSE_ANSWERS = "lose_answers"
+    CUT = "cut"
+    DELAY = "delay"
+    SLOW_DISK = "slow_disk"
+    FULL_DISK = "full_disk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +182,15 @@ class Target(Protocol):
         """From now on every fsync reports an error and keeps nothing, until the broker is down."""
         ...
 
+    def disturb(self, fault: Fault) -> None:
+        """From now on the fault disturbs the broker. Until `calm` it is only sent to: a send whose answer
+        does not come in time is INDETERMINATE and under way, and need not be waited for as long as usual."""
+        ...
+
+    def calm(self) -> None:
+        """End of the fault. Returns when the broker serves again."""
+        ...
+
     def close(self) -> None:
         """End the broker and free everything. Works in any state, also twice."""
         ...
@@ -188,4 +218,10 @@ class WireOnly:
         raise NotImplementedError
 
     def fail_syncs(self) -> None:
+        raise NotImplementedError
+
+    def disturb(self, fault: Fault) -> None:
+        raise NotImplementedError
+
+    def calm(self) -> None:
         raise NotImplementedError

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from conformance.target import Outcome, Pulled, PulledMessage, PullStatus, Sent, Setup
+from conformance.target import Fault, Outcome, Pulled, PulledMessage, PullStatus, Sent, Setup
 from spec.events import SCHEMA_VERSION, Event, Kind
 
 
@@ -118,7 +118,21 @@ class SyncsFail:
         return "from here on every fsync fails"
 
 
-Operation = Send | Pull | Commit | Query | Bounds | Down | Restart | SyncsFail
+@dataclass(frozen=True, slots=True)
+class Disturb:
+    fault: Fault
+
+    def __str__(self) -> str:
+        return f"disturb: {self.fault}"
+
+
+@dataclass(frozen=True, slots=True)
+class Calm:
+    def __str__(self) -> str:
+        return "calm again"
+
+
+Operation = Send | Pull | Commit | Query | Bounds | Down | Restart | SyncsFail | Disturb | Calm
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from conformance.history.steps import SYSTEM_CRASHES, End
 from conformance.session import Session
-from conformance.target import Capability, Setup, Target
+from conformance.target import Capability, Fault, Setup, Target
 from reference import flush
 
 T = TypeVar("T")
@@ -47,6 +47,11 @@ def _crashes(machine: "FlushMachine") -> list[End]:
     return [end for end in _ends(machine) if end is not End.SHUTDOWN]
 
 
+def _faults(machine: "FlushMachine") -> list[Fault]:
+    """What may disturb this broker now."""
+    return [f for f in Fault if not machine.disturbed and Capability(f.value) in machine.target.capabilities]
+
+
 def _second_ends(machine: "FlushMachine") -> list[End | None]:
     """What may happen to a broker that is down already: mostly nothing."""
     return [None, None, None, *(end for end in _ends(machine) if end in SYSTEM_CRASHES)]
@@ -74,6 +79,8 @@ class FlushMachine(RuleBasedStateMachine):
     """
 
     session: Session
+    disturbed = False
+    """Once an example is enough: time-outs take their time."""
 
     def __init__(self, target: Target, judge: Callable[[Session], None]) -> None:
         super().__init__()
@@ -137,6 +144,16 @@ class FlushMachine(RuleBasedStateMachine):
         self.session.drain()
         self.session.end(how, seed)
         self._restart()
+
+    @precondition(lambda machine: bool(_faults(machine)))
+    @rule(fault=_drawn_by(_faults), burst=_bursts)
+    def disturb(self, fault: Fault, burst: list[tuple[int, int]]) -> None:
+        """The broker is sent to while something is the matter; nobody knows what came of what."""
+        self.disturbed = True
+        self.session.disturb(fault)
+        self.send_some(burst)
+        self.session.calm()
+        self.session.drain()
 
     @precondition(lambda machine: bool(_ends(machine)))
     @rule(

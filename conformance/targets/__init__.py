@@ -7,22 +7,25 @@ they implement is conformance/target.py.
 from collections.abc import Callable
 from typing import Final
 
+from conformance.controls import Controls
 from conformance.target import Target
 
 REFERENCE: Final = "reference"
 IMPL: Final = "impl"
 REMOTING: Final = "remoting://"
 MUTANT: Final = "mutant:"
+APACHE: Final = "apache:"
 PYTHON: Final = "python:"
+NO_CONTROLS: Final = Controls()
 
 
 class UnknownTargetError(ValueError):
     """No target has this name; the message says which names there are."""
 
 
-def resolve(name: str) -> Callable[[], Target]:
+def resolve(name: str, controls: Controls = NO_CONTROLS) -> Callable[[], Target]:
     """The factory of the target called `reference`, `impl`, `remoting://HOST:PORT`, `mutant:NAME` or
-    `python:MODULE:CLASS`.
+    `python:MODULE:CLASS`. `controls` do to a running broker what the wire cannot.
 
     Raises:
         UnknownTargetError: the name is none of these.
@@ -37,7 +40,7 @@ def resolve(name: str) -> Callable[[], Target]:
 
         return ImplTarget
     if name.startswith(REMOTING):
-        return _remoting(name)
+        return _remoting(name, controls)
     if name.startswith(MUTANT):
         from conformance.targets.mutants import MUTANTS, MutantTarget
 
@@ -54,7 +57,8 @@ def resolve(name: str) -> Callable[[], Target]:
     )
 
 
-def _remoting(name: str) -> Callable[[], Target]:
+def _remoting(name: str, controls: Controls) -> Callable[[], Target]:
+    from conformance.targets.levers import by_shell
     from conformance.targets.remoting import RemotingTarget
     from impl.runtime.network import Address
 
@@ -62,4 +66,4 @@ def _remoting(name: str) -> Callable[[], Target]:
         address = Address.parse(name.removeprefix(REMOTING))
     except ValueError:
         raise UnknownTargetError(f"{name!r}: remoting://HOST:PORT of a name server expected") from None
-    return lambda: RemotingTarget(address)
+    return lambda: RemotingTarget(address, name, by_shell(controls))

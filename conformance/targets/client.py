@@ -1,6 +1,7 @@
 """Our client as the caller that a target needs: its answers in the words of `conformance.target`."""
 
 from collections.abc import Awaitable
+from dataclasses import dataclass
 
 from conformance.target import Outcome, Pulled, PulledMessage, PullStatus, Sent, TargetError
 from impl.client.model import ClientError, MessageQueue, NoRouteError, PullResult, Refused
@@ -17,6 +18,15 @@ TEMPLATE_TOPIC = "TBW102"
 """Every broker that creates topics by itself has it, so that its route tells which brokers there are."""
 
 _STATUSES = {"FOUND": PullStatus.FOUND, "OFFSET_ILLEGAL": PullStatus.OFFSET_MOVED}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The broker that a client found; addresses as HOST:PORT."""
+
+    broker: str
+    address: str
+    name_server: str
 
 
 class Client:
@@ -42,14 +52,30 @@ class Client:
                 f"name server {self._name_server} knows no master that creates topics by itself"
                 f" (no route of {TEMPLATE_TOPIC}): set autoCreateTopicEnable on a broker"
             )
-        self._broker = min(brokers)
+        self._broker = self._broker or min(brokers)
+        if self._broker not in brokers:
+            raise TargetError(f"name server {self._name_server} does not know {self._broker} any more")
+        data = (
+            next(data for data in route.broker_datas if data.broker_name == self._broker) if route else None
+        )
+        assert data is not None
+        self.place = Place(self._broker, data.broker_addrs[0], str(self._name_server))
 
     async def stop(self) -> None:
         await self._session.stop()
 
-    async def send(self, queue_id: int, msg_id: str, body: bytes) -> Sent:
+    async def serves(self) -> bool:
+        """The broker is known, and answers."""
+        try:
+            await self.start()
+            await self.max_offset(0)
+        except TargetError:
+            return False
+        return True
+
+    async def send(self, queue_id: int, msg_id: str, body: bytes, *, timeout_ms: int | None = None) -> Sent:
         message = Message(topic=self._topic, body=body, properties={UNIQUE_KEY: msg_id}, queue_id=queue_id)
-        outcome = await self._producer.send(message, self._queue(queue_id))
+        outcome = await self._producer.send(message, self._queue(queue_id), timeout_ms=timeout_ms)
         if isinstance(outcome, Stored):
             return Sent(Outcome.OK, outcome.status, outcome.queue_offset)
         if isinstance(outcome, Refused):

@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from conformance.target import Capability, Pulled, RestartFailedError, Sent, Setup
+from conformance.target import Capability, Fault, Pulled, RestartFailedError, Sent, Setup
 from conformance.targets.client import Client
 from impl.broker.broker import Broker
 from impl.broker.config import BrokerConfig
@@ -47,13 +47,20 @@ _NEAR_BYTES: Final = 40
 _ABANDON_S: Final = (0.0, 0.0005, 0.002, 0.01)
 
 
+_FAULTS: Final = frozenset(
+    {Capability.ISOLATE, Capability.CUT, Capability.DELAY, Capability.SLOW_DISK, Capability.FULL_DISK}
+)
+_DELAY_S: Final = 0.2
+_SLOW_MS_MAX: Final = 40 * _FLUSH_MS_MAX
+_CUT_S: Final = (0.0, 0.001, 0.004)
+
 _log = logging.getLogger("impl")
 
 
 class ImplTarget:
     """A broker of ours in a world of its own. `events` fills with the broker's event log."""
 
-    capabilities = frozenset(Capability)
+    capabilities = frozenset(Capability) - {Capability(each) for each in Fault} | _FAULTS
 
     def __init__(self, name: str = "impl") -> None:
         self.name = name
@@ -126,8 +133,9 @@ class ImplTarget:
         self._clock = SimulatedClock(self._loop, self._now_us)
         # Each life draws its own numbers: what one abandons does not shift what the next one draws.
         chance = random.Random(self._chance.getrandbits(64))
-        network = SimulatedNetwork()
-        runtime = Runtime(self._clock, self._disk, network, chance, SlowCalls(chance, _FLUSH_MS_MAX))
+        self._network = SimulatedNetwork()
+        self._syncs = SlowCalls(chance, _FLUSH_MS_MAX)
+        runtime = Runtime(self._clock, self._disk, self._network, chance, self._syncs)
         try:
             self._run(self._start(runtime))
         except StoreError as error:
@@ -135,6 +143,26 @@ class ImplTarget:
 
     def fail_syncs(self) -> None:
         self._disk.on_step = _refuse_sync
+
+    def disturb(self, fault: Fault) -> None:
+        assert self._loop is not None
+        match fault:
+            case Fault.ISOLATE:
+                self._network.silence(self._address)
+            case Fault.CUT:
+                self._loop.call_later(self._chance.choice(_CUT_S), self._network.cut, self._address)
+            case Fault.DELAY:
+                self._network.delay_s = _DELAY_S
+            case Fault.SLOW_DISK:
+                self._syncs.delay_ms_max = _SLOW_MS_MAX
+            case Fault.FULL_DISK:
+                self._disk.on_step = _refuse_file
+
+    def calm(self) -> None:
+        self._network.heal(self._address)
+        self._network.delay_s = 0.0
+        self._syncs.delay_ms_max = _FLUSH_MS_MAX
+        self._disk.on_step = None
 
     def close(self) -> None:
         if self._loop is not None:
@@ -148,7 +176,7 @@ class ImplTarget:
         config = BrokerConfig(name_servers=(name_server,), store_directory=_STORE, store=self._store)
         self._log = EventLog(self.events.append, NODE, self._clock, len(self.events))
         self._broker = Broker(config, runtime, self._log)
-        await self._broker.start()
+        self._address = await self._broker.start()
         self._client = Client(name_server, runtime, self._setup.topic, self._setup.group)
         await self._client.start()
 
@@ -197,6 +225,11 @@ async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
 def _refuse_sync(step: Step) -> None:
     if step.kind == "sync":
         raise OSError(errno.EIO, "the disk does not sync", step.path)
+
+
+def _refuse_file(step: Step) -> None:
+    if step.kind == "create":
+        raise OSError(errno.ENOSPC, "the disk is full", step.path)
 
 
 def _dead(step: Step) -> None:

@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.target import Capability, Outcome, Pulled, PulledMessage, PullStatus, Sent, Setup
+from conformance.target import Capability, Fault, Outcome, Pulled, PulledMessage, PullStatus, Sent, Setup
 from reference import flush
 
 _INNER_STEPS_MAX: Final = 4
@@ -18,7 +18,7 @@ class ReferenceTarget:
     """Drives reference.flush by its own actions."""
 
     name = "reference"
-    capabilities = frozenset(Capability) - {Capability.SYNC_FAILURE}
+    capabilities = frozenset(Capability) - {Capability.SYNC_FAILURE} - {Capability(each) for each in Fault}
 
     def open(self, setup: Setup) -> None:
         self._setup = setup
@@ -121,6 +121,12 @@ class ReferenceTarget:
 
     def fail_syncs(self) -> None:
         raise NotImplementedError("the model's disks are honest")
+
+    def disturb(self, fault: Fault) -> None:
+        raise NotImplementedError(f"the model knows no {fault}")
+
+    def calm(self) -> None:
+        raise NotImplementedError
 
     def close(self) -> None:
         pass

@@ -103,10 +103,10 @@ class SlowCalls:
 
     def __init__(self, chance: random.Random, delay_ms_max: float = 2.0) -> None:
         self._chance = chance
-        self._delay_s_max = delay_ms_max / 1000
+        self.delay_ms_max = delay_ms_max
 
     async def __call__(self, function: Callable[[], T]) -> T:
-        await asyncio.sleep(self._chance.uniform(0, self._delay_s_max))
+        await asyncio.sleep(self._chance.uniform(0, self.delay_ms_max / 1000))
         result = function()
-        await asyncio.sleep(self._chance.uniform(0, self._delay_s_max))
+        await asyncio.sleep(self._chance.uniform(0, self.delay_ms_max / 1000))
         return result

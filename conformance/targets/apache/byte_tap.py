@@ -1,6 +1,6 @@
 """A port that passes everything on to a server, byte by byte, and keeps what went by in either direction."""
 
-from conformance.targets.apache.relay import Relay, Way
+from conformance.targets.relay import Relay, Way
 from impl.runtime.network import Address
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from conformance.targets.apache.relay import Relay, Way
+from conformance.targets.relay import Relay, Way
 from impl.remoting.command import Command, decode
 from impl.remoting.frame import read_frame, write_frame
 from impl.runtime.network import Address

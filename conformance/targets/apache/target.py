@@ -1,0 +1,34 @@
+"""A broker of Apache's as a target of the suite flush: started for the run, killed, stopped and frozen in it."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from conformance.target import Target, TargetError
+from conformance.targets import APACHE, UnknownTargetError
+from conformance.targets.apache.artifacts import ApacheMissingError, releases
+from conformance.targets.apache.servers import ApacheServerError, broker, name_server, running
+from conformance.targets.levers import of_apache
+from conformance.targets.remoting import RemotingTarget
+
+
+@contextmanager
+def targets(name: str) -> Iterator[Callable[[], Target]]:
+    """The factory of the target called `apache:LINE`; one name server and one broker for all its examples.
+
+    Raises:
+        UnknownTargetError: there is no such release. TargetError: the servers did not come up.
+    """
+    line = name.removeprefix(APACHE)
+    release = next((known for known in releases() if known == line or known.startswith(f"{line}.")), None)
+    if release is None:
+        raise UnknownTargetError(f"{name}: expected a release of {', '.join(releases())}")
+    with tempfile.TemporaryDirectory(prefix="mqproof-apache-") as folder, ExitStack() as stack:
+        try:
+            names = name_server(release, Path(folder))
+            server = broker(release, Path(folder), names.address)
+            stack.enter_context(running(names, server))
+        except (ApacheMissingError, ApacheServerError) as error:
+            raise TargetError(str(error)) from None
+        yield lambda: RemotingTarget(names.address, name, of_apache(server))

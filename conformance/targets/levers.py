@@ -1,0 +1,72 @@
+"""What can be done to a broker that runs as a process somewhere: by shell commands, or to one of Apache's."""
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from conformance.controls import Controls, run
+from conformance.target import Capability, TargetError
+from conformance.targets.client import Place
+
+if TYPE_CHECKING:
+    from conformance.targets.apache.servers import ApacheServer
+
+
+class Lever(StrEnum):
+    START = "start"
+    STOP = "stop"  # a clean exit
+    KILL = "kill"
+    ISOLATE = "isolate"
+    REJOIN = "rejoin"
+    FREEZE = "freeze"
+    THAW = "thaw"
+
+
+Levers = Mapping[Lever, Callable[[Place], None]]
+"""Each returns when it is done, and raises TargetError when it cannot be."""
+
+NEEDS: Final[Mapping[Capability, tuple[Lever, Lever]]] = {
+    Capability.KILL: (Lever.KILL, Lever.START),
+    Capability.CLEAN_RESTART: (Lever.STOP, Lever.START),
+    Capability.ISOLATE: (Lever.ISOLATE, Lever.REJOIN),
+    Capability.FREEZE: (Lever.FREEZE, Lever.THAW),
+}
+
+
+def capabilities(levers: Levers) -> frozenset[Capability]:
+    """What they make of a target."""
+    return frozenset(capability for capability, needed in NEEDS.items() if levers.keys() >= set(needed))
+
+
+def by_shell(controls: Controls) -> Levers:
+    """The commands that are given."""
+
+    def lever(option: str, template: str) -> Callable[[Place], None]:
+        return lambda place: run(option, template, asdict(place))
+
+    return {Lever(option): lever(option, template) for option, template in controls.given()}
+
+
+def of_apache(server: "ApacheServer") -> Levers:
+    """A broker of Apache's that was started here."""
+    from conformance.targets.apache.servers import ApacheServerError
+
+    def lever(work: Callable[[], None]) -> Callable[[Place], None]:
+        def pulled(_: Place) -> None:
+            try:
+                work()
+            except ApacheServerError as error:
+                raise TargetError(str(error)) from None
+
+        return pulled
+
+    return {
+        Lever.START: lever(server.start),
+        Lever.STOP: lever(server.stop),
+        Lever.KILL: lever(server.kill),
+        Lever.FREEZE: lever(lambda: os.killpg(server.pid, signal.SIGSTOP)),
+        Lever.THAW: lever(lambda: os.killpg(server.pid, signal.SIGCONT)),
+    }

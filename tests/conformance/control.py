@@ -1,0 +1,44 @@
+"""What a person's control commands do, here to a broker of ours: `control.py FOLDER start|stop|kill [...]`.
+
+The broker's process id lies in the folder, beside its store; what comes after `start` is its command.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+SECONDS_MAX = 60.0
+
+
+def gone(pid: int) -> bool:
+    """It ended; whoever is to collect its exit code may not have done so."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"
+
+
+def main(folder: Path, what: str, *command: str) -> None:
+    pid_file = folder / "pid"
+    if what == "start":
+        with (folder / "broker.log").open("ab") as log:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        pid_file.write_text(str(process.pid))
+        return
+    pid = int(pid_file.read_text())
+    os.kill(pid, signal.SIGKILL if what == "kill" else signal.SIGTERM)
+    deadline = time.monotonic() + SECONDS_MAX
+    while not gone(pid):
+        if time.monotonic() > deadline:
+            sys.exit(f"{pid} does not end")
+        time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -1,0 +1,216 @@
+"""A cluster of somebody else, judged over the wire: its links are disturbed, and commands end its broker."""
+
+import re
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from conformance.cli import app
+from conformance.cluster import Cluster, cluster, free_port
+from conformance.controls import ControlError, Controls, run
+from conformance.history.steps import End, Send
+from conformance.order import Order
+from conformance.session import Session
+from conformance.target import Capability, Fault, Outcome, Setup, TargetError
+from conformance.targets import resolve
+from conformance.targets.impl import ImplTarget
+from conformance.targets.link import FAULTS
+from reference.flush import ASYNC_FLUSH, SYNC_FLUSH
+from report.model import Exit, Verdict
+from tests.conformance import control
+
+PLACE = {"broker": "broker-a", "address": "127.0.0.1:1", "name_server": "127.0.0.1:2"}
+
+
+def up(name_server: str) -> None:
+    """Wait until the broker serves."""
+    deadline = time.monotonic() + 120
+    while True:
+        target = resolve(f"remoting://{name_server}")()
+        try:
+            target.open(Setup(SYNC_FLUSH))
+        except TargetError:
+            assert time.monotonic() < deadline, "the broker does not come up"
+            time.sleep(0.05)
+        else:
+            return
+        finally:
+            target.close()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Cluster]:
+    with cluster(tmp_path / "cluster", "ASYNC_FLUSH") as made:
+        made.start_name_server()
+        made.start_broker()
+        yield made
+
+
+@pytest.fixture
+def commanded(tmp_path: Path) -> Iterator[tuple[str, Controls]]:
+    """A name server, and the commands that start, stop and kill its broker, which is up."""
+    with cluster(tmp_path / "cluster", "SYNC_FLUSH") as made:
+        made.start_name_server()
+        command = shlex.join([sys.executable, control.__file__, str(tmp_path)])
+        broker = shlex.join(
+            [
+                sys.executable, "-m", "mqproof", "broker", "--namesrv", made.name_server, "--port",
+                str(free_port()), "--store", str(tmp_path / "store"), "--name", "broker-a",
+                "--flush", "SYNC_FLUSH",
+            ]
+        )  # fmt: skip
+        controls = Controls(f"{command} start {broker}", f"{command} stop", f"{command} kill")
+        try:
+            run("start", controls.start, PLACE)
+            up(made.name_server)
+            yield made.name_server, controls
+        finally:
+            with suppress(OSError):
+                control.main(tmp_path, "kill")
+
+
+def test_its_links_are_disturbed_and_it_holds(served: Cluster) -> None:
+    target = resolve(f"remoting://{served.name_server}")()
+    assert target.capabilities >= {Capability(fault) for fault in FAULTS}
+    outcomes = {}
+    try:
+        session = Session(target, Setup(ASYNC_FLUSH))
+        session.send(0, 10)
+        for fault in (Fault.DELAY, Fault.CUT, Fault.LOSE_REQUESTS, Fault.LOSE_ANSWERS):
+            session.disturb(fault)
+            session.send(0, 10)
+            session.calm()
+            session.drain()
+            sent = next(one for one in reversed(session.history.operations) if isinstance(one, Send))
+            outcomes[fault] = sent.answer.outcome
+        findings = session.findings()
+    finally:
+        target.close()
+    assert outcomes[Fault.CUT] is outcomes[Fault.LOSE_ANSWERS] is Outcome.INDETERMINATE
+    assert outcomes[Fault.LOSE_REQUESTS] is Outcome.INDETERMINATE
+    assert findings["DELIV-1"].verdict is Verdict.HELD
+    assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
+
+
+def test_commands_end_its_broker_and_bring_it_back(commanded: tuple[str, Controls]) -> None:
+    name_server, controls = commanded
+    target = resolve(f"remoting://{name_server}", controls)()
+    assert target.capabilities >= {Capability.KILL, Capability.CLEAN_RESTART}
+    assert Capability.ISOLATE not in target.capabilities
+    try:
+        session = Session(target, Setup(SYNC_FLUSH))
+        for end in (End.KILL, End.SHUTDOWN):
+            session.send(0, 10)
+            session.end(end)
+            session.restart()
+            assert not session.dead
+        findings = session.findings()
+    finally:
+        target.close()
+    assert findings["DELIV-1"].verdict is Verdict.HELD
+    assert findings["DELIV-1"].counts["acknowledged"] == 2
+    assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
+
+
+def test_a_broker_that_an_example_left_down_is_started(commanded: tuple[str, Controls]) -> None:
+    name_server, controls = commanded
+    target = resolve(f"remoting://{name_server}", controls)()
+    target.open(Setup(SYNC_FLUSH))
+    target.kill()
+    target.close()
+    up(name_server)
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("exit 3", "--kill 'exit 3': ended with code 3"),
+        ("echo no such broker {broker} >&2; false", "ended with code 1: no such broker broker-a"),
+        ("no-such-command", "ended with code 127: "),
+    ],
+)
+def test_a_command_that_fails_says_what_it_said(template: str, said: str) -> None:
+    with pytest.raises(TargetError, match=said):
+        run("kill", template, PLACE)
+
+
+def test_what_a_peer_calls_itself_is_no_command(tmp_path: Path) -> None:
+    run("kill", f"touch {tmp_path}/{{broker}}", {**PLACE, "broker": "a; touch pwned"})
+    assert [file.name for file in tmp_path.iterdir()] == ["a; touch pwned"]
+
+
+@pytest.mark.parametrize(
+    ("templates", "said"),
+    [
+        (
+            {"kill": "kill {pid}", "start": "x"},
+            "--kill 'kill {pid}': unknown field {pid}, expected {broker},",
+        ),
+        ({"kill": "kill {", "start": "x"}, "--kill 'kill {': "),
+        ({"kill": "kill {}", "start": "x"}, "unknown field {}"),
+        ({"kill": "kill"}, "--stop, --kill: of no use without --start"),
+        ({"isolate": "x"}, "--isolate, --rejoin: each is of no use without the other"),
+    ],
+)
+def test_a_template_that_cannot_be_used_is_one_line(templates: dict[str, str], said: str) -> None:
+    with pytest.raises(ControlError, match=re.escape(said)):
+        Controls(**templates)
+    options = [word for name, text in templates.items() for word in (f"--{name}", text)]
+    done = CliRunner().invoke(app, ["conform", "--target", "remoting://127.0.0.1:1", *options])
+    assert (done.exit_code, done.stderr.count("\n")) == (Exit.USAGE, 1)
+
+
+def test_commands_are_for_running_clusters_only() -> None:
+    done = CliRunner().invoke(app, ["conform", "--target", "impl", "--start", "x", "--kill", "y"])
+    assert (done.exit_code, done.stderr) == (
+        Exit.USAGE, "mqproof: --start: only targets remoting:// take commands\n"
+    )  # fmt: skip
+
+
+def test_the_replay_command_repeats_the_commands() -> None:
+    order = Order("remoting://h:1", controls=Controls(start="run {broker}", kill="end it"))
+    assert order.replay("flush", "--seed", "3") == (
+        "mqproof conform --target remoting://h:1 --suite flush"
+        " --start 'run {broker}' --kill 'end it' --seed 3"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (Fault.ISOLATE, {Outcome.INDETERMINATE}),
+        (Fault.CUT, {Outcome.INDETERMINATE}),
+        (Fault.FULL_DISK, {Outcome.INDETERMINATE}),
+        (Fault.SLOW_DISK, {"FLUSH_DISK_TIMEOUT"}),
+        (Fault.DELAY, {"SEND_OK"}),
+    ],
+)
+def test_ours_is_disturbed_and_holds(fault: Fault, told: set[str]) -> None:
+    """Each fault shows in the answers to some of the sends."""
+    answers: set[str] = set()
+    for seed in range(12):
+        target = ImplTarget()
+        try:
+            session = Session(target, Setup(SYNC_FLUSH, seed=seed))
+            session.send(0, 500)
+            session.disturb(fault)
+            for _ in range(2):
+                session.send(0, 500)
+            session.calm()
+            session.drain()
+            session.send(0, 10)
+            for one in session.history.operations:
+                if isinstance(one, Send):
+                    answers |= {one.answer.outcome, one.answer.status}
+            findings = session.findings()
+            assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
+            assert session.faults == 1
+        finally:
+            target.close()
+    assert answers >= told
