@@ -78,7 +78,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "replica-status-lost",
             "what became of the replica is not told, the flush's status is",
             "REPL-3",
-            f"{_STORE}:put_status",
+            "impl.store.results:put_status",
             _flush_status_wins,
         ),
         Mutant(

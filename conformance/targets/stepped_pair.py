@@ -24,7 +24,7 @@ from impl.runtime.network import SimulatedNetwork
 from impl.runtime.runtime import Runtime
 from impl.runtime.simulated_disk import Image, SimulatedDisk
 from impl.runtime.simulated_loop import ManualClock, SimulatedLoop
-from impl.store import message_store, record
+from impl.store import record, results
 from impl.store.config import FlushMode, StoreConfig
 from impl.store.dispatch import Appended
 from impl.store.errors import StoreError
@@ -204,7 +204,7 @@ class SteppedPair:
         replica = self._replica.get(m)
         if replica is not None and not replica.done():
             raise DeviationError(f"{self._messages[m]} still waits for a slave")
-        status = message_store.put_status(flush, replica.result() if replica else PutStatus.PUT_OK)
+        status = results.put_status(flush, replica.result() if replica else PutStatus.PUT_OK)
         self._answer[m] = "SEND_OK" if status is PutStatus.PUT_OK else str(status)
 
     def _settled(self, m: int) -> PutStatus:

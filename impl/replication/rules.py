@@ -14,7 +14,7 @@ RULES: Final = {
     "last-record-compared": "impl.replication.rules:agrees",
     "continues-where-the-log-ends": "impl.replication.rules:continues",
     "slaves-offset-never-back": "impl.replication.rules:merged_offset",
-    "replica-status-wins": "impl.store.message_store:put_status",
+    "replica-status-wins": "impl.store.results:put_status",
 }
 """Rule to "module:object"."""
 

@@ -10,6 +10,7 @@ from typing import Final
 from impl.event_log import EventLog
 from impl.message import Message, StoredMessage
 from impl.runtime.runtime import Runtime
+from impl.store import results, turn
 from impl.store.appender import Appender
 from impl.store.commit_log import CommitLog
 from impl.store.config import FlushMode, StoreConfig
@@ -18,11 +19,11 @@ from impl.store.dispatch import Appended, appended_record, tell_append
 from impl.store.flush import LogFlusher
 from impl.store.layout import Layout
 from impl.store.recovery import Parts, recover
-from impl.store.results import PutResult, PutStatus, Recovery, put_status
+from impl.store.results import PutResult, PutStatus, Recovery
 from impl.store.segments import SegmentedFile
 from impl.store.services import Services
 from impl.store.store import Store
-from impl.store.turn import Done, Put, answer, results
+from impl.store.turn import Done, Put, answer
 
 _REASONS: Final = {
     PutStatus.FLUSH_DISK_TIMEOUT: "flush timed out",
@@ -102,7 +103,7 @@ class MessageStore(Store):
             return [appended] * len(messages)
         self.dispatch()
         status = await self._confirmed(appended[-1], wait)
-        return results(appended, messages[0].store_host, status, self._reason(status))
+        return turn.results(appended, messages[0].store_host, status, self._reason(status))
 
     def put_soon(self, messages: Sequence[Message], done: Done, *, wait: bool = True) -> None:
         """As `put_batch`, together with all that is put in this turn of the event loop. `done` is called when
@@ -166,7 +167,7 @@ class MessageStore(Store):
         # Asked for now: whether there is a slave to wait for is decided as the record is appended.
         replicated = self.replicate(last.end) if wait and self.replicate else None
         status = await self.settle(last, wait)
-        return status if replicated is None else put_status(status, await replicated)
+        return status if replicated is None else results.put_status(status, await replicated)
 
     def _reason(self, status: PutStatus) -> str:
         return "" if status is PutStatus.PUT_OK else self.failure or _REASONS.get(status, "")

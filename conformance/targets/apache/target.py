@@ -1,4 +1,4 @@
-"""A broker of Apache's as a target of the suite flush: started for the run, killed, stopped and frozen in it."""
+"""A broker of Apache's as a target of the suite flush: started for the run, killed, stopped, frozen in it."""
 
 import tempfile
 from collections.abc import Callable, Iterator
