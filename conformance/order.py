@@ -34,8 +34,6 @@ class Order:
     """A SHOULD that is not met fails."""
     events: Path | None = None
     """A folder for the event logs of targets that have one."""
-    classed: bool = True
-    """TLC is asked what is wrong where a target that has an event log fails."""
     controls: Controls = field(default_factory=Controls)
 
     @property
