@@ -1,6 +1,7 @@
 """What a broker of a cluster may get wrong: the mutants of conformance, rules of what goes on between
 machines, and some of what a member of a group may."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from fuzz.defects import dledger
 from fuzz.defects.defect import Mutant
 from impl.client.calls import GroupCalls
 from impl.client.model import MessageQueue
+from impl.replication.client import SlaveClient
 from impl.replication.follow import Follow
 from impl.replication.stream import write_position
 from impl.replication.waits import ReplicaWaits
@@ -36,7 +38,9 @@ _ELSEWHERE: Final = frozenset(
 
 _OF_BROKERS: Final = (
     "VoteNotPersisted",
+    "MajorityOfTheHeard",
     "CommitBeyondTheEnd",
+    "AnotherBodyWritten",
     "LeaderCutsItsTail",
     "LeaderCountsItself",
     "NeverStandsAgain",
@@ -80,6 +84,13 @@ def _never_told(_waits: ReplicaWaits) -> None:
 
 async def _at_the_end(queue: MessageQueue, calls: GroupCalls, *_: object) -> int:
     return await calls.max_offset(queue)
+
+
+async def _connects_once(client: SlaveClient) -> None:
+    """What a slave misses while its connection is gone, it never gets."""
+    while client.master is None or not await client._follow(client.master):
+        await asyncio.sleep(1)
+    await asyncio.Event().wait()
 
 
 def _of_brokers(member: Mutant) -> Mutant:
@@ -130,6 +141,13 @@ MUTANTS: Final = (
         "AckedDelivered",
         "client.push_consumer:start_offset",
         _at_the_end,
+    ),
+    _mutant(
+        "SlaveConnectsOnce",
+        "a slave whose connection ended does not connect again",
+        "SlaveCatchesUp",
+        "replication.client:SlaveClient.run",
+        _connects_once,
     ),
     *(_of_brokers(each) for each in (*dledger.MUTANTS, *dledger.SELDOM) if each.name in _OF_BROKERS),
 )
