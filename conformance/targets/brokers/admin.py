@@ -17,10 +17,8 @@ from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.headers import (
     PULL_HAS_SUBSCRIPTION,
     CloneOffsetRequest,
-    OffsetResponse,
     PullRequest,
     QueryMessageRequest,
-    QueryOffsetRequest,
     RouteRequest,
     TopicRequest,
     UpdateOffsetRequest,
@@ -101,12 +99,7 @@ class BrokerAdmin:
         return answer.code == ResponseCode.SUCCESS
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
-        header = QueryOffsetRequest(self._named(group), self._named(topic), queue_id)
-        codes = (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
-        answer = self._ground.run(self._caller.ask(RequestCode.QUERY_CONSUMER_OFFSET, header, accepts=codes))
-        if answer.code == ResponseCode.QUERY_NOT_FOUND:
-            return None
-        return headers.read(OffsetResponse, answer.fields).offset
+        return self._ground.run(self._caller.committed(self._named(group), self._named(topic), queue_id))
 
     def clone_offsets(self, source: str, destination: str, topic: str) -> None:
         header = CloneOffsetRequest(self._named(source), self._named(destination), self._named(topic))

@@ -147,6 +147,15 @@ class Caller:
         answer = await self.ask(code, headers.QueueRequest(topic, queue_id))
         return headers.read(headers.OffsetResponse, answer.fields).offset
 
+    async def committed(self, group: str, topic: str, queue_id: int) -> int | None:
+        """What QUERY_CONSUMER_OFFSET answers; None for QUERY_NOT_FOUND."""
+        header = headers.QueryOffsetRequest(group, topic, queue_id)
+        codes = (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
+        answer = await self.ask(RequestCode.QUERY_CONSUMER_OFFSET, header, accepts=codes)
+        if answer.code == ResponseCode.QUERY_NOT_FOUND:
+            return None
+        return headers.read(headers.OffsetResponse, answer.fields).offset
+
     async def _visible(self, topic: str, queue_id: int, offset: int) -> None:
         """Returns when it is, or should be: brokers answer a send before its message is in the queue."""
         for _ in range(_LOOKS):

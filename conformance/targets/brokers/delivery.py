@@ -22,9 +22,7 @@ from impl.remoting.command import Command, new_request
 from impl.remoting.headers import (
     PULL_HAS_SUBSCRIPTION,
     ConsumerGroupRequest,
-    OffsetResponse,
     PullRequest,
-    QueryOffsetRequest,
     UnregisterClientRequest,
     UpdateOffsetRequest,
 )
@@ -100,12 +98,7 @@ class BrokerDelivery:
         self._ground.run(self._lines[member].remoting.send_oneway(self._caller.broker, request))
 
     def query(self, queue_id: int) -> int | None:
-        header = QueryOffsetRequest(self._group, self._topic, queue_id)
-        codes = (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
-        answer = self._ground.run(self._caller.ask(RequestCode.QUERY_CONSUMER_OFFSET, header, accepts=codes))
-        if answer.code == ResponseCode.QUERY_NOT_FOUND:
-            return None
-        return headers.read(OffsetResponse, answer.fields).offset
+        return self._ground.run(self._caller.committed(self._group, self._topic, queue_id))
 
     def close(self) -> None:
         if not self._is_open:

@@ -17,10 +17,8 @@ from impl.remoting.headers import (
     PULL_COMMITS_OFFSET,
     PULL_HAS_SUBSCRIPTION,
     PULL_MAY_SUSPEND,
-    OffsetResponse,
     PullRequest,
     PullResponse,
-    QueryOffsetRequest,
     UpdateOffsetRequest,
 )
 from reference import pulling
@@ -77,12 +75,7 @@ class BrokerOffsets:
         self._ground.run(self._caller.tell(RequestCode.UPDATE_CONSUMER_OFFSET, header))
 
     def query(self, queue_id: int) -> int | None:
-        header = QueryOffsetRequest(self._group, self._topic, queue_id)
-        codes = (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
-        answer = self._ground.run(self._caller.ask(RequestCode.QUERY_CONSUMER_OFFSET, header, accepts=codes))
-        if answer.code == ResponseCode.QUERY_NOT_FOUND:
-            return None
-        return headers.read(OffsetResponse, answer.fields).offset
+        return self._ground.run(self._caller.committed(self._group, self._topic, queue_id))
 
     def min_offset(self, queue_id: int) -> int:
         return self._ground.run(self._caller.offset(RequestCode.GET_MIN_OFFSET, self._topic, queue_id))
