@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from conformance.targets import UnknownTargetError
+
 RELEASES: Final = ("4.9.5", "5.5.0")
 """The newest of each line whose four modules and all that they need are there for Maven."""
 
@@ -38,6 +40,14 @@ def releases() -> tuple[str, ...]:
     """The releases to work with: RELEASES, or what the environment variable names, separated by commas."""
     named = os.environ.get(RELEASES_VARIABLE, "")
     return tuple(part.strip() for part in named.split(",") if part.strip()) or RELEASES
+
+
+def release_of(line: str) -> str:
+    """The release of a line, as in `apache:5`, or itself. Raises UnknownTargetError."""
+    release = next((known for known in releases() if known == line or known.startswith(f"{line}.")), None)
+    if release is None:
+        raise UnknownTargetError(f"apache:{line}: expected a release of {', '.join(releases())}")
+    return release
 
 
 def program(name: str, hint: str) -> str:

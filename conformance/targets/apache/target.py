@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from conformance.target import Target, TargetError
-from conformance.targets import APACHE, UnknownTargetError
-from conformance.targets.apache.artifacts import ApacheMissingError, releases
+from conformance.targets import APACHE
+from conformance.targets.apache.artifacts import ApacheMissingError, release_of
 from conformance.targets.apache.servers import ApacheServerError, broker, name_server, running
 from conformance.targets.levers import of_apache
 from conformance.targets.remoting import RemotingTarget
@@ -20,10 +20,7 @@ def targets(name: str) -> Iterator[Callable[[], Target]]:
     Raises:
         UnknownTargetError: there is no such release. TargetError: the servers did not come up.
     """
-    line = name.removeprefix(APACHE)
-    release = next((known for known in releases() if known == line or known.startswith(f"{line}.")), None)
-    if release is None:
-        raise UnknownTargetError(f"{name}: expected a release of {', '.join(releases())}")
+    release = release_of(name.removeprefix(APACHE))
     with tempfile.TemporaryDirectory(prefix="mqproof-apache-") as folder, ExitStack() as stack:
         try:
             names = name_server(release, Path(folder))

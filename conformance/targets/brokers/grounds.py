@@ -204,11 +204,9 @@ def _apache(line: str) -> Iterator[Address]:
     """The address of a name server of Apache's that has a broker."""
     # Imported late: nobody else needs them.
     from conformance.targets.apache import servers
-    from conformance.targets.apache.artifacts import ApacheMissingError, releases
+    from conformance.targets.apache.artifacts import ApacheMissingError, release_of
 
-    release = next((known for known in releases() if known == line or known.startswith(f"{line}.")), None)
-    if release is None:
-        raise UnknownTargetError(f"apache:{line}: expected a release of {', '.join(releases())}")
+    release = release_of(line)
     with tempfile.TemporaryDirectory(prefix="mqproof-suite-") as folder, ExitStack() as stack:
         try:
             names = servers.name_server(release, Path(folder))

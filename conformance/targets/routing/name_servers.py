@@ -76,12 +76,10 @@ def targets(name: str, *, slave_speaks: bool = True) -> Iterator[Factory]:
 
 @contextmanager
 def _apache(line: str) -> "Iterator[tuple[str, ApacheServer]]":
-    from conformance.targets.apache.artifacts import ApacheMissingError, releases
+    from conformance.targets.apache.artifacts import ApacheMissingError, release_of
     from conformance.targets.apache.servers import ApacheServerError, name_server, running
 
-    release = next((known for known in releases() if known == line or known.startswith(f"{line}.")), None)
-    if release is None:
-        raise UnknownTargetError(f"apache:{line}: expected a release of {', '.join(releases())}")
+    release = release_of(line)
     with tempfile.TemporaryDirectory(prefix="mqproof-routing-") as folder, ExitStack() as stack:
         try:
             server = name_server(release, Path(folder))
