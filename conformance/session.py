@@ -7,7 +7,7 @@ directly for a script of your own, or let a machine drive it.
 from collections import Counter
 from typing import Final
 
-from conformance.checkers import judge
+from conformance.history.alone import judge
 from conformance.history.finding import Finding
 from conformance.history.steps import (
     Bounds,

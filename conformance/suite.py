@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from conformance.checkers import CHECKERS
+from conformance.history.alone import CHECKERS
 from conformance.history.finding import Finding
 from conformance.machines.flush import FlushMachine
 from conformance.repeatable import repeatable

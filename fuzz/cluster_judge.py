@@ -7,9 +7,12 @@ fuzz/raft_judge.py.
 from collections import Counter
 from collections.abc import Collection
 
-from conformance import checkers, replication
-from conformance.chronicle import chronicle
+from conformance import replication
+from conformance.history import alone
 from conformance.history.finding import Finding as Found
+from conformance.history.of_steps import as_lines
+from conformance.history.record import record
+from conformance.history.rules.places import phantom
 from conformance.history.steps import History
 from conformance.replication import Life
 from fuzz.target import Finding
@@ -19,13 +22,13 @@ from spec import catalogue
 
 def store_holds(history: History, checked: Counter[str]) -> None:
     """FLUSH-1 to 5 and 8, DELIV-1, 2, 4 and 5, of one topic's queues as they were looked at."""
-    for invariant, found in checkers.judge(history).items():
+    for invariant, found in alone.judge(history).items():
         _take(invariant, found, checked)
 
 
 def nothing_invented(history: History, checked: Counter[str]) -> None:
     """DELIV-2 NoPhantom, of what consumers were given."""
-    _take("DELIV-2", checkers.no_phantom(chronicle(history)), checked)
+    _take("DELIV-2", phantom(record(as_lines(history))), checked)
 
 
 def pair_holds(life: Life, checked: Counter[str]) -> None:

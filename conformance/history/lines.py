@@ -60,6 +60,8 @@ class Handed(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Nanoseconds, the broker's clock. 0: not recorded."""
     offset_id: str = ""
     """The broker's id of the record, made of its address and its place in the log."""
+    queue: str = ""
+    """The queue that the record names, where that is another than it was read from."""
 
 
 class Group(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -107,7 +109,7 @@ class SetupValue(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SendValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """invoke: topic, messages (several: one batch). ok: the rest."""
+    """invoke: topic, messages (several: one batch), queue if the producer chose one. ok: the rest."""
 
     topic: str = ""
     messages: tuple[Message, ...] = ()

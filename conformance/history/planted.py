@@ -221,6 +221,10 @@ def _from_elsewhere(world: Perfect) -> None:
     world.did("x3", PollValue("group of x3", QUEUE, 2), answer)
 
 
+def _of_another_queue(world: Perfect) -> None:
+    _read(world, replace(world.queue(QUEUE)[0], queue=_OTHER))
+
+
 def _one_key_twice(world: Perfect) -> None:
     message = Message(_single(world).id, "another body")
     world.fault("kill")
@@ -530,6 +534,7 @@ PLANTED: Final = {
         _p("C03", "tail-resurrected", _back_again),
         _p("C04.1", "hole-in-queue", _hole),
         _p("C04.2", "message-from-elsewhere", _from_elsewhere, "A09"),
+        _p("C04.2", "message-of-another-queue", _of_another_queue),
         _p("C05", "replicas-differ", _replicas_differ),
         _p("C06", "offset-forgotten", _forgets_offset),
         _p("C06", "older-offset-committed", _commits_less),

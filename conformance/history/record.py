@@ -74,6 +74,7 @@ class Sent(msgspec.Struct, gc=False):
     span: Span
     status: str = ""
     queue: str = ""
+    """Where it is, or without an answer where it was to be; empty when nobody was told."""
     offset: int = -1
     """-1 as long as it is not known to have a place in a queue."""
     place: int = 0
@@ -217,6 +218,11 @@ class Record:
         return self._faults(SYSTEM_CRASHES)
 
     @cached_property
+    def deaths(self) -> Events:
+        """Of brokers that did not end by themselves."""
+        return self._faults({"kill", *SYSTEM_CRASHES})
+
+    @cached_property
     def starts(self) -> Events:
         return self._faults({"start"})
 
@@ -329,11 +335,12 @@ class _Builder:
         attempts = told.attempts if told is not None else _UNTOLD_ATTEMPTS
         told = told if told is not None and span.outcome is Outcome.OK else _NO_ANSWER
         batch, placed = len(asked.messages), bool(told.queue) and told.offset >= 0
+        queue = told.queue or asked.queue
         for place, message in enumerate(asked.messages):
             offset = told.offset + place if placed else -1
             self.record.sends.append(
                 Sent(
-                    message, asked.topic, span, told.status, told.queue, offset, place, batch,
+                    message, asked.topic, span, told.status, queue, offset, place, batch,
                     attempts, told.offset_id if place == 0 else "",
                 )
             )  # fmt: skip

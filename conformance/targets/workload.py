@@ -15,6 +15,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
+from msgspec.structs import replace
+
 from conformance.history.historian import Historian
 from conformance.history.lines import (
     DEAD,
@@ -260,7 +262,7 @@ class _Clients:
         except ClientError as error:
             self._historian.end(client, PollValue(), Type.FAIL, str(error)[:200])
             raise
-        found = tuple(map(self._handed, result.messages))
+        found = tuple(self._polled(queue, stored) for stored in result.messages)
         answer = PollValue(
             messages=found, next=result.next_offset, min=result.min_offset, max=result.max_offset
         )
@@ -357,6 +359,11 @@ class _Clients:
             if after <= offset:
                 break
             offset = after
+
+    def _polled(self, queue: MessageQueue, stored: StoredMessage) -> Handed:
+        handed = self._handed(stored)
+        named = MessageQueue(stored.message.topic, queue.broker_name, stored.message.queue_id)
+        return handed if named == queue else replace(handed, queue=_queue(named))
 
     def _handed(self, stored: StoredMessage) -> Handed:
         message = stored.message

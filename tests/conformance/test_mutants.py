@@ -6,7 +6,7 @@ Each suite's own tests run its mutants; here are those of flush, and what holds 
 import pytest
 
 from conformance import mutants
-from conformance.checkers import CHECKERS
+from conformance.history.alone import CHECKERS
 from conformance.mutants import HUNTS
 from conformance.mutants_page import PAGE, page, recorded
 from conformance.session import SPEC_1

@@ -189,13 +189,17 @@ def message_ids(told: Record) -> Finding:
 
 
 def misplaced(told: Record) -> Finding:
-    """C04 (cq-order): a poll gives messages from where it was asked to where it says that it goes on."""
+    """C04 (cq-order): a poll gives messages of its queue, from where it was asked to where it says that it
+    goes on."""
     tally = Tally()
     for read in told.reads:
         if read.kind == "poll" and read.offset >= 0 and read.next >= 0:
             for message in read.messages:
                 tally.looked += 1
-                if not read.offset <= message.offset < read.next:
+                if message.queue:
+                    text = f"{read.client} asked for {read.queue} and got {message.id} of {message.queue}"
+                    tally.found(text, queue=read.queue, offset=message.offset)
+                elif not read.offset <= message.offset < read.next:
                     text = f"{read.client} asked for {read.offset} of {read.queue} and got {message.id} of"
                     tally.found(
                         f"{text} offset {message.offset}, to go on at {read.next}",

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.checkers import CHECKERS, judge
+from conformance.history.alone import CHECKERS, judge
 from conformance.history.steps import Commit, History, Pull, Query, Restart
 from conformance.target import Pulled, PullStatus
 from report.model import Verdict
