@@ -46,7 +46,7 @@ _DRAIN_COUNT: Final = 32
 
 
 class Session:
-    """Opens the target. Methods are steps; each may raise TargetError, and none but `close` works after it.
+    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
 
     Raises:
         TargetError: the target cannot be brought up.
@@ -172,9 +172,6 @@ class Session:
     def calm(self) -> None:
         self.target.calm()
         self._saw(Calm())
-
-    def close(self) -> None:
-        self.target.close()
 
     # -- the verdict
 

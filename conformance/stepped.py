@@ -52,7 +52,11 @@ Checkers = Mapping[str, Callable[[Run[OperationT]], Finding]]
 
 
 class Stepped(Generic[StateT, OperationT]):
-    """Writes down what was seen and follows the possible states. A suite's session has one."""
+    """Writes down what was seen and follows the possible states. A suite's session is one that drives a
+    target."""
+
+    dead = False
+    """Whether the target is gone for good."""
 
     def __init__(
         self,
@@ -61,8 +65,7 @@ class Stepped(Generic[StateT, OperationT]):
         checkers: Checkers[OperationT],
     ) -> None:
         self.states = frozenset(explanation.initial)
-        self.actions: Counter[str] = Counter()
-        """How often each action of the model was taken to explain something."""
+        self._actions: Counter[str] = Counter()
         self._opened = opened
         self._explanation = explanation
         self._checkers = checkers
@@ -84,7 +87,7 @@ class Stepped(Generic[StateT, OperationT]):
             text = f"no state of the model explains step {len(self._operations) + 1} ({operation})"
             self._unexplained = Witness(text, {"the model allowed before": self._told()})
             return
-        self.actions[explanation.action(operation)] += 1
+        self._actions[explanation.action(operation)] += 1
         self.states = after
         self._lost_track = len(after) > STATES_MAX
 
@@ -98,6 +101,10 @@ class Stepped(Generic[StateT, OperationT]):
             return {**findings, SPEC_1: Finding(Verdict.VIOLATED, counts, (self._unexplained,))}
         held = run.operations and not self._unexplained and not self._lost_track
         return {**findings, SPEC_1: Finding(Verdict.HELD if held else Verdict.UNKNOWN, counts)}
+
+    def actions(self) -> Counter[str]:
+        """How often each action of the model was taken to explain something."""
+        return self._actions
 
     def script(self) -> list[str]:
         """The run as steps for people, the first of which opens the target."""

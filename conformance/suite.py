@@ -19,10 +19,11 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance.history.alone import CHECKERS
 from conformance.history.finding import Finding
+from conformance.machine import UndrivableError
 from conformance.machines.flush import FlushMachine
 from conformance.repeatable import repeatable
 from conformance.session import SPEC_1
-from conformance.target import Capability
+from conformance.target import Capability, TargetError
 from report.model import Result, Verdict, Witness
 from spec.catalogue import catalogue
 
@@ -170,6 +171,9 @@ def examine(
     """Draw and judge examples until one violates an invariant; then shrink it.
 
     `wanted`: only violations of these ids count; None for all.
+
+    Raises:
+        TargetError: the target could not be driven.
     """
     examination = Examination(suite)
     began = time.monotonic()
@@ -198,7 +202,10 @@ def examine(
 
     @hypothesis.seed(seed)
     def machine() -> RuleBasedStateMachine:
-        return suite.machine(target_factory(), judge)
+        try:
+            return suite.machine(target_factory(), judge)
+        except TargetError as error:
+            raise UndrivableError(error) from None
 
     try:
         settings = _settings(examples, shrink=shrink)
@@ -208,6 +215,10 @@ def examine(
         # Flaky: a target that does not repeat itself; the failure stands as it was last seen.
         if not examination.failures:
             raise
+    except UndrivableError as ended:
+        # While it was made smaller: what was found before stands.
+        if not examination.failures:
+            raise ended.error from None
     examination.seconds = time.monotonic() - began
     return examination
 

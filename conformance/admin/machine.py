@@ -1,15 +1,14 @@
 """Topics and groups are made, changed and deleted, while others send, read and look up; drawn and shrunk by
 Hypothesis. A rule is one step of a session."""
 
-import sys
-from collections.abc import Callable
 from typing import Final
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import initialize, rule
 
 from conformance.admin.session import AdminSession
 from conformance.admin.target import GROUPS, TOPICS, AdminTarget
+from conformance.machine import Machine
 from reference.administration import READ, WRITE, Group, Topic
 
 _KEYS: Final = ("Aa", "BB", "Aa BB", "k", "")
@@ -24,22 +23,13 @@ _bursts = st.lists(st.tuples(_queues, st.sampled_from(_KEYS)), min_size=1, max_s
 _group_settings = st.builds(Group, st.sampled_from((True, True, False)), st.integers(1, 16))
 
 
-class AdminMachine(RuleBasedStateMachine):
-    """One example: new names. A group is there before it is used: to some brokers who uses it makes it.
-    `judge` gets the session at the end of an example that nothing interrupted, and raises if it is
-    displeased."""
-
-    session: AdminSession
-
-    def __init__(self, target: AdminTarget, judge: Callable[[AdminSession], None]) -> None:
-        super().__init__()
-        self.target = target
-        self._judge = judge
-        self._there: set[str] = set()
+class AdminMachine(Machine[AdminTarget, AdminSession]):
+    """One example: new names. A group is there before it is used: to some brokers who uses it makes it."""
 
     @initialize(topic=_topics, queues=st.integers(1, 3), burst=_bursts)
     def open(self, topic: str, queues: int, burst: list[tuple[int, str]]) -> None:
         self.session = AdminSession(self.target)
+        self._there: set[str] = set()
         for each in TOPICS:
             self.session.make_topic(each, Topic(queues, queues, READ | WRITE))
         self.send(topic, burst)
@@ -102,22 +92,14 @@ class AdminMachine(RuleBasedStateMachine):
             self.session.clone(source, destination, topic)
             self.session.query(destination, topic, queue)
 
-    def teardown(self) -> None:
-        """Look at everything once more, free the target, and judge."""
-        whole = sys.exc_info()[0] is None and hasattr(self, "session")
-        try:
-            if whole:
-                self.session.look()
-                for msg_id in sorted(self.session.sent):
-                    self.session.by_id(msg_id)
-                for topic in TOPICS:
-                    for key in ("Aa", "BB", "k"):
-                        self.session.by_key(topic, key)
-                    for queue in range(3):
-                        if GROUPS[0] in self._there:
-                            self.session.read(GROUPS[0], topic, queue)
-                            self.session.query(GROUPS[0], topic, queue)
-        finally:
-            self.target.close()
-        if whole:
-            self._judge(self.session)
+    def last_look(self) -> None:
+        self.session.look()
+        for msg_id in sorted(self.session.sent):
+            self.session.by_id(msg_id)
+        for topic in TOPICS:
+            for key in ("Aa", "BB", "k"):
+                self.session.by_key(topic, key)
+            for queue in range(3):
+                if GROUPS[0] in self._there:
+                    self.session.read(GROUPS[0], topic, queue)
+                    self.session.query(GROUPS[0], topic, queue)

@@ -1,16 +1,15 @@
 """Members come, go, die and fall silent, while messages are sent, read and committed (spec/tla/Group.tla),
 drawn and shrunk by Hypothesis. A rule is one step of a session."""
 
-import sys
-from collections.abc import Callable
 from typing import Final
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import initialize, rule
 
 from conformance.delivery.session import DeliverySession
 from conformance.delivery.steps import Change
 from conformance.delivery.target import MEMBERS, QUEUES, Capability, DeliveryTarget
+from conformance.machine import Machine
 
 UNKNOWN_MAX: Final = 3
 """Commits in one example whose end nobody knows: each multiplies what the oracle has to keep."""
@@ -20,16 +19,8 @@ _queues = st.integers(0, QUEUES - 1)
 _bursts = st.lists(_queues, min_size=1, max_size=4)
 
 
-class DeliveryMachine(RuleBasedStateMachine):
-    """One example: a new topic and a new group. `judge` gets the session at the end of an example that
-    nothing interrupted, and raises if it is displeased."""
-
-    session: DeliverySession
-
-    def __init__(self, target: DeliveryTarget, judge: Callable[[DeliverySession], None]) -> None:
-        super().__init__()
-        self.target = target
-        self._judge = judge
+class DeliveryMachine(Machine[DeliveryTarget, DeliverySession]):
+    """One example: a new topic and a new group."""
 
     @initialize(first=_members, burst=_bursts)
     def open(self, first: str, burst: list[int]) -> None:
@@ -71,13 +62,5 @@ class DeliveryMachine(RuleBasedStateMachine):
     def settle(self) -> None:
         self.session.settle()
 
-    def teardown(self) -> None:
-        """Let the group settle, free the target, and judge."""
-        whole = sys.exc_info()[0] is None and hasattr(self, "session")
-        try:
-            if whole:
-                self.session.settle()
-        finally:
-            self.target.close()
-        if whole:
-            self._judge(self.session)
+    def last_look(self) -> None:
+        self.session.settle()

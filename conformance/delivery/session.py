@@ -1,11 +1,10 @@
 """One run of one group: plays the members as clients behave, writes down what was seen, and follows what the
 model allows."""
 
-from collections import Counter
 from typing import Final
 
 from conformance.delivery.checkers import CHECKERS
-from conformance.delivery.oracle import EXPLANATION, share
+from conformance.delivery.oracle import EXPLANATION, State, share
 from conformance.delivery.steps import (
     Change,
     Commit,
@@ -18,21 +17,18 @@ from conformance.delivery.steps import (
     Settled,
 )
 from conformance.delivery.target import QUEUES, DeliveryTarget, Message
-from conformance.history.finding import Finding
 from conformance.stepped import Stepped
 
 _COUNT: Final = 8
 _READS_MAX: Final = 100
 
 
-class DeliverySession:
-    """Opens the target. Methods are steps; each may raise TargetError, and none but `close` works after it.
+class DeliverySession(Stepped[State, Operation]):
+    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
 
     Raises:
         TargetError: the target cannot be brought up.
     """
-
-    dead = False
 
     def __init__(self, target: DeliveryTarget) -> None:
         self.target = target
@@ -42,14 +38,14 @@ class DeliverySession:
         """Commits of which nobody knows whether they were noted."""
         self._sent = 0
         opened = f"a broker with a new topic of {QUEUES} queues and a new group"
-        self._seen = Stepped(opened, EXPLANATION, CHECKERS)
+        super().__init__(opened, EXPLANATION, CHECKERS)
         target.open()
 
     def send(self, queue_id: int) -> None:
         self._sent += 1
         msg_id = f"m{self._sent}"
         offset = self.target.send(queue_id, msg_id)
-        self._seen.saw(Send(queue_id, Message(msg_id, offset)))
+        self.saw(Send(queue_id, Message(msg_id, offset)))
 
     def change(self, member: str, change: Change) -> None:
         """Somebody comes or goes."""
@@ -68,7 +64,7 @@ class DeliverySession:
         else:
             del self.positions[member]
         others = frozenset(self.positions) - {member}
-        self._seen.saw(Membership(member, change, self.target.notified(others)))
+        self.saw(Membership(member, change, self.target.notified(others)))
 
     def rebalance(self, member: str) -> None:
         """Look who is there, and take over and give up queues."""
@@ -83,14 +79,14 @@ class DeliverySession:
             offset = self.target.query(queue_id)
             started.append((queue_id, offset))
             positions[queue_id] = offset or 0
-        self._seen.saw(Rebalance(member, ids, mine, tuple(started)))
+        self.saw(Rebalance(member, ids, mine, tuple(started)))
 
     def read(self, member: str, queue_id: int, count: int = _COUNT) -> bool:
         """Go on where the member is. False when there was nothing."""
         position = self.positions[member][queue_id]
         messages = self.target.pull(member, queue_id, position, count)
         self.positions[member][queue_id] += len(messages)
-        self._seen.saw(Deliver(member, queue_id, position, messages))
+        self.saw(Deliver(member, queue_id, position, messages))
         return bool(messages)
 
     def commit(self, member: str, queue_id: int, *, oneway: bool) -> None:
@@ -98,7 +94,7 @@ class DeliverySession:
 
     def query(self, queue_id: int) -> int:
         offset = self.target.query(queue_id)
-        self._seen.saw(Query(queue_id, offset))
+        self.saw(Query(queue_id, offset))
         return offset or 0
 
     def settle(self) -> None:
@@ -112,24 +108,12 @@ class DeliverySession:
                     if not self.read(member, queue_id):
                         break
                 self._commit(member, queue_id, oneway=False)
-        self._seen.saw(Settled())
-
-    def close(self) -> None:
-        self.target.close()
-
-    def findings(self) -> dict[str, Finding]:
-        return self._seen.findings()
+        self.saw(Settled())
 
     @property
     def faults(self) -> int:
         """Members that died or fell silent, and answers that nobody heard."""
-        return sum(_is_fault(one) for one in self._seen.run.operations)
-
-    def actions(self) -> Counter[str]:
-        return self._seen.actions
-
-    def script(self) -> list[str]:
-        return self._seen.script()
+        return sum(_is_fault(one) for one in self.run.operations)
 
     def _commit(self, member: str, queue_id: int, *, oneway: bool) -> None:
         """Only what is ahead: a late commit of a former owner would send the group back."""
@@ -141,7 +125,7 @@ class DeliverySession:
             self.target.commit_oneway(member, queue_id, offset)
         else:
             self.target.commit(member, queue_id, offset)
-        self._seen.saw(Commit(member, queue_id, offset, oneway))
+        self.saw(Commit(member, queue_id, offset, oneway))
 
 
 def _is_fault(operation: Operation) -> bool:

@@ -1,18 +1,17 @@
 """Sends, pulls, commits and crashes in any order (spec/tla/Flush.tla), drawn and shrunk by Hypothesis.
 
-A rule is one step of a session; which rules there are depends on what the target can do. The judge is called
-at the end of every example.
+A rule is one step of a session; which rules there are depends on what the target can do.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from hypothesis import reject
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from conformance.history.steps import SYSTEM_CRASHES, End
+from conformance.machine import Machine
 from conformance.session import Session
 from conformance.target import Capability, Fault, Setup, Target
 from reference import flush
@@ -70,22 +69,15 @@ def _can(capability: Capability) -> Callable[["FlushMachine"], bool]:
     return lambda machine: capability in machine.target.capabilities
 
 
-class FlushMachine(RuleBasedStateMachine):
+class FlushMachine(Machine[Target, Session]):
     """One example: one fresh broker and its client.
 
     Few rules, because all are drawn alike and some examples go without some: whatever has a variant takes it
-    as an argument. `judge` gets the session at the end of an example that nothing interrupted, and raises if
-    it is displeased.
+    as an argument.
     """
 
-    session: Session
     disturbed = False
     """Once an example is enough: time-outs take their time."""
-
-    def __init__(self, target: Target, judge: Callable[[Session], None]) -> None:
-        super().__init__()
-        self.target = target
-        self._judge = judge
 
     @initialize(
         mode=st.sampled_from((flush.SYNC_FLUSH, flush.ASYNC_FLUSH)),
@@ -168,16 +160,8 @@ class FlushMachine(RuleBasedStateMachine):
             self.session.end(then, seed)
         self._restart()
 
-    def teardown(self) -> None:
-        """Look at everything once more, free the target, and judge."""
-        whole = sys.exc_info()[0] is None and hasattr(self, "session")
-        try:
-            if whole:
-                self.session.drain()
-        finally:
-            self.target.close()
-        if whole:
-            self._judge(self.session)
+    def last_look(self) -> None:
+        self.session.drain()
 
     def _restart(self) -> None:
         self.session.restart()

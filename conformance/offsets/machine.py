@@ -1,13 +1,12 @@
 """Sends, pulls from anywhere, waits, commits forth and back, and expiry in any order, drawn and shrunk by
 Hypothesis. A rule is one step of a session."""
 
-import sys
-from collections.abc import Callable
 from typing import Final
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
+from conformance.machine import Machine
 from conformance.offsets.session import OffsetsSession
 from conformance.offsets.target import QUEUES, Capability, OffsetsTarget
 
@@ -26,16 +25,8 @@ _places = st.sampled_from(("begin", "middle", "end", "beyond"))
 _back = st.integers(0, 3)
 
 
-class OffsetsMachine(RuleBasedStateMachine):
-    """One example: a new topic and a new group. `judge` gets the session at the end of an example that
-    nothing interrupted, and raises if it is displeased."""
-
-    session: OffsetsSession
-
-    def __init__(self, target: OffsetsTarget, judge: Callable[[OffsetsSession], None]) -> None:
-        super().__init__()
-        self.target = target
-        self._judge = judge
+class OffsetsMachine(Machine[OffsetsTarget, OffsetsSession]):
+    """One example: a new topic and a new group."""
 
     @initialize(queue=_queues, tags=st.lists(_tags, max_size=6))
     def open(self, queue: int, tags: list[str]) -> None:
@@ -84,17 +75,9 @@ class OffsetsMachine(RuleBasedStateMachine):
             self.session.send(queue, tag)
         self.session.expire()
 
-    def teardown(self) -> None:
-        """Read everything once more, free the target, and judge."""
-        whole = sys.exc_info()[0] is None and hasattr(self, "session")
-        try:
-            if whole:
-                self.session.look()
-                self.session.drain()
-        finally:
-            self.target.close()
-        if whole:
-            self._judge(self.session)
+    def last_look(self) -> None:
+        self.session.look()
+        self.session.drain()
 
     def _offset(self, queue: int, place: str, back: int) -> int:
         end = self.session.ends[queue]

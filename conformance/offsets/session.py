@@ -1,13 +1,11 @@
 """One run of one broker: drives it, writes down what was seen, and follows what the model allows."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from conformance.history.finding import Finding
 from conformance.offsets.checkers import CHECKERS
-from conformance.offsets.oracle import EXPLANATION
-from conformance.offsets.steps import Bounds, Commit, Expire, Hold, Pull, Query, Send
+from conformance.offsets.oracle import EXPLANATION, State
+from conformance.offsets.steps import Bounds, Commit, Expire, Hold, Operation, Pull, Query, Send
 from conformance.offsets.target import QUEUES, Capability, Message, OffsetsTarget
 from conformance.stepped import Stepped
 from reference.pulling import EVERYTHING, Status, selects
@@ -18,14 +16,12 @@ _DRAIN_COUNT: Final = 32
 _PULLS_MAX: Final = 100
 
 
-class OffsetsSession:
-    """Opens the target. Methods are steps; each may raise TargetError, and none but `close` works after it.
+class OffsetsSession(Stepped[State, Operation]):
+    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
 
     Raises:
         TargetError: the target cannot be brought up.
     """
-
-    dead = False
 
     def __init__(self, target: OffsetsTarget) -> None:
         self.target = target
@@ -34,13 +30,13 @@ class OffsetsSession:
         self.unknown = 0
         """Commits of which nobody knows whether they were noted."""
         self._sent = 0
-        self._seen = Stepped(f"a broker with a new topic of {QUEUES} queues", EXPLANATION, CHECKERS)
+        super().__init__(f"a broker with a new topic of {QUEUES} queues", EXPLANATION, CHECKERS)
         target.open()
 
     def send(self, queue_id: int, tag: str) -> None:
         msg_id = self._next_id()
         offset = self.target.send(queue_id, msg_id, tag)
-        self._seen.saw(Send(queue_id, Message(msg_id, tag, offset)))
+        self.saw(Send(queue_id, Message(msg_id, tag, offset)))
         self.ends[queue_id] += 1
 
     def pull(
@@ -53,7 +49,7 @@ class OffsetsSession:
     ) -> Pull:
         answer = self.target.pull(queue_id, offset, count, expression, commit)
         pull = Pull(queue_id, offset, count, expression, commit, answer)
-        self._seen.saw(pull)
+        self.saw(pull)
         return pull
 
     def hold(self, queue_id: int, count: int, expression: str, tags: Sequence[str]) -> None:
@@ -67,7 +63,7 @@ class OffsetsSession:
         held = self.target.hold(queue_id, offset, count, expression, then)
         wanted = any(selects(expression, tag) for tag in tags)
         late = clock and wanted and held.waited_s > PROMPT_S
-        self._seen.saw(Hold(queue_id, offset, count, expression, held, late))
+        self.saw(Hold(queue_id, offset, count, expression, held, late))
         self.ends[queue_id] += len(then)
 
     def commit(self, queue_id: int, offset: int, *, oneway: bool = False) -> None:
@@ -76,18 +72,18 @@ class OffsetsSession:
             self.unknown += 1
         else:
             self.target.commit(queue_id, offset)
-        self._seen.saw(Commit(queue_id, offset, oneway))
+        self.saw(Commit(queue_id, offset, oneway))
 
     def query(self, queue_id: int) -> None:
-        self._seen.saw(Query(queue_id, self.target.query(queue_id)))
+        self.saw(Query(queue_id, self.target.query(queue_id)))
 
     def bounds(self, queue_id: int) -> None:
         low, high = self.target.min_offset(queue_id), self.target.max_offset(queue_id)
-        self._seen.saw(Bounds(queue_id, low, high))
+        self.saw(Bounds(queue_id, low, high))
 
     def expire(self) -> None:
         self.target.expire()
-        self._seen.saw(Expire())
+        self.saw(Expire())
         self.look()
 
     def look(self) -> None:
@@ -106,22 +102,10 @@ class OffsetsSession:
                     break
                 offset = answer.next_offset
 
-    def close(self) -> None:
-        self.target.close()
-
-    def findings(self) -> dict[str, Finding]:
-        return self._seen.findings()
-
     @property
     def faults(self) -> int:
         """Answers that nobody heard."""
-        return sum(isinstance(one, Commit) and one.oneway for one in self._seen.run.operations)
-
-    def actions(self) -> Counter[str]:
-        return self._seen.actions
-
-    def script(self) -> list[str]:
-        return self._seen.script()
+        return sum(isinstance(one, Commit) and one.oneway for one in self.run.operations)
 
     def _next_id(self) -> str:
         self._sent += 1

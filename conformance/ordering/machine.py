@@ -1,13 +1,12 @@
 """Members lock, renew, consume, stall and unlock in any order (spec/tla/OrderLock.tla), drawn and shrunk by
 Hypothesis. A rule is one step of a session."""
 
-import sys
-from collections.abc import Callable
 from typing import Final
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
+from conformance.machine import Machine
 from conformance.ordering.session import OrderingSession
 from conformance.ordering.target import GROUPS, MEMBERS, QUEUES, Capability, OrderingTarget
 
@@ -22,16 +21,8 @@ _queues = st.integers(0, QUEUES - 1)
 _several = st.sets(_queues, min_size=1)
 
 
-class OrderingMachine(RuleBasedStateMachine):
-    """One example: new groups. `judge` gets the session at the end of an example that nothing interrupted,
-    and raises if it is displeased."""
-
-    session: OrderingSession
-
-    def __init__(self, target: OrderingTarget, judge: Callable[[OrderingSession], None]) -> None:
-        super().__init__()
-        self.target = target
-        self._judge = judge
+class OrderingMachine(Machine[OrderingTarget, OrderingSession]):
+    """One example: new groups."""
 
     @initialize(group=_groups, member=_members)
     def open(self, group: str, member: str) -> None:
@@ -73,10 +64,3 @@ class OrderingMachine(RuleBasedStateMachine):
         for each in MEMBERS:
             self.session.lock(group, each, set(range(QUEUES)))
             self.session.begin(group, each, 0)
-
-    def teardown(self) -> None:
-        """Free the target, and judge what nothing interrupted."""
-        whole = sys.exc_info()[0] is None and hasattr(self, "session")
-        self.target.close()
-        if whole:
-            self._judge(self.session)

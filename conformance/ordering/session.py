@@ -1,25 +1,21 @@
 """One run of one broker's locks: plays the members as clients behave, writes down what was seen, and follows
 what the model allows."""
 
-from collections import Counter
 from collections.abc import Set
 
-from conformance.history.finding import Finding
 from conformance.ordering.checkers import checkers
-from conformance.ordering.oracle import explanation
-from conformance.ordering.steps import Begin, End, Lock, Unlock, Wait
+from conformance.ordering.oracle import State, explanation
+from conformance.ordering.steps import Begin, End, Lock, Operation, Unlock, Wait
 from conformance.ordering.target import OrderingTarget
 from conformance.stepped import Stepped
 
 
-class OrderingSession:
-    """Opens the target. Methods are steps; each may raise TargetError, and none but `close` works after it.
+class OrderingSession(Stepped[State, Operation]):
+    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
 
     Raises:
         TargetError: the target cannot be brought up.
     """
-
-    dead = False
 
     def __init__(self, target: OrderingTarget) -> None:
         self.target = target
@@ -30,13 +26,13 @@ class OrderingSession:
         self._granted_s: dict[tuple[str, int, str], float] = {}
         self._calls: set[tuple[str, int, str]] = set()
         opened = f"a broker that keeps a lock for {lease_s:g} s"
-        self._seen = Stepped(opened, explanation(lease_s), checkers(lease_s))
+        super().__init__(opened, explanation(lease_s), checkers(lease_s))
         target.open()
 
     def lock(self, group: str, member: str, queues: Set[int]) -> None:
         """At first, or to renew."""
         granted, span = self.target.lock(group, member, queues)
-        self._seen.saw(Lock(group, member, frozenset(queues), granted, span))
+        self.saw(Lock(group, member, frozenset(queues), granted, span))
         for queue_id in queues:
             if queue_id in granted:
                 self._granted_s[group, queue_id, member] = span.begin_s
@@ -46,7 +42,7 @@ class OrderingSession:
     def lock_unheard(self, group: str, member: str, queues: Set[int]) -> None:
         self.unheard += 1
         span = self.target.lock_unheard(group, member, queues)
-        self._seen.saw(Lock(group, member, frozenset(queues), None, span))
+        self.saw(Lock(group, member, frozenset(queues), None, span))
 
     def unlock(self, group: str, member: str, queues: Set[int]) -> None:
         """What is not being consumed; also what is another's."""
@@ -55,7 +51,7 @@ class OrderingSession:
             span = self.target.unlock(group, member, free)
             for queue_id in free:
                 self._granted_s.pop((group, queue_id, member), None)
-            self._seen.saw(Unlock(group, member, frozenset(free), span))
+            self.saw(Unlock(group, member, frozenset(free), span))
 
     def begin(self, group: str, member: str, queue_id: int) -> None:
         """Only under a lock that the member trusts, and one message at a time."""
@@ -63,31 +59,19 @@ class OrderingSession:
         now_s = self.target.now_s()
         if key not in self._calls and now_s - self._granted_s.get(key, -self.trust_s) < self.trust_s:
             self._calls.add(key)
-            self._seen.saw(Begin(group, member, queue_id, now_s))
+            self.saw(Begin(group, member, queue_id, now_s))
 
     def end(self, group: str, member: str, queue_id: int) -> None:
         key = (group, queue_id, member)
         if key in self._calls:
             self._calls.discard(key)
-            self._seen.saw(End(group, member, queue_id))
+            self.saw(End(group, member, queue_id))
 
     def wait(self, seconds: float) -> None:
         self.target.wait(seconds)
-        self._seen.saw(Wait(seconds))
-
-    def close(self) -> None:
-        self.target.close()
-
-    def findings(self) -> dict[str, Finding]:
-        return self._seen.findings()
+        self.saw(Wait(seconds))
 
     @property
     def faults(self) -> int:
         """Answers that nobody heard."""
-        return sum(isinstance(one, Lock) and one.granted is None for one in self._seen.run.operations)
-
-    def actions(self) -> Counter[str]:
-        return self._seen.actions
-
-    def script(self) -> list[str]:
-        return self._seen.script()
+        return sum(isinstance(one, Lock) and one.granted is None for one in self.run.operations)

@@ -1,13 +1,12 @@
 """Sends that succeed, fail and are slow, while time passes and routes change (spec/tla/QueueChoice.tla),
 drawn and shrunk by Hypothesis. A rule is one step of a session."""
 
-import sys
-from collections.abc import Callable
 from typing import Final
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import initialize, rule
 
+from conformance.machine import Machine
 from conformance.producers.session import ProducerSession
 from conformance.producers.target import ATTEMPTS_MAX, BROKERS, Fate, ProducerTarget, Setup
 
@@ -17,16 +16,8 @@ _PAUSES_S: Final = (0.5, 2.0, 5.5, 11.0)
 _fates = st.lists(st.sampled_from(Fate), min_size=ATTEMPTS_MAX, max_size=ATTEMPTS_MAX)
 
 
-class ProducerMachine(RuleBasedStateMachine):
-    """One example: one new producer. `judge` gets the session at the end of an example that nothing
-    interrupted, and raises if it is displeased."""
-
-    session: ProducerSession
-
-    def __init__(self, target: ProducerTarget, judge: Callable[[ProducerSession], None]) -> None:
-        super().__init__()
-        self.target = target
-        self._judge = judge
+class ProducerMachine(Machine[ProducerTarget, ProducerSession]):
+    """One example: one new producer."""
 
     @initialize(brokers=st.integers(2, len(BROKERS)), queues=st.integers(1, 2), strategy=st.booleans())
     def open(self, brokers: int, queues: int, strategy: bool) -> None:
@@ -51,10 +42,3 @@ class ProducerMachine(RuleBasedStateMachine):
         known = BROKERS[: self.session.setup.brokers]
         if chosen := tuple(broker for broker in known if broker in brokers):
             self.session.route(chosen)
-
-    def teardown(self) -> None:
-        """Free the target, and judge what nothing interrupted."""
-        whole = sys.exc_info()[0] is None and hasattr(self, "session")
-        self.target.close()
-        if whole:
-            self._judge(self.session)

@@ -1,13 +1,12 @@
 """Messages are sent, read, and sent back with all kinds of levels, while time passes; drawn and shrunk by
 Hypothesis. A rule is one step of a session."""
 
-import sys
-from collections.abc import Callable
 from typing import Final
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
+from conformance.machine import Machine
 from conformance.retry.session import RetrySession
 from conformance.retry.target import RETRIES_MAX, Copy, RetryTarget
 
@@ -20,18 +19,11 @@ _SEND_LEVELS: Final = (0, 0, 1, 4, 30)
 _TIMES_MAX: Final = (None, None, 0, 1, RETRIES_MAX + 1)
 
 
-class RetryMachine(RuleBasedStateMachine):
-    """One example: a new topic and a new group. `judge` gets the session at the end of an example that
-    nothing interrupted, and raises if it is displeased."""
+class RetryMachine(Machine[RetryTarget, RetrySession]):
+    """One example: a new topic and a new group."""
 
-    session: RetrySession
     unknown = 0
     rounds = 0
-
-    def __init__(self, target: RetryTarget, judge: Callable[[RetrySession], None]) -> None:
-        super().__init__()
-        self.target = target
-        self._judge = judge
 
     @initialize(retry_queues=st.sampled_from((1, 1, 2, 0)), count=st.integers(1, 3))
     def open(self, retry_queues: int, count: int) -> None:
@@ -83,16 +75,8 @@ class RetryMachine(RuleBasedStateMachine):
     def send_back_nothing(self) -> None:
         self.session.send_back_nothing()
 
-    def teardown(self) -> None:
-        """Read what is still to come, free the target, and judge."""
-        whole = sys.exc_info()[0] is None and hasattr(self, "session")
-        try:
-            if whole:
-                self.session.settle()
-        finally:
-            self.target.close()
-        if whole:
-            self._judge(self.session)
+    def last_look(self) -> None:
+        self.session.settle()
 
     def _copy(self, age: int) -> Copy:
         copies = self.session.copies

@@ -3,10 +3,9 @@
 from collections import Counter
 from typing import Final
 
-from conformance.history.finding import Finding
 from conformance.retry.checkers import checkers
-from conformance.retry.oracle import bound_for, explanation, wait_s
-from conformance.retry.steps import Read, Send, SendBack, Wait
+from conformance.retry.oracle import State, bound_for, explanation, wait_s
+from conformance.retry.steps import Operation, Read, Send, SendBack, Wait
 from conformance.retry.target import Answer, Copy, Place, RetryTarget, Span
 from conformance.stepped import Stepped
 
@@ -18,14 +17,12 @@ _NOWHERE: Final = 1 << 40
 """A commit offset at which no log has a message yet."""
 
 
-class RetrySession:
-    """Opens the target. Methods are steps; each may raise TargetError, and none but `close` works after it.
+class RetrySession(Stepped[State, Operation]):
+    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
 
     Raises:
         TargetError: the target cannot be brought up.
     """
-
-    dead = False
 
     def __init__(self, target: RetryTarget, retry_queues: int) -> None:
         self.target = target
@@ -40,9 +37,7 @@ class RetrySession:
         self._sent = 0
         self._waited_s = 0.0
         opened = f"a broker with a new topic, and a group with {retry_queues} retry queues"
-        self._seen = Stepped(
-            opened, explanation(self.setup, retry_queues), checkers(self.setup, retry_queues)
-        )
+        super().__init__(opened, explanation(self.setup, retry_queues), checkers(self.setup, retry_queues))
 
     def send(self, level: int) -> None:
         if not self._affordable(wait_s(self.setup, level)):
@@ -51,7 +46,7 @@ class RetrySession:
         msg_id = f"m{self._sent}"
         origin, span = self.target.send(msg_id, level)
         self._expect(Place.TOPIC, span.end_s + wait_s(self.setup, level))
-        self._seen.saw(Send(msg_id, level, origin, span))
+        self.saw(Send(msg_id, level, origin, span))
 
     def send_back(self, copy: Copy, level: int, times_max: int | None, *, oneway: bool = False) -> None:
         span_less = SendBack(copy, level, times_max, Answer.UNKNOWN, _NO_SPAN)
@@ -66,12 +61,12 @@ class RetrySession:
             self._expect(place, span.end_s + waits_s)
         else:
             self._due_s = max(self._due_s, span.end_s + waits_s)
-        self._seen.saw(SendBack(copy, level, times_max, answer, span))
+        self.saw(SendBack(copy, level, times_max, answer, span))
 
     def send_back_nothing(self) -> None:
         """A message that never was."""
         answer, span = self.target.send_back(_NOWHERE, 0, None)
-        self._seen.saw(SendBack(None, 0, None, answer, span))
+        self.saw(SendBack(None, 0, None, answer, span))
 
     def wait(self, seconds: float) -> None:
         """Not for ever, where that costs time."""
@@ -85,7 +80,7 @@ class RetrySession:
             copies, span = self.target.read(place)
             self._missing[place] -= len(copies)
             self.copies.extend(copies)
-            self._seen.saw(Read(place, copies, span, settled))
+            self.saw(Read(place, copies, span, settled))
 
     def settle(self) -> None:
         """Wait until all that is on its way must have come, and read it; not longer than needed, where that
@@ -102,24 +97,10 @@ class RetrySession:
                 self.target.wait(_POLL_S)
         self.read(settled=True)
 
-    def close(self) -> None:
-        self.target.close()
-
-    def findings(self) -> dict[str, Finding]:
-        return self._seen.findings()
-
     @property
     def faults(self) -> int:
         """Answers that nobody heard."""
-        return sum(
-            isinstance(one, SendBack) and one.answer is Answer.UNKNOWN for one in self._seen.run.operations
-        )
-
-    def actions(self) -> Counter[str]:
-        return self._seen.actions
-
-    def script(self) -> list[str]:
-        return self._seen.script()
+        return sum(isinstance(one, SendBack) and one.answer is Answer.UNKNOWN for one in self.run.operations)
 
     def _affordable(self, waits_s: float) -> bool:
         return self.target.is_simulated or waits_s <= PATIENCE_S
@@ -130,4 +111,4 @@ class RetrySession:
 
     def _wait(self, seconds: float) -> None:
         self.target.wait(seconds)
-        self._seen.saw(Wait(seconds))
+        self.saw(Wait(seconds))

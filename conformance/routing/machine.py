@@ -4,13 +4,12 @@ by Hypothesis.
 A rule is one step of a session, followed by a look at everything that the name server tells.
 """
 
-import sys
-from collections.abc import Callable
 from typing import Final
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import initialize, rule
 
+from conformance.machine import Machine
 from conformance.routing.oracle import BROKERS, NAMES
 from conformance.routing.session import RoutingSession
 from conformance.routing.target import TOPICS, Broker, Capability, NameServerTarget
@@ -31,21 +30,14 @@ def _events(machine: "RoutingMachine") -> list[str]:
     return events
 
 
-class RoutingMachine(RuleBasedStateMachine):
+class RoutingMachine(Machine[NameServerTarget, RoutingSession]):
     """One example: a name server that knows none of our brokers.
 
-    Few rules, because all are drawn alike and some examples go without some. `judge` gets the session at the
-    end of an example that nothing interrupted, and raises if it is displeased.
+    Few rules, because all are drawn alike and some examples go without some.
     """
 
-    session: RoutingSession
     restarted = False
     """Once an example is enough: a process takes its time."""
-
-    def __init__(self, target: NameServerTarget, judge: Callable[[RoutingSession], None]) -> None:
-        super().__init__()
-        self.target = target
-        self._judge = judge
 
     @initialize(registrations=_registrations)
     def open(self, registrations: list[tuple[Broker, tuple[str, ...]]]) -> None:
@@ -85,10 +77,3 @@ class RoutingMachine(RuleBasedStateMachine):
                 self.session.wipe(name)
         self.session.look()
         self.register(then)
-
-    def teardown(self) -> None:
-        """Free the target, and judge what nothing interrupted."""
-        whole = sys.exc_info()[0] is None and hasattr(self, "session")
-        self.target.close()
-        if whole:
-            self._judge(self.session)

@@ -25,7 +25,7 @@ from report.model import Verdict, Witness
 
 
 class RoutingSession:
-    """Opens the target. Methods are steps; each may raise TargetError, and none but `close` works after it.
+    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
 
     Raises:
         TargetError: the target cannot be brought up.
@@ -82,9 +82,6 @@ class RoutingSession:
                 self._saw(AskPublish(topic, self.target.publish(topic)))
                 self._saw(AskRoute(topic, self.target.route(topic)))
             self._saw(AskCluster(self.target.cluster()))
-
-    def close(self) -> None:
-        self.target.close()
 
     # -- the verdict
 

@@ -113,6 +113,17 @@ def test_wrong_use_exits_with_2_and_one_line(arguments: list[str], line: str) ->
     assert err.count("\n") == 1
 
 
+def test_a_target_that_dies_on_the_way_exits_with_4_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> NoReturn:
+        raise TargetError("the broker is on fire")
+
+    monkeypatch.setattr("conformance.targets.reference.ReferenceTarget.pull", refuse)
+    code, _, err = conform("--target", "reference", "--suite", "flush", "--examples", "20")
+    assert code == Exit.TOOL
+    assert err.splitlines()[-1] == "mqproof: reference: the broker is on fire"
+    assert "Traceback" not in err
+
+
 def test_a_cluster_that_is_not_there_exits_with_4_and_one_line() -> None:
     code, _, err = conform("--target", "remoting://127.0.0.1:1", "--examples", "1")
     assert code == Exit.TOOL

@@ -41,7 +41,7 @@ def test_the_model_forbids_what_no_state_explains() -> None:
     assert finding.verdict is Verdict.VIOLATED
     assert finding.witnesses[0].text == "no state of the model explains step 3 (5)"
     assert finding.witnesses[0].values == {"the model allowed before": "0 or 1"}
-    assert session.actions == {"saw ?": 1}
+    assert session.actions() == {"saw ?": 1}
 
 
 def test_a_violation_with_a_name_is_not_told_twice() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.suite import examine, results, run_suite
-from conformance.target import Setup, Target, WireOnly
+from conformance.target import Sent, Setup, Target, TargetError, WireOnly
 from conformance.targets import resolve
 from conformance.targets.impl import ImplTarget
 from conformance.targets.mutants import MUTANTS, MutantTarget
@@ -56,6 +56,57 @@ def test_a_violation_is_shrunk_to_a_script_and_ends_with_its_replay() -> None:
     script = violated.witnesses[-1].values
     assert script["1"].startswith("open a broker")
     assert len(script) < 30
+
+
+class Mortal(ReferenceTarget):
+    """Dies at its fifth send, of all examples together, and cannot be reached any more."""
+
+    sends = 0
+
+    def open(self, setup: Setup) -> None:
+        self._reach("connect")
+        super().open(setup)
+
+    def send(self, topic: str, queue_id: int, msg_id: str, body: bytes) -> Sent:
+        Mortal.sends += 1
+        self._reach("send")
+        return super().send(topic, queue_id, msg_id, body)
+
+    def close(self) -> None:
+        self._reach("hang up")
+
+    def _reach(self, what: str) -> None:
+        if Mortal.sends >= 5:
+            raise TargetError(f"no {what}")
+
+
+def test_a_target_that_dies_is_told_as_it_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Mortal, "sends", 0)
+    with pytest.raises(TargetError, match="no send"):
+        examine(Mortal, 20, 0)
+    assert Mortal.sends == 5
+
+
+class DiesOfIt(MutantTarget):
+    """Is wrong, and cannot be brought up any more after a while: in the midst of shrinking."""
+
+    opened = 0
+
+    def __init__(self) -> None:
+        super().__init__(MUTANTS["refused-but-stored"])
+
+    def open(self, setup: Setup) -> None:
+        DiesOfIt.opened += 1
+        if DiesOfIt.opened > 60:
+            raise TargetError("no answer")
+        super().open(setup)
+
+
+def test_a_violation_stands_when_the_target_dies_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DiesOfIt, "opened", 0)
+    examination = examine(DiesOfIt, 50, 0)
+    assert "DELIV-2" in examination.failures
+    assert DiesOfIt.opened == 61
 
 
 def test_progress_is_told_after_every_example() -> None:

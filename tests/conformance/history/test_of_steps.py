@@ -40,7 +40,7 @@ def test_a_life_with_crashes_of_our_broker_breaks_no_rule(seed: int) -> None:
                     session.restart()
         session.drain()
     finally:
-        session.close()
+        session.target.close()
     assert violated(session) == set()
 
 
