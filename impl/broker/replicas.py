@@ -7,7 +7,7 @@ from typing import Final
 from impl.broker.config import BrokerConfig
 from impl.broker.services import Services
 from impl.event_log import EventLog
-from impl.remoting.bodies import SubscriptionGroups, TopicConfigs
+from impl.remoting.bodies import AllTopics, SubscriptionGroups
 from impl.remoting.headers import RegisterBrokerResponse, UpdateOffsetRequest
 from impl.replication.client import SlaveClient
 from impl.replication.server import MasterServer
@@ -86,7 +86,10 @@ class SlaveTables:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    async def adopt_topics(self, topics: TopicConfigs) -> None:
+    async def adopt_topics(self, topics: AllTopics) -> None:
+        # Deletions first: of a topic made anew nobody may read what the old one had.
+        for topic in self._services.store.adopt_deletions(topics.deleted_topics):
+            self._services.offsets.remove_topic(topic)
         await self._services.topics.adopt(topics)
 
     async def adopt_groups(self, groups: SubscriptionGroups) -> None:

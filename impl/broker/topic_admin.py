@@ -8,7 +8,7 @@ from impl.broker.checks import require_topic
 from impl.broker.services import Processor, Services
 from impl.broker.topics import is_system_topic, name_problem, system_topics
 from impl.remoting import headers, java_json
-from impl.remoting.bodies import PERM_READ_WRITE, TopicConfig, TopicConfigList, TopicList
+from impl.remoting.bodies import PERM_READ_WRITE, AllTopics, TopicConfig, TopicConfigList, TopicList
 from impl.remoting.channel import Channel, Reply
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
@@ -56,8 +56,10 @@ async def delete_topic(services: Services, request: Command, channel: Channel) -
 
 
 def all_topics(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Every topic with its settings."""
-    body = java_json.write(services.topics.snapshot(), standard=True)
+    """Every topic with its settings; for slaves also those that were deleted."""
+    topics = services.topics.snapshot()
+    answer = AllTopics(topics.data_version, topics.topic_config_table, dict(services.store.deleted_topics))
+    body = java_json.write(answer, standard=True)
     return request.answer(ResponseCode.SUCCESS, body=body)
 
 

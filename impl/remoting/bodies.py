@@ -47,6 +47,13 @@ class TopicConfigs(_Body, frozen=True):
     topic_config_table: dict[str, TopicConfig]
 
 
+class AllTopics(TopicConfigs, frozen=True, omit_defaults=True):
+    """GET_ALL_TOPIC_CONFIG."""
+
+    deleted_topics: dict[str, int] = {}
+    """Ours alone: topics that were deleted, and before which commit offset the log has their records."""
+
+
 class TopicConfigList(_Body, frozen=True):
     """UPDATE_AND_CREATE_TOPIC_LIST."""
 

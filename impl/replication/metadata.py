@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from impl.remoting import headers
-from impl.remoting.bodies import SubscriptionGroups, TopicConfigs
+from impl.remoting.bodies import AllTopics, SubscriptionGroups
 from impl.remoting.channel import RemotingError
 from impl.remoting.client import RemotingClient
 from impl.remoting.codes import RequestCode, ResponseCode, response_name
@@ -43,7 +43,7 @@ class DelayLevels(msgspec.Struct, rename="camel"):
 class Tables(Protocol):
     """What of a slave's is kept like its master's. The methods raise OSError."""
 
-    async def adopt_topics(self, topics: TopicConfigs) -> None: ...
+    async def adopt_topics(self, topics: AllTopics) -> None: ...
     async def adopt_groups(self, groups: SubscriptionGroups) -> None: ...
     async def adopt_delays(self, offsets: Mapping[int, int]) -> None: ...
     def merge_offsets(self, table: Mapping[str, Mapping[int, int]]) -> None: ...
@@ -82,7 +82,7 @@ class MetadataSync:
 
     async def _sync(self, master: Address) -> None:
         ask, tables = self._ask, self._tables
-        await tables.adopt_topics(await ask(master, RequestCode.GET_ALL_TOPIC_CONFIG, TopicConfigs))
+        await tables.adopt_topics(await ask(master, RequestCode.GET_ALL_TOPIC_CONFIG, AllTopics))
         # Groups before offsets: a consumer that comes here finds both.
         code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
         await tables.adopt_groups(await ask(master, code, SubscriptionGroups))

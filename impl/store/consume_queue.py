@@ -49,6 +49,11 @@ class ConsumeQueue:
     def begin(self) -> int:
         return self.segments.begin // QUEUE_UNIT_BYTES
 
+    @property
+    def last(self) -> Unit | None:
+        """The last entry; None where there is none. Raises OSError."""
+        return self.units(self.end - 1, 1)[0] if self.end > self.begin else None
+
     def put(self, queue_offset: int, unit: Unit) -> bool:
         """Write the entry; returns whether another one, or none, was there.
 
@@ -173,10 +178,13 @@ class ConsumeQueues:
         """Whether there is a queue of the topic."""
         return any(name == topic for name, _ in self._queues)
 
-    def remove(self, topic: str) -> None:
-        """Forget the topic's queues and remove their files, durably; empty directories stay. OSError."""
+    def remove(self, topic: str, before: int) -> None:
+        """Forget the topic's queues whose entries lead before that commit offset, and remove their files,
+        durably; empty directories stay. OSError."""
         for key in [key for key in self._queues if key[0] == topic]:
-            self._queues.pop(key).clear()
+            last = self._queues[key].last
+            if last is None or last.commit_offset < before:
+                self._queues.pop(key).clear()
 
     def count_between(self, begin: int, end: int) -> int:
         """How many entries all queues together have for records between two commit offsets."""

@@ -19,7 +19,6 @@ class DeletedTopics:
         self._disk = disk
         self._path = path
         self._before: Mapping[str, int] = {}
-        """Commit offset by topic: what stands before it is of a deleted one."""
 
     def load(self) -> None:
         """Read the file, if there is one. Raises StoreError when it is not ours, OSError."""
@@ -30,16 +29,26 @@ class DeletedTopics:
         except msgspec.MsgspecError as error:
             raise StoreError(f"{self._path}: {error}") from None
 
+    @property
+    def table(self) -> Mapping[str, int]:
+        """Commit offset by topic: the records before it were deleted with it."""
+        return self._before
+
     def has(self, topic: str, commit_offset: int) -> bool:
         """Whether the record of that topic at that place was deleted with it."""
         return commit_offset < self._before.get(topic, 0)
 
-    def add(self, topic: str, before: int, log_begin: int) -> None:
-        """Everything in the topic so far is deleted; durable when this returns. What expired is forgotten.
+    def newer(self, table: Mapping[str, int]) -> dict[str, int]:
+        """The deletions in a master's table that are not known here."""
+        return {topic: before for topic, before in table.items() if before > self._before.get(topic, 0)}
+
+    def add(self, deleted: Mapping[str, int], log_begin: int) -> None:
+        """All records of these topics before those places are deleted; durable when this returns. What
+        expired is forgotten.
 
         Raises OSError: then nothing has changed.
         """
-        self._become({**{name: at for name, at in self._before.items() if at > log_begin}, topic: before})
+        self._become({**{name: at for name, at in self._before.items() if at > log_begin}, **deleted})
 
     def clamp(self, log_end: int) -> None:
         """The log ends here: what a crash took from it is not there to be deleted, and the places are used

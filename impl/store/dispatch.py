@@ -105,10 +105,14 @@ class Dispatcher:
     def add(self, appended: Appended) -> None:
         self._waiting.append(appended)
 
-    def forget(self, topic: str) -> None:
-        """The topic is deleted: what still waits gets no entry."""
+    def forget(self, topic: str, before: int) -> None:
+        """The topic is deleted: what still waits of it, and stands before that commit offset, gets no
+        entry."""
         self._waiting = deque(
-            msgspec.structs.replace(one, queued=False) if one.topic == topic else one for one in self._waiting
+            msgspec.structs.replace(one, queued=False)
+            if one.topic == topic and one.commit_offset < before
+            else one
+            for one in self._waiting
         )
 
     def run(self, limit: int, on_dispatched: Callable[[Appended], None] | None = None) -> int:

@@ -4,8 +4,10 @@
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from impl.event_log import EventLog
 from impl.message import Message, StoredMessage
@@ -16,6 +18,7 @@ from impl.store.commit_log import CommitLog
 from impl.store.config import FlushMode, StoreConfig
 from impl.store.consume_queue import QueueGapError
 from impl.store.dispatch import Appended, appended_record, tell_append
+from impl.store.errors import StoreError
 from impl.store.flush import LogFlusher
 from impl.store.layout import Layout
 from impl.store.recovery import Parts, recover
@@ -71,6 +74,16 @@ class MessageStore(Store):
     def log_read(self, position: int, size: int) -> bytes:
         """Bytes of the log as they are: fewer at the end of a segment, none where there is none."""
         return self._log.read(position, min(size, self._log.end - position))
+
+    def begin(self) -> None:
+        """As any store. Who puts messages into it uses the places anew that a crash took from the log; a
+        slave's come again, and what of them was deleted stays so."""
+        super().begin()
+        if not self.refusal:
+            try:
+                self._deleted.clamp(self._log.end)
+            except OSError as error:
+                raise StoreError(f"{self._layout.deleted_topics}: {error}") from None
 
     async def start(self) -> None:
         """Begin, and run the services that flush; `put` works from here on. StoreError on a disk error."""
@@ -195,12 +208,13 @@ class MessageStore(Store):
             OSError: the disk failed or is full, or a queue lacks the entries before these; but for a full
                 disk the store is read-only now.
         """
-        if not self.writable:
-            raise OSError(self.failure or "the store is not started, or its disk is nearly full")
+        self._require_writable()
         try:
             for data, stored in records:
                 self._log.append_stored(stored.commit_offset, data, stored.store_timestamp_ms)
                 appended = appended_record(stored, self.config.delay_levels_ms)
+                if self._deleted.has(appended.topic, appended.commit_offset):
+                    appended = msgspec.structs.replace(appended, queued=False)
                 if appended.queued and self._log.begin > 0:
                     self._begin_queue(appended)
                 self._dispatcher.add(appended)
@@ -230,15 +244,29 @@ class MessageStore(Store):
             OSError: the disk failed; when nothing was changed by then, the store stays writable.
         """
         self._end_turn()
+        self._require_writable()
+        if self._queues.has(topic) or self._appender.has(topic):
+            self._forget({topic: self._log.end})
+
+    def adopt_deletions(self, deleted: Mapping[str, int]) -> list[str]:
+        newer = self._deleted.newer(deleted)
+        if newer:
+            self._require_writable()
+            self._forget(newer)
+        return list(newer)
+
+    def _require_writable(self) -> None:
         if not self.writable:
             raise OSError(self.failure or "the store is not started, or its disk is nearly full")
-        if not (self._queues.has(topic) or self._appender.has(topic)):
-            return
-        self._deleted.add(topic, self._log.end, self._log.begin)
-        self._dispatcher.forget(topic)
-        self._appender.forget(topic)
+
+    def _forget(self, deleted: Mapping[str, int]) -> None:
+        """These topics are deleted, as far as their records stand before those commit offsets."""
+        self._deleted.add(deleted, self._log.begin)
         try:
-            self._queues.remove(topic)
+            for topic, before in deleted.items():
+                self._dispatcher.forget(topic, before)
+                self._appender.forget(topic)
+                self._queues.remove(topic, before)
         except OSError as error:
             self._fail(error)
             raise

@@ -69,7 +69,6 @@ def recover_queues(parts: Parts, start: int) -> tuple[int, int]:
     """Bring queues and index to the recovered log; all before `start` is in them, by the checkpoint's word.
     How many entries were cut, and how many were missing or wrong. Raises as `recover`."""
     log, queues = parts.log, parts.queues
-    parts.deleted.clamp(log.end)
     entries_cut = sum(cut_queue(queue, log) for queue in queues)
     for queue in queues:
         clear_deleted(queue, parts.deleted)
@@ -153,8 +152,7 @@ def count_as_flushed(log: CommitLog) -> None:
 
 def clear_deleted(queue: ConsumeQueue, deleted: DeletedTopics) -> None:
     """A crash came between the deletion of a topic and that of its queues: their last entries tell."""
-    units = queue.units(queue.end - 1, 1) if queue.end > queue.begin else []
-    if units and deleted.has(queue.key[0], units[0].commit_offset):
+    if (last := queue.last) is not None and deleted.has(queue.key[0], last.commit_offset):
         queue.clear()
 
 

@@ -6,7 +6,7 @@ nothing more is promised on top of it (docs/protocol.md, "Disk errors").
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from impl.event_log import EventLog
 from impl.message import Message
@@ -116,6 +116,13 @@ class Store(ABC):
     @abstractmethod
     def delete_topic(self, topic: str) -> None:
         """The topic is deleted. Raises OSError: the disk failed."""
+
+    @abstractmethod
+    def adopt_deletions(self, deleted: Mapping[str, int]) -> list[str]:
+        """A slave's master has deleted these topics, by topic the commit offset before which their records
+        are: their queues go, and what comes of them late gets no entry. Returns those that were not known.
+
+        Raises OSError: the disk failed."""
 
     @abstractmethod
     async def flush_log(self) -> None:
@@ -286,6 +293,11 @@ class Store(ABC):
         for topic, queue_id in (queue.key for queue in self._queues):
             counts[topic] = max(counts.get(topic, 0), queue_id + 1)
         return counts
+
+    @property
+    def deleted_topics(self) -> Mapping[str, int]:
+        """Topics that were deleted, and before which commit offset the log has their records."""
+        return self._deleted.table
 
     @property
     def index_end(self) -> tuple[int, int]:

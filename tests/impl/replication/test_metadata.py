@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from impl.remoting.bodies import SubscriptionGroups, TopicConfigs
+from impl.remoting.bodies import AllTopics, SubscriptionGroups
 from impl.remoting.channel import RemotingError
 from impl.remoting.client import RemotingClient
 from impl.remoting.codes import RequestCode, ResponseCode
@@ -40,7 +40,7 @@ class Adopted:
     def __init__(self) -> None:
         self.got: list[Any] = []
 
-    async def adopt_topics(self, topics: TopicConfigs) -> None:
+    async def adopt_topics(self, topics: AllTopics) -> None:
         self.got.append(topics)
 
     async def adopt_groups(self, groups: SubscriptionGroups) -> None:

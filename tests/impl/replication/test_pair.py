@@ -17,7 +17,7 @@ from impl.remoting import headers
 from impl.remoting.bodies import SubscriptionGroup
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import new_request
-from impl.remoting.headers import RegisterBrokerResponse
+from impl.remoting.headers import RegisterBrokerResponse, TopicRequest
 from impl.replication.config import LogCheck, Role
 from impl.runtime.network import Address
 from impl.store.config import FlushMode
@@ -376,6 +376,38 @@ def test_a_slave_keeps_topics_groups_and_offsets_like_its_master() -> None:
         assert pair.slave.services.topics.get(TOPIC)
 
     play(scene)
+
+
+async def delete_topic(pair: Pair) -> None:
+    assert pair.master.services is not None
+    request = new_request(RequestCode.DELETE_TOPIC_IN_BROKER, headers.write(TopicRequest(TOPIC)))
+    answer = await pair.session.remoting.invoke(pair.master.services.address, request, 10.0)
+    assert answer.code == ResponseCode.SUCCESS
+
+
+def test_a_slave_forgets_a_topic_that_its_master_deleted_with_queues_and_offsets() -> None:
+    """Though it is made anew before the slave hears of it."""
+
+    other = replace(QUEUE, queue_id=1)
+
+    async def scene(pair: Pair) -> tuple[int, int | None, list[bytes]]:
+        await pair.followed()
+        for body in (b"old 0", b"old 1"):
+            await pair.producer.send(Message(TOPIC, body), QUEUE)
+        await pair.consumer.commit(QUEUE, 2)
+        await asyncio.sleep(30)
+        slave = pair.slave
+        assert slave.services is not None
+        assert (slave.store.max_offset(TOPIC, 0), slave.services.offsets.query("G", TOPIC, 0)) == (2, 2)
+        await delete_topic(pair)
+        await pair.producer.send(Message(TOPIC, b"new"), other)
+        await asyncio.sleep(30)
+        await without_master(pair)
+        found = (await pair.consumer.pull(other, 0)).messages
+        offset = slave.services.offsets.query("G", TOPIC, 0)
+        return slave.store.max_offset(TOPIC, 0), offset, [each.message.body for each in found]
+
+    assert play(scene, queues=2) == (0, None, [b"new"])
 
 
 def test_the_slave_of_a_master_that_is_gone_serves_after_its_own_restart() -> None:

@@ -185,6 +185,101 @@ def test_a_slave_follows_its_master_through_a_deletion() -> None:
     assert bodies(slave.store) == ["new 0", "new 1"]
 
 
+def follow_all(master: Site, slave: Site) -> None:
+    """The slave gets what it lacks, and hears what was deleted."""
+    follow(master, slave, 100)
+    slave.store.adopt_deletions(master.store.deleted_topics)
+
+
+def slave_of(master: Site) -> Site:
+    slave = Site(master.config, directory="slave")
+    slave.made()
+    slave.store.refusal = "it is a slave"
+    slave.store.load()
+    slave.store.begin()
+    return slave
+
+
+@pytest.mark.parametrize("known", [0, 2, 5])
+def test_a_slave_forgets_what_its_master_deleted_however_much_of_it_is_still_to_come(known: int) -> None:
+    """Late records get no entry; the topic made anew has its own messages only, in each queue."""
+    master = Site()
+    master.open()
+    slave = slave_of(master)
+    master.append("old 0", "old 1", "old 2")
+    master.append("other 0", "other 1", queue_id=1)
+    master.append("stays", topic="U")
+    follow(master, slave, known)
+    master.store.delete_topic("T")
+    assert slave.store.adopt_deletions(master.store.deleted_topics) == ["T"]
+    assert slave.store.adopt_deletions(master.store.deleted_topics) == []
+    master.append("new 0")
+    for _ in range(2):
+        follow_all(master, slave)
+        assert (bodies(slave.store), bodies(slave.store, queue_id=1)) == (["new 0"], [])
+        assert bodies(slave.store, topic="U") == ["stays"]
+        assert not slave.store.failure
+
+
+@pytest.mark.parametrize("mode", [FlushMode.ASYNC_FLUSH, FlushMode.SYNC_FLUSH])
+def test_a_slave_that_hears_late_of_a_deletion_keeps_the_new_topics_messages(mode: FlushMode) -> None:
+    """Under SYNC_FLUSH they still wait for their flush."""
+    master = Site(replace(SMALL, flush_mode=mode))
+    master.open()
+    slave = slave_of(master)
+    master.append("old 0", "old 1")
+    master.append("other 0", queue_id=1)
+    follow(master, slave, 3)
+    now(slave.store.flush_log())
+    master.store.delete_topic("T")
+    master.append("new 0", "new 1")
+    follow_all(master, slave)
+    now(slave.store.flush_log())
+    assert (bodies(slave.store), bodies(slave.store, queue_id=1)) == (["new 0", "new 1"], [])
+
+
+@pytest.mark.parametrize("flushed", [True, False])
+def test_what_of_a_slaves_log_a_crash_took_comes_again_and_stays_deleted(flushed: bool) -> None:
+    master = Site()
+    master.open()
+    slave = slave_of(master)
+    master.append("old 0", "old 1", "old 2")
+    master.store.delete_topic("T")
+    follow(master, slave, 1)
+    slave.store.adopt_deletions(master.store.deleted_topics)
+    follow(master, slave, 1)
+    if flushed:
+        slave.flush()
+    slave.simulated_disk.lose_power()
+    slave.made()
+    slave.store.refusal = "it is a slave"
+    slave.store.load()
+    slave.store.begin()
+    follow(master, slave, 100)
+    assert bodies(slave.store) == []
+    master.append("new 0")
+    follow(master, slave, 1)
+    assert bodies(slave.store) == ["new 0"]
+    assert not slave.store.failure
+
+
+def test_a_slaves_store_that_became_a_masters_uses_the_places_anew() -> None:
+    """Its log ends before all came that its master deleted."""
+    master = Site()
+    master.open()
+    slave = slave_of(master)
+    master.append("old 0", "old 1", "old 2")
+    master.store.delete_topic("T")
+    follow(master, slave, 1)
+    slave.store.adopt_deletions(master.store.deleted_topics)
+    slave.close()
+    slave.open()
+    slave.append("new 0")
+    slave.flush()
+    slave.reopen_after_power_loss()
+    assert bodies(slave.store) == ["new 0"]
+
+
 def test_a_file_that_is_no_table_of_deleted_topics_is_one_clear_error() -> None:
     site = with_deleted_topic()
     site.close()
