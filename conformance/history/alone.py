@@ -104,7 +104,7 @@ def _fate(told: Record, id_: str, queue: str, place: int, known: int, scope: Sco
 class _End(NamedTuple):
     """The queue was readable up to `end`, exclusive, and no further."""
 
-    index: int
+    at: int
     step: int
     queue: str
     end: int
@@ -152,7 +152,7 @@ def queue_points_into_log(told: Record) -> Finding:
 class _Given(NamedTuple):
     """An offset's holder; `durable` when a crash of the system does not free the offset."""
 
-    index: int
+    at: int
     step: int
     id: str
     durable: bool
@@ -166,9 +166,9 @@ def queue_offsets_dense(told: Record) -> Finding:
     """
     tally = Tally()
     given: dict[tuple[str, int], _Given] = {}
-    for place, now in sorted(_given(told), key=lambda each: each[1].index):
+    for place, now in sorted(_given(told), key=lambda each: each[1].at):
         before = given.get(place)
-        alive = before and (before.durable or not told.crashes.between(before.index, now.index))
+        alive = before and (before.durable or not told.crashes.between(before.at, now.at))
         if before and alive and before.id != now.id:
             text = f"offset {place[1]} of {place[0]} is {before.id}'s at step {before.step}"
             tally.found(f"{text} and {now.id}'s at step {now.step}")

@@ -143,7 +143,7 @@ def _poll_of(asked: lines.Poll, line: lines.Poll, queues: _Numbers, ids: _Number
 
 
 def read_jepsen(path: Path) -> list[Line]:
-    """EDN of Jepsen's kafka workload: sends and polls. A poll of several queues becomes a poll of each, by a
+    """EDN of Jepsen's kafka workload: sends and polls. One of several queues becomes one of each, by a
     process of its own. Nobody is told what groups there are: each consumer is one.
 
     Raises:
@@ -201,13 +201,16 @@ def _of_jepsen(told: _Told) -> Iterator[Line]:
         if told.type is Type.INFO and told.value is not None:
             yield lines.Fault(0, 0, NEMESIS, Type.INFO, FaultValue(told.f, str(told.value)))
     elif told.f == "send":
-        topic, offset, queue = str(told.value[0][1]), -1, ""
-        ids = [micro[2][1] if isinstance(micro[2], list) else micro[2] for micro in told.value]
-        if isinstance(told.value[0][2], list):
-            queue, offset = f"{topic}/jepsen/0", int(told.value[0][2][0])
-        messages = tuple(Message(str(id_)) for id_ in ids)
-        status = SEND_OK if told.type is Type.OK else ""
-        yield lines.Send(0, 0, told.process, told.type, SendValue(topic, messages, status, queue, offset))
+        by_key: dict[str, list[Any]] = defaultdict(list)
+        for micro in told.value:
+            by_key[str(micro[1])].append(micro[2])
+        for key, sent in by_key.items():
+            placed = isinstance(sent[0], list)
+            queue, offset = (f"{key}/jepsen/0", int(sent[0][0])) if placed else ("", -1)
+            messages = tuple(Message(str(each[1] if placed else each)) for each in sent)
+            status = SEND_OK if told.type is Type.OK else ""
+            asked = SendValue(key, messages, status, queue, offset)
+            yield lines.Send(0, 0, f"{told.process} {key}", told.type, asked)
     elif told.f == "poll":
         for key, pairs in told.polled():
             queue, first, after = f"{key}/jepsen/0", int(pairs[0][0]), int(pairs[-1][0]) + 1

@@ -182,6 +182,10 @@ def _phantom(world: Perfect) -> None:
     _read(world, Handed("ghost", len(world.queue(QUEUE))))
 
 
+def _of_another_topic(world: Perfect) -> None:
+    _read(world, _at(_unknown(world), len(world.queue(ORDERED))), queue=ORDERED)
+
+
 def _refused(world: Perfect) -> None:
     world.fault("kill")
     message = world.message()
@@ -196,6 +200,20 @@ def _at_two_places(world: Perfect) -> None:
 
 def _two_messages_at_one(world: Perfect) -> None:
     _read(world, _at(_unknown(world), 1))
+
+
+def _another_at_a_freed_place(world: Perfect) -> None:
+    """A crash may have freed it, and somebody was told since that it is his."""
+    _given_again(world)
+    _read(world, _at(_unknown(world), len(world.queue(QUEUE)) - 1))
+
+
+def _given_again(world: Perfect) -> Handed:
+    _send(world, status="FLUSH_DISK_TIMEOUT")
+    world.queue(QUEUE).pop()
+    world.fault("crash_os")
+    world.fault("start")
+    return _send(world, process="x2")
 
 
 def _replicas_differ(world: Perfect) -> None:
@@ -238,6 +256,10 @@ def _one_offset_id_twice(world: Perfect) -> None:
 
 def _changed(world: Perfect) -> None:
     _read(world, replace(_single(world), body="changed"))
+
+
+def _tag_changed(world: Perfect) -> None:
+    _read(world, replace(_single(world), tag="C"))
 
 
 def _stored_out_of_time(world: Perfect) -> None:
@@ -305,6 +327,13 @@ def _torn_batch(world: Perfect) -> None:
     _read(world, _at(batch[0], at), _at(between, at + 1), _at(batch[1], at + 2))
 
 
+def _torn_unanswered_batch(world: Perfect) -> None:
+    batch = world.message(), world.message()
+    world.did("x2", SendValue(TOPIC, batch), SendValue(), Type.INFO, "timed out")
+    end = len(world.queue(QUEUE))
+    _read(world, _at(batch[0], end), _at(_unknown(world), end + 1))
+
+
 def _key_out_of_order(world: Perfect) -> None:
     first, second = (_send(world, ORDERED, key="kx") for _ in range(2))
     _consumed(world, "o", ORDERED, "o1", second)
@@ -344,6 +373,11 @@ def _commits_less(world: Perfect) -> None:
 def _to_minimum(world: Perfect) -> None:
     answer = PollValue(next=0, min=0, max=len(world.queue(QUEUE)))
     world.did("x3", PollValue("new", QUEUE, 5), answer)
+
+
+def _from_beyond_to_minimum(world: Perfect) -> None:
+    end = len(world.queue(QUEUE))
+    world.did("x3", PollValue("new", QUEUE, end + 5), PollValue(next=0, min=0, max=end))
 
 
 def _commits_nothing(world: Perfect) -> None:
@@ -517,14 +551,17 @@ PLANTED: Final = {
         _p("A03", "message-not-drained", _not_drained),
         _p("A04", "message-of-nobody", _phantom),
         _p("A04", "refused-message", _refused),
+        _p("A04", "message-of-another-topic", _of_another_topic),
         _p("A06", "message-at-two-places", _at_two_places),
         _p("A07", "handed-twice", _again_for_nothing),
         _p("A08", "two-messages-at-one-place", _two_messages_at_one),
+        _p("A08", "another-at-a-freed-place", _another_at_a_freed_place, "A02"),
         _p("A09", "offset-skipped-in-poll", _skips),
         _p("A09", "offset-skipped-between-polls", _skips_between),
         _p("A10", "poll-goes-back", _goes_back),
         _p("A11", "sends-reversed", _sent_in_reverse, "L01"),
         _p("A12", "batch-torn", _torn_batch),
+        _p("A12", "unanswered-batch-torn", _torn_unanswered_batch),
         _p("A13", "key-out-of-order", _key_out_of_order),
         _p("A14", "end-flickers", _flickers),
         _p("A14", "not-visible-in-time", _not_visible),
@@ -539,6 +576,7 @@ PLANTED: Final = {
         _p("C06", "offset-forgotten", _forgets_offset),
         _p("C06", "older-offset-committed", _commits_less),
         _p("C07", "sent-to-minimum", _to_minimum),
+        _p("C07", "sent-to-minimum-from-beyond", _from_beyond_to_minimum),
         _p("C07", "minus-one-committed", _commits_nothing),
         _p("C08", "unread-committed", _commits_unread),
         _p("C09", "two-owners", _two_owners),
@@ -564,6 +602,7 @@ PLANTED: Final = {
         _p("C16", "one-key-two-messages", _one_key_twice),
         _p("C16", "one-offset-id-two-places", _one_offset_id_twice),
         _p("C17", "body-changed", _changed),
+        _p("C17", "tag-changed", _tag_changed),
         _p("C18", "stored-out-of-time", _stored_out_of_time),
         _p("C18", "born-after-stored", _born_too_late),
         _p("C19", "weak-status-lost", _lost_weakly),

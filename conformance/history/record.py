@@ -197,6 +197,15 @@ class Record:
         return places
 
     @cached_property
+    def answered_again(self) -> dict[str, dict[int, list[Sent]]]:
+        """The same places to the sends that were told so later, in that order; few have any."""
+        places: dict[str, dict[int, list[Sent]]] = defaultdict(dict)
+        for sent in self.placed:
+            if self.acked[sent.queue][sent.offset] is not sent:
+                places[sent.queue].setdefault(sent.offset, []).append(sent)
+        return places
+
+    @cached_property
     def known(self) -> dict[str, list[int]]:
         """Queue to the offsets that hold a message, as somebody was told or handed; rising."""
         offsets: dict[str, set[int]] = {queue: set(places) for queue, places in self.acked.items()}
@@ -236,15 +245,21 @@ class Record:
         """Of what a machine had, or of what a master had and its slave had not."""
         return self._faults({"lose_disk", "promote"})
 
-    def excuse(self, sent: Sent) -> str:
-        """Why a stored message may be lost all the same: what its status leaves open, and what happened."""
+    def excuse(self, sent: Sent, before: int = NEVER) -> str:
+        """Why a stored message may be lost by then all the same, and another be at its place: what its status
+        leaves open, and what happened."""
         after, asynchronous = sent.span.end, self.setup.flush_mode == ASYNC_FLUSH
-        if self.crashes.between(after, NEVER) and (asynchronous or sent.status == "FLUSH_DISK_TIMEOUT"):
+        if self.crashes.between(after, before) and (asynchronous or sent.status == "FLUSH_DISK_TIMEOUT"):
             return "the machine crashed before it was on disk"
         single = sent.status != SEND_OK or self.setup.replication != "sync"
-        if single and self.losses.between(after, NEVER):
+        if single and self.losses.between(after, before):
             return "its only replica was lost"
         return ""
+
+    def forgets(self, after: int, before: int) -> bool:
+        """Whether what was there at the first index may be gone by the second, whoever had it."""
+        crashed = self.setup.flush_mode == ASYNC_FLUSH and self.crashes.between(after, before)
+        return crashed or (self.setup.replication != "sync" and self.losses.between(after, before))
 
     def _faults(self, kinds: Iterable[str]) -> Events:
         wanted = frozenset(kinds)

@@ -90,12 +90,13 @@ def step_client(step: Step) -> str:
 
 
 def offset_to_minimum(told: Record) -> Finding:
-    """C07: no consumer is sent back from an offset that is in its queue, and none commits -1."""
+    """C07: no consumer is sent back from an offset that is in its queue, nor from one beyond its end to
+    anywhere but the end, and none commits -1."""
     tally = Tally()
     for read in told.reads:
         if read.kind == "poll" and read.offset >= 0 and read.next >= 0:
             tally.looked += 1
-            if read.next < read.offset <= read.max:
+            if read.next < min(read.offset, read.max):
                 text = f"{read.client} asked for {read.offset} of {read.queue}, which ends at {read.max}"
                 tally.found(f"{text}, and was sent back to {read.next}", queue=read.queue, offset=read.next)
     for step in told.commits:

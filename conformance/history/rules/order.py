@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from conformance.history.finding import Finding, Tally
 from conformance.history.lines import Handed
-from conformance.history.record import ASYNC_FLUSH, NEVER, Events, Outcome, Read, Record, is_own
+from conformance.history.record import NEVER, Events, Outcome, Read, Record, Sent, is_own
 
 
 @dataclass(slots=True)
@@ -200,41 +200,70 @@ def _assignments(told: Record) -> dict[tuple[str, str], list[tuple[int, tuple[st
 def nonmonotonic_send(told: Record) -> Finding:
     """A11: what one producer sends in turn to a queue is in the queue in that order."""
     tally = Tally()
-    freed = told.crashes if told.setup.flush_mode == ASYNC_FLUSH else None
-    last: dict[tuple[int | str, str], tuple[int, int]] = {}
+    last: dict[tuple[int | str, str], Sent] = {}
     for sent in told.placed:
         if sent.place:
             continue
         at = (sent.span.process, sent.queue)
-        offset, index = last.get(at, (-1, -1))
+        before = last.get(at)
         tally.looked += 1
-        if sent.offset < offset:
-            if freed and freed.between(index, sent.span.end):
+        if before is not None and sent.offset < before.offset:
+            if told.excuse(before, sent.span.end):
                 tally.explained += 1
             else:
-                text = f"{sent.span.process} sent {sent.message.id} after what lies at {offset} of"
+                text = f"{sent.span.process} sent {sent.message.id} after what lies at {before.offset} of"
                 text = f"{text} {sent.queue}, and it lies at {sent.offset}"
                 tally.found(text, id=sent.message.id, queue=sent.queue, offset=sent.offset)
-        last[at] = sent.offset, sent.span.end
+        last[at] = sent
     return tally.finding("acknowledged")
 
 
 def torn_batch(told: Record) -> Finding:
-    """A12: the messages of a batch follow each other, with nothing in between."""
+    """A12: the messages of a batch follow each other, with nothing in between, whether its send was answered
+    or not. A machine that crashes may cut in two what was not on disk."""
     tally = Tally()
-    batches = {s.message.id: s for s in told.placed if s.batch > 1}
-    if not batches:
-        return tally.finding("batched")
-    for read, message in told.sights:
-        sent = batches.get(message.id)
-        if sent is None or not sent.place or not is_own(read.queue):
+    batches: dict[int, list[Sent]] = defaultdict(list)
+    for sent in told.sends:
+        if sent.batch > 1 and sent.span.outcome is not Outcome.FAILED:
+            batches[sent.span.start].append(sent)
+    members = {sent.message.id: sent for batch in batches.values() for sent in batch}
+    held: dict[tuple[str, int], tuple[str, int]] = {}
+    for read, message in told.sights if members else ():
+        held.setdefault((read.queue, message.offset), (message.id, read.at))
+    for read, message in told.sights if members else ():
+        member = members.get(message.id)
+        if member is None or not is_own(read.queue):
             continue
         tally.looked += 1
-        if (read.queue, message.offset) != (sent.queue, sent.offset):
-            text = f"{message.id}, number {sent.place + 1} of a batch, is at {message.offset} of"
-            text = f"{text} {read.queue}, not at {sent.offset} of {sent.queue}"
+        wrong, at = _torn(member, read.queue, message.offset, batches[member.span.start], held)
+        if wrong and _may_be_cut(told, member, max(at, read.at)):
+            tally.explained += 1
+        elif wrong:
+            text = f"{message.id}, number {member.place + 1} of a batch, is at {message.offset} of"
+            text = f"{text} {read.queue}, {wrong}"
             tally.found(text, id=message.id, queue=read.queue, offset=message.offset)
     return tally.finding("batched")
+
+
+def _torn(
+    member: Sent, queue: str, offset: int, batch: list[Sent], held: dict[tuple[str, int], tuple[str, int]]
+) -> tuple[str, int]:
+    """What is wrong with a place at which it was seen, and since when that is known; nothing: empty."""
+    # Of several attempts nobody knows which one this is.
+    if member.offset >= 0 and member.attempts == 1 and (queue, offset) != (member.queue, member.offset):
+        return f"not at {member.offset} of {member.queue}", -1
+    for place in (member.place - 1, member.place + 1):
+        if 0 <= place < len(batch):
+            there, at = held.get((queue, offset + place - member.place), ("", -1))
+            if there and there != batch[place].message.id:
+                return f"beside {there} instead of {batch[place].message.id}", at
+    return "", -1
+
+
+def _may_be_cut(told: Record, member: Sent, before: int) -> bool:
+    if member.span.outcome is Outcome.OK:
+        return bool(told.excuse(member, before))
+    return any(each.between(member.span.start, before) for each in (told.crashes, told.losses))
 
 
 def key_order(told: Record) -> Finding:

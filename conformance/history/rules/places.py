@@ -1,10 +1,11 @@
 """Where messages are: one message at an offset, one offset for a message, and nothing that nobody sent."""
 
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from conformance.history.finding import Finding, Tally
-from conformance.history.lines import Handed
-from conformance.history.record import ASYNC_FLUSH, Outcome, Record, Sent, is_own
+from conformance.history.lines import Handed, topic_of
+from conformance.history.record import Outcome, Record, Sent, is_own
 
 
 class _Holder(NamedTuple):
@@ -26,7 +27,6 @@ def replica_divergence(told: Record) -> Finding:
 def _held(told: Record) -> tuple[Tally, Tally]:
     """What disagrees with a producer or on one node, and what disagrees between two nodes."""
     one, two = Tally(), Tally()
-    freed = told.crashes if told.setup.flush_mode == ASYNC_FLUSH else None
     holders: dict[str, dict[int, _Holder]] = {}
     two.looked = sum(len(read.messages) for read in told.reads if read.node)
     for read, message in told.sights:
@@ -34,46 +34,58 @@ def _held(told: Record) -> tuple[Tally, Tally]:
         held = holders.setdefault(queue, {})
         holder = held.get(offset)
         if holder is None:
-            held[offset] = _Holder(message.id, read.at, read.node)
             one.looked += 1
-            sent = told.acked.get(queue, _NOTHING).get(offset)
-            # A batch's later messages are where the first is said to be, and on: A12 judges that.
-            if sent is None or sent.place or sent.message.id == message.id:
-                continue
-            if freed and freed.between(sent.span.end, read.at):
-                one.explained += 1
-            else:
-                text = f"{queue} offset {offset} was answered to {sent.message.id}, {read.client} read"
-                one.found(f"{text} {message.id} there", queue=queue, offset=offset)
-        elif holder.id != message.id:
-            if freed and freed.between(holder.at, read.at):
-                one.explained += 1
-                held[offset] = _Holder(message.id, read.at, read.node)
-            else:
-                elsewhere = read.node != holder.node
-                where = f" at {holder.node or '?'} and {read.node or '?'}" if elsewhere else ""
-                text = f"{queue} offset {offset} was read as {holder.id} and as {message.id}{where}"
-                (two if elsewhere else one).found(text, queue=queue, offset=offset)
+        elif holder.id == message.id:
+            continue
+        elif told.forgets(holder.at, read.at):
+            one.explained += 1
+        else:
+            elsewhere = read.node != holder.node
+            where = f" at {holder.node or '?'} and {read.node or '?'}" if elsewhere else ""
+            text = f"{queue} offset {offset} was read as {holder.id} and as {message.id}{where}"
+            (two if elsewhere else one).found(text, queue=queue, offset=offset)
+            continue
+        held[offset] = _Holder(message.id, read.at, read.node)
+        sent = _answered(told, queue, offset, read.at)
+        # A batch's later messages are where the first is said to be, and on: A12 judges that.
+        if sent is None or sent.place or sent.message.id == message.id:
+            continue
+        if told.excuse(sent, read.at) or told.forgets(read.at, sent.span.end):
+            one.explained += 1
+        else:
+            text = f"{queue} offset {offset} was answered to {sent.message.id}, {read.client} read"
+            one.found(f"{text} {message.id} there", queue=queue, offset=offset)
     return one, two
 
 
+def _answered(told: Record, queue: str, offset: int, before: int) -> Sent | None:
+    """Whose message is there at that index, by what producers were told. Of two that were told so, with
+    nothing in between that freed the place, the first: C01 judges that."""
+    sent = told.acked.get(queue, _NOTHING).get(offset)
+    for later in told.answered_again.get(queue, _NEVER_AGAIN).get(offset, ()):
+        if sent and later.span.end < before and told.excuse(sent, later.span.end):
+            sent = later
+    return sent
+
+
 _NOTHING: Final[dict[int, Sent]] = {}
+_NEVER_AGAIN: Final[dict[int, list[Sent]]] = {}
 
 
 def offset_collision(told: Record) -> Finding:
     """C01: no two sends are answered with the same place."""
     tally = Tally()
-    freed = told.crashes if told.setup.flush_mode == ASYNC_FLUSH else None
-    for sent in told.placed:
-        tally.looked += 1
-        first = told.acked[sent.queue][sent.offset]
-        if first is sent or first.message.id == sent.message.id:
-            continue
-        if freed and freed.between(first.span.end, sent.span.end):
-            tally.explained += 1
-        else:
-            text = f"{sent.queue} offset {sent.offset} was answered to {first.message.id}"
-            tally.found(f"{text} and to {sent.message.id}", queue=sent.queue, offset=sent.offset)
+    tally.looked = len(told.placed)
+    for queue, places in told.answered_again.items():
+        for offset, later in places.items():
+            for first, sent in pairwise((told.acked[queue][offset], *later)):
+                if first.message.id == sent.message.id:
+                    continue
+                if told.excuse(first, sent.span.end):
+                    tally.explained += 1
+                else:
+                    text = f"{queue} offset {offset} was answered to {first.message.id}"
+                    tally.found(f"{text} and to {sent.message.id}", queue=queue, offset=offset)
     return tally.finding("acknowledged")
 
 
@@ -114,8 +126,8 @@ def duplicate_offset(told: Record) -> Finding:
 
 
 def phantom(told: Record) -> Finding:
-    """A04, and A05 `recovered`: what is handed over was sent before, and its send did not certainly fail.
-    A send whose outcome nobody knows may show up: that is counted, and legal."""
+    """A04, and A05 `recovered`: what is handed over was sent before, to that topic, and its send did not
+    certainly fail. A send whose outcome nobody knows may show up: that is counted, and legal."""
     tally = Tally()
     first: dict[str, int] = {}
     failed: set[str] = set()
@@ -136,16 +148,23 @@ def phantom(told: Record) -> Finding:
         if id_ in unknown:
             recovered.add(id_)
         start = first.get(id_)
-        if start is not None and start < read.at and id_ not in failed:
+        if start is None:
+            why = "was never sent"
+        elif id_ in failed:
+            why = "was refused"
+        elif start >= read.at:
+            why = "was sent later"
+        elif is_own(read.queue) and (topic := told.by_id[id_].topic) != topic_of(read.queue):
+            why = f"was sent to {topic}"
+        else:
             continue
-        why = "was refused" if id_ in failed else "was never sent" if start is None else "was sent later"
         tally.found(f"{read.client} was handed {id_}, which {why}", id=id_, queue=read.queue)
     tally.looked = len(told.sights)
     return tally.finding("messages", recovered=len(recovered))
 
 
 def mutated(told: Record) -> Finding:
-    """C17: a body arrives as it was sent."""
+    """C17: a body arrives as it was sent, and so do the tag and the key, where both sides tell them."""
     tally = Tally()
     bodies: dict[str, str] = {}
     for sent in told.sends:
@@ -158,6 +177,11 @@ def mutated(told: Record) -> Finding:
             if body != handed.body:
                 text = f"{handed.id} was sent as {body} and read as {handed.body} by {read.client}"
                 tally.found(text, id=handed.id, queue=read.queue, offset=handed.offset)
+            message = told.by_id[handed.id].message
+            for name, was, is_ in (("tag", message.tag, handed.tag), ("key", message.key, handed.key)):
+                if was and is_ and was != is_:
+                    text = f"{handed.id} was sent with {name} {was!r} and read with {is_!r}"
+                    tally.found(f"{text} by {read.client}", id=handed.id, queue=read.queue)
     return tally.finding("bodies")
 
 

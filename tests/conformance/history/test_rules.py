@@ -1,7 +1,9 @@
 """The rules are held against histories without an anomaly, and against the same with one planted in it."""
 
 import random
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +21,8 @@ from conformance.history.rules import ELSEWHERE, NOT_SEEN, RULES
 from report.model import Verdict
 from spec.catalogue import catalogue
 
+PAGE = (Path(__file__).parents[3] / "docs" / "histories.md").read_text(encoding="utf-8")
+ID = re.compile(r"\b[ABCL][0-9]{2}(?:\.[0-9])?\b")
 BY_ID = {rule.id: rule for rule in RULES}
 ROWS = {f"{letter}{n:02}" for letter, last in (("A", 17), ("B", 6), ("C", 22)) for n in range(1, last + 1)}
 SEEDS = st.integers(0, 2**20)
@@ -49,6 +53,17 @@ def test_every_row_that_a_client_can_see_has_a_rule_or_a_reason() -> None:
 def test_every_rule_has_a_planted_anomaly_and_an_invariant_of_the_catalogue() -> None:
     assert {each.rule for each in PLANTED.values()} == set(BY_ID)
     assert {rule.invariant for rule in RULES} <= set(catalogue())
+
+
+def test_the_page_lists_every_rule_and_every_row_without_one() -> None:
+    cells = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.splitlines() if line.startswith("|")
+    ]
+    assert [row[:2] for row in cells if ID.fullmatch(row[0])] == [[rule.id, rule.name] for rule in RULES]
+    without = [ID.findall(row[0]) for row in cells if ID.match(row[0]) and not ID.fullmatch(row[0])]
+    assert sorted(id_ for row in without for id_ in row) == sorted(ELSEWHERE)
+    parts = PAGE.partition("these parts no client can see")[2].partition("\n\n")[0]
+    assert sorted(ID.findall(parts)) == sorted(NOT_SEEN)
 
 
 def test_names_that_the_catalogue_has_are_the_catalogues() -> None:
@@ -139,6 +154,31 @@ def freed_and_given_again(world: Perfect) -> None:
     again = planted._send(world, process="x2")
     planted._read(world, again)
     assert again.offset == message.offset
+
+
+def given_again_after_a_flush_that_timed_out(world: Perfect) -> None:
+    planted._read(world, planted._given_again(world))
+
+
+def batch_sent_twice(world: Perfect) -> None:
+    batch = world.message(), world.message()
+    at = [world.append(QUEUE, message) for message in (*batch, *batch)]
+    answer = lines.SendValue(status="SEND_OK", queue=QUEUE, offset=at[2], attempts=2)
+    world.did("x1", lines.SendValue("T", batch), answer)
+    planted._read(world, *world.queue(QUEUE)[at[0] :])
+
+
+def batch_cut_by_a_crash(world: Perfect) -> None:
+    setup(world, flush_mode="ASYNC_FLUSH")
+    batch = world.message(), world.message()
+    at = [world.append(QUEUE, message) for message in batch]
+    answer = lines.SendValue(status="SEND_OK", queue=QUEUE, offset=at[0])
+    world.did("x1", lines.SendValue("T", batch), answer)
+    planted._read(world, *world.queue(QUEUE)[at[0] :])
+    world.queue(QUEUE).pop()
+    world.fault("crash_os")
+    world.fault("start")
+    planted._read(world, planted._send(world, process="x2"))
 
 
 def sent_twice(world: Perfect) -> None:
@@ -270,6 +310,9 @@ EXPLAINED = (
     lost_with_the_master,
     cut_off_by_a_power_loss,
     freed_and_given_again,
+    given_again_after_a_flush_that_timed_out,
+    batch_sent_twice,
+    batch_cut_by_a_crash,
     sent_twice,
     handed_again_after_a_rebalance,
     handed_to_two_owners,
