@@ -1,5 +1,6 @@
 """`mqproof check-history`, `mqproof convert-history` and `mqproof workload`."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,12 @@ def check_history(
     report_file: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="As .html, .xml (JUnit), .sarif or .md.")
     ] = None,
+    orders: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The order of each queue's operations, step by step, or which allow none."
+        ),
+    ] = None,
 ) -> None:
     """Find anomalies in what clients saw: lost, duplicated, reordered, phantom messages, and thirty more.
 
@@ -40,7 +47,8 @@ def check_history(
     from report.files import write_files
 
     try:
-        report = check_files(files)
+        with orders.open("wb") if orders else nullcontext() as order_file:
+            report = check_files(files, order_file)
     except HistoryError as error:
         stop(str(error), Exit.USAGE)
     except OSError as error:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
+from conformance.history import orders
 from conformance.history.finding import Finding
 from conformance.history.lines import Line, decode_lines
 from conformance.history.record import Record, record
@@ -41,8 +42,8 @@ def judge(told: Iterable[Line] | Record) -> list[Judged]:
     return judged
 
 
-def check_files(paths: Sequence[Path]) -> Report:
-    """The histories of all files, each judged for itself.
+def check_files(paths: Sequence[Path], order_file: BinaryIO | None = None) -> Report:
+    """The histories of all files, each judged for itself. The orders of their queues go to that file.
 
     Raises:
         HistoryError: a line is not of a history. OSError: a file cannot be read.
@@ -50,7 +51,7 @@ def check_files(paths: Sequence[Path]) -> Report:
     reports = []
     for path in paths:
         with path.open("rb") as file:
-            reports.append(check(decode_lines(file, str(path)), str(path)))
+            reports.append(check(decode_lines(file, str(path)), str(path), order_file))
     if len(reports) == 1:
         return reports[0]
     return Report(
@@ -64,7 +65,7 @@ def check_files(paths: Sequence[Path]) -> Report:
     )
 
 
-def check(told: Iterable[Line], name: str) -> Report:
+def check(told: Iterable[Line], name: str, order_file: BinaryIO | None = None) -> Report:
     """The history of the lines that come from `name`, which goes into the command that shows it again."""
     began = time.perf_counter()
     with _no_collection():
@@ -73,7 +74,7 @@ def check(told: Iterable[Line], name: str) -> Report:
         results = tuple(
             _result(each, sorted_out, f"mqproof check-history {name}") for each in judge(sorted_out)
         )
-    gaps = Table(f"Gaps in {name}", ("gap",), tuple((gap,) for gap in sorted_out.gaps))
+        tables = tuple(_tables(sorted_out, name, order_file))
     return Report(
         f"history {name}",
         results,
@@ -84,8 +85,17 @@ def check(told: Iterable[Line], name: str) -> Report:
             "seconds to read": f"{read_seconds:.1f}",
             "seconds to check": f"{time.perf_counter() - began - read_seconds:.1f}",
         },
-        tables=(gaps,) if sorted_out.gaps else (),
+        tables=tables,
     )
+
+
+def _tables(told: Record, name: str, order_file: BinaryIO | None) -> Iterator[Table]:
+    if told.gaps:
+        yield Table(f"Gaps in {name}", ("gap",), tuple((gap,) for gap in told.gaps))
+    if order_file is not None:
+        found = list(orders.orders(told))
+        order_file.writelines(map(orders.written, found))
+        yield orders.table(found)
 
 
 @contextmanager

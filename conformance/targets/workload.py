@@ -563,7 +563,8 @@ def _simulated(workload: Workload, told: Callable[[str], None]) -> list[Line]:
     prefix = "w"
     setup = SetupValue(
         name=IMPL, seed=workload.seed, groups=groups(prefix), skew_ms=2, visible_within_ms=1000,
-        deliver_within_ms=15_000, rebalance_within_ms=25_000, serve_within_ms=60_000,
+        deliver_within_ms=15_000, rebalance_within_ms=25_000, serve_within_ms=60_000, lag_max_ms=20_000,
+        stall_within_ms=20_000,
     )  # fmt: skip
 
     async def main() -> list[Line]:

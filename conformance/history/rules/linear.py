@@ -1,10 +1,25 @@
 """Each queue is a queue: what was sent before is polled before, whoever sent and whoever polled."""
 
 from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from conformance.history.finding import Finding, Tally
 from conformance.history.linearize import Element, Empty, Violation, violation
 from conformance.history.record import NEVER, Outcome, Read, Record, is_own
+
+INSTANTS: Final = 1000
+"""All messages of a batch, and of a poll, have one interval: so many of them fit between two lines."""
+
+
+class Seen(NamedTuple):
+    """A queue as one group saw it. Numbers are indexes of lines, times INSTANTS."""
+
+    group: str
+    queue: str
+    elements: list[Element]
+    """Its messages, with their ids as values."""
+    empties: list[Empty]
 
 
 def linearizable(told: Record) -> Finding:
@@ -13,6 +28,17 @@ def linearizable(told: Record) -> Finding:
     that ask whether it is lost. Empty polls count where what is acknowledged can be read at once
     (`visible_within_ms` 0)."""
     tally = Tally()
+    for seen in queues(told):
+        tally.looked += len(seen.elements) + len(seen.empties)
+        found = violation(seen.elements, seen.empties)
+        if found is not None:
+            values = [element.value for element in found.elements]
+            tally.found(words(told, seen, found), queue=seen.queue, group=seen.group, ids=" ".join(values))
+    return tally.finding("operations")
+
+
+def queues(told: Record) -> Iterator[Seen]:
+    """What has to have an order, each queue of each group for itself."""
     immediate = told.setup.visible_within_ms == 0
     polls: dict[tuple[str, str], list[Read]] = defaultdict(list)
     for read in told.reads:
@@ -20,13 +46,7 @@ def linearizable(told: Record) -> Finding:
         if read.kind == "poll" and is_own(read.queue) and not (group.tags or group.broadcast):
             polls[read.group, read.queue].append(read)
     for (name, queue), mine in polls.items():
-        elements, empties = _operations(told, mine, immediate=immediate)
-        tally.looked += len(elements) + len(empties)
-        found = violation(elements, empties)
-        if found is not None:
-            values = [element.value for element in found.elements]
-            tally.found(_words(found, name, queue), queue=queue, group=name, ids=" ".join(values))
-    return tally.finding("operations")
+        yield Seen(name, queue, *_operations(told, mine, immediate=immediate))
 
 
 def _operations(told: Record, polls: list[Read], *, immediate: bool) -> tuple[list[Element], list[Empty]]:
@@ -42,25 +62,46 @@ def _operations(told: Record, polls: list[Read], *, immediate: bool) -> tuple[li
                 continue
             taken.add(message.id)
             span = sent.span
-            # All messages of a batch, and of a poll, have one interval: 1,000 of them fit between two lines.
-            put, take = sent.place % 1000, len(taken) % 1000
-            put_end = span.end * 1000 + put if span.end < NEVER else NEVER
+            put, take = sent.place % INSTANTS, len(taken) % INSTANTS
+            put_end = span.end * INSTANTS + put if span.end < NEVER else NEVER
             elements.append(
                 Element(
-                    message.id, span.start * 1000 + put, put_end,
-                    read.span.start * 1000 + take, read.span.end * 1000 + take,
+                    message.id, span.start * INSTANTS + put, put_end,
+                    read.span.start * INSTANTS + take, read.span.end * INSTANTS + take,
                 )
             )  # fmt: skip
         if immediate and not read.messages and read.max == read.offset >= 0:
-            empties.append(Empty(read.span.start * 1000, read.span.end * 1000))
+            empties.append(Empty(read.span.start * INSTANTS, read.span.end * INSTANTS))
     return elements, empties
 
 
-def _words(found: Violation, group: str, queue: str) -> str:
-    values = [element.value for element in found.elements]
+def words(told: Record, seen: Seen, found: Violation) -> str:
+    """The operations that allow no order, each with the indexes of its two lines."""
+    group, first = seen.group, found.elements[0]
     if found.kind == "order":
-        return f"{values[0]} was sent to {queue} before {values[1]}, and {group} polled it after that"
+        second = found.elements[1]
+        sent = f"{_put(told, first)} to {seen.queue} before {_put(told, second)}"
+        return f"{sent}, and {group} polled {_take(second)} before {_take(first)}"
     if found.empty is not None:
-        told = f"{group} found nothing in {queue} at index {found.empty.start // 1000}"
-        return f"{told}, where {', '.join(values)} were one after the other"
-    return f"{group} polled {values[0]} of {queue} before it was sent"
+        lived = (f"{each.value} (sent by {_index(each.put_end)}, polled from {_index(each.take_start)})"
+                 for each in found.elements)  # fmt: skip
+        nothing = f"{group} found nothing in {seen.queue} {_lines(found.empty.start, found.empty.end)}"
+        return f"{nothing}, where {', then '.join(lived)} was all the time"
+    return f"{group} polled {_take(first)} of {seen.queue} before {_put(told, first)}"
+
+
+def _put(told: Record, element: Element) -> str:
+    process = told.by_id[element.value].span.process
+    return f"{process} sent {element.value} {_lines(element.put_start, element.put_end)}"
+
+
+def _take(element: Element) -> str:
+    return f"{element.value} {_lines(element.take_start, element.take_end)}"
+
+
+def _lines(start: int, end: int) -> str:
+    return f"(index {_index(start)} to {'?' if end == NEVER else _index(end)})"
+
+
+def _index(instant: int) -> int:
+    return instant // INSTANTS

@@ -139,7 +139,8 @@ def _gone(told: Record) -> set[int]:
 
 
 def realtime_lag(told: Record) -> Finding:
-    """A15: how old the newest message of a poll is, at least, while newer ones were acknowledged."""
+    """A15: how old the newest message of a poll is, at least, while newer ones were acknowledged. A group
+    that reads everything in the end (`drain`) has reason to lag."""
     tally = Tally()
     earliest: dict[str, tuple[list[int], list[int]]] = {}
     for queue, places in told.acked.items():
@@ -147,12 +148,14 @@ def realtime_lag(told: Record) -> Finding:
         ended = [places[offset].span.ended for offset in offsets]
         earliest[queue] = offsets, list(accumulate(reversed(ended), min))[::-1]
     worst, newest = 0, dict[tuple[str, str, str], int]()
-    bound = told.setup.lag_max_ms
+    bound, draining = told.setup.lag_max_ms, {step.value.group for step in told.drains}
     for read in told.reads:
-        if read.kind != "poll" or not (acked := earliest.get(read.queue)):
+        acked = earliest.get(read.queue)
+        if read.kind != "poll" or read.group in draining or acked is None:
             continue
         at = (read.group, read.client, read.queue)
-        last = newest[at] = max([newest.get(at, read.offset - 1), *(m.offset for m in read.messages)])
+        reached = max(read.offset, read.next) - 1  # a filtered queue's end, too
+        last = newest[at] = max([newest.get(at, reached), reached, *(m.offset for m in read.messages)])
         tally.looked += 1
         place = bisect_right(acked[0], last)
         lag = read.span.began - acked[1][place] if place < len(acked[1]) else 0

@@ -1,7 +1,7 @@
 """When a message comes, comes again, and comes no more: delays, retries, dead letters, invisibility."""
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from conformance.history.finding import Finding, Tally, not_judged
 from conformance.history.lines import DEAD, Handed, topic_of
@@ -71,8 +71,9 @@ class _Returns:
     """The call with the most returns that did not end well."""
     most: int = -1
     """Returns on it then."""
-    place: tuple[str, int] = ("", -1)
-    """Where it was read then."""
+    places: dict[tuple[str, int], tuple[int, Read]] = field(default_factory=dict)
+    """Queue and offset to the last call that did not end well there, and the returns on it: after crashes
+    there may be copies of it."""
     dead: int = NEVER
     """The index at which it was seen among the dead letters."""
 
@@ -100,13 +101,13 @@ def retry_and_dead_letter(told: Record) -> Finding:
 
 
 def _come(told: Record, tally: Tally, read: Read, message: Handed, was: _Returns) -> None:
-    group, times = told.group(read.group), message.times
+    group, times, place = told.group(read.group), message.times, (read.queue, message.offset)
     text = f"{message.id} came to {read.group} with {times} returns"
     if was.dead < read.span.start:
         tally.found(f"{text}, and is a dead letter", id=message.id)
     elif times > was.most + 1:
         tally.found(f"{text}, {was.most + 1} are known of", id=message.id)
-    elif times > group.reconsume_max and (read.queue, message.offset) == was.place:
+    elif times > group.reconsume_max and place in was.places and was.places[place][0] == times - 1:
         tally.explained += 1  # nobody took it back: its consumer has it still, and tries again
     elif times > group.reconsume_max:
         tally.found(f"{text}, at most {group.reconsume_max} were to be", id=message.id)
@@ -116,11 +117,14 @@ def _come(told: Record, tally: Tally, read: Read, message: Handed, was: _Returns
         due = since + group.retry_delays_ms[was.most] * _MS - told.setup.skew_ms * _MS
         if read.span.began < due:
             tally.found(f"{text} {due - read.span.began} ns too early", id=message.id)
-    if read.span.outcome is not Outcome.OK:
+    if read.span.outcome is Outcome.OK:
+        was.places.pop(place, None)
+    else:
+        was.places[place] = times, read
         # Of two owners, which C09 judges, the first that fails gives it back.
         sooner = was.failed is not None and read.span.ended < was.failed.span.ended
         if times > was.most or (times == was.most and sooner):
-            was.failed, was.most, was.place = read, times, (read.queue, message.offset)
+            was.failed, was.most = read, times
 
 
 def _bury(told: Record, tally: Tally, group: str, id_: str, was: _Returns, at: int) -> None:
@@ -140,9 +144,11 @@ def _missing(told: Record, tally: Tally, returns: dict[tuple[str, str], _Returns
     }
     for (group, id_), was in returns.items():
         most = told.group(group).reconsume_max
-        if was.failed is None or was.most < most or was.dead < NEVER:
+        end = drained.get(group, -1)
+        if was.dead < NEVER or end < 0:
             continue
-        if was.failed.span.outcome is Outcome.FAILED and was.failed.span.end < drained.get(group, -1):
+        failed = [read for times, read in was.places.values() if times >= most]
+        if any(read.span.outcome is Outcome.FAILED and read.span.end < end for read in failed):
             text = f"{id_} failed {group} after {was.most} returns, and is no dead letter"
             tally.found(text, id=id_, group=group)
 

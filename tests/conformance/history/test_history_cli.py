@@ -52,6 +52,17 @@ def test_an_anomaly_exits_with_1_and_tells_what_where_and_how_to_see_it_again(tm
     assert "<failure" in (tmp_path / "h.xml").read_text()
 
 
+def test_the_orders_of_the_queues_are_shown_and_written(history: Path, tmp_path: Path) -> None:
+    out = tmp_path / "orders.jsonl"
+    result = mqproof("check-history", history, "--orders", out)
+    assert result.exit_code == 0, result.output
+    assert "Orders of the queues" in result.output
+    told = [json.loads(line) for line in out.read_text().splitlines()]
+    assert {each["queue"] for each in told if each["group"] == "g"} == {"T/b/0", "T/b/1"}
+    assert all(each["order"] for each in told if each["group"] == "g")
+    assert mqproof("check-history", history, "--orders", tmp_path).exit_code == 2
+
+
 def test_missing_lines_exit_with_3(tmp_path: Path) -> None:
     world = clean(1)
     del world.lines[50]

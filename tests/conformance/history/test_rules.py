@@ -214,6 +214,20 @@ def kept_by_its_consumer(world: Perfect) -> None:
     planted._consumed(world, "r", "%RETRY%r/b/0", "x3", last)
 
 
+def kept_by_its_consumer_in_two_copies(world: Perfect) -> None:
+    """A broker's death made a copy of what was returned; the consumer has both."""
+    message = planted._send(world)
+    planted._fail(world, message, 2)
+    world.fault("kill")
+    copies = [replace(message, times=2, offset=30_000 + number) for number in range(2)]
+    for copy in copies:
+        value = lines.ConsumeValue("r", "%RETRY%r/b/0", "x3", (copy,))
+        world.did("x3", value, value, lines.Type.FAIL)
+    world.fault("start")
+    for copy in copies:
+        planted._consumed(world, "r", "%RETRY%r/b/0", "x3", replace(copy, times=3))
+
+
 def delayed_twice_by_a_killed_broker(world: Perfect) -> None:
     message = planted._delayed(world, 10)
     queue = f"{LATER}/b/0"
@@ -317,6 +331,7 @@ EXPLAINED = (
     handed_again_after_a_rebalance,
     handed_to_two_owners,
     kept_by_its_consumer,
+    kept_by_its_consumer_in_two_copies,
     delayed_twice_by_a_killed_broker,
     polled_again_after_a_seek,
     filtered_by_its_tags,
