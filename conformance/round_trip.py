@@ -1,92 +1,109 @@
-"""The way from code to TLC: a script that the suite found failing becomes a trace, and TLC helps to class it.
+"""The way from code to TLC: a script that a suite found failing becomes a trace, and TLC helps to class it.
 
-The suite judges what a client saw; TLC judges what the broker wrote into its event log of the same run. Who
+The suite judges what a client saw; TLC judges what the server wrote into its event log of the same run. Who
 of the two disagrees tells what is wrong.
 
 | a promise is broken | TLC explains the log | what is wrong |
 |---|---|---|
 | yes | no | the code |
 | no, but the reference cannot explain what was seen | no | the model: it forbids what breaks no promise |
-| either | yes | the mapping: reference and TLA+, or log and client, do not tell the same |
+| either | yes | the mapping: client and log do not tell the same, or reference and TLA+ do not |
+
+The last two are what to look at first. Behind either may be the code: what it does breaks no promise that has
+a name, or no event tells of it, as of a pull that leaves a message out.
 """
 
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
-
-from hypothesis.stateful import RuleBasedStateMachine
+from typing import Final
 
 from conformance.session import SPEC_1
-from conformance.suite import FLUSH, Failure, Suite, TargetFactory, ViolationError, examine
-from conformance.traces.check import LogVerdict, check_logs
-from spec.events import Event, encode
+from conformance.suite import Examination, Failure
+from conformance.traces.check import LogVerdict, check_logs, results
+from conformance.traces.models import MODELS
+from report.model import Result, Witness
+from spec.events import EventError, encode
+from spec.tlc.errors import TlcError
+
+_SECONDS_MAX: Final = 120.0
+"""TLC needs some; what takes it longer is not classed."""
 
 
 class Wrong(StrEnum):
-    """What has to be mended."""
+    """What has to be mended, and why it is thought so."""
 
-    CODE = "code"
-    MODEL = "model"
-    MAPPING = "mapping"
+    CODE = "code wrong: TLC does not explain the event log either"
+    MODEL = "model wrong, or code: no promise is broken, but TLC does not explain the event log either"
+    MAPPING = "mapping wrong, or code of which no event tells: TLC explains the event log"
 
 
 @dataclass(frozen=True, slots=True)
-class Classed:
-    invariant: str
-    failure: Failure
-    trace: Path
-    """The broker's event log of that very run, for `mqproof trace-check`."""
-    verdicts: tuple[LogVerdict, ...]
-    wrong: Wrong
+class Class:
+    """What is wrong, if anybody knows."""
+
+    wrong: Wrong | None
+    why: str = ""
+    """Nobody knows."""
+    traces: int = 0
+    """So many TLC looked at."""
+    witnesses: tuple[Witness, ...] = ()
+    """What TLC does not explain."""
 
     def __str__(self) -> str:
-        explained = "explains" if self.wrong is Wrong.MAPPING else "does not explain"
-        return f"{self.invariant}: TLC {explained} {self.trace.name}: the {self.wrong} is wrong"
+        return self.wrong or f"not classed: {self.why}"
 
 
-def classify(
-    factory: TargetFactory,
-    folder: Path,
-    *,
-    examples: int,
-    seed: int = 0,
-    suite: Suite = FLUSH,
-    shrink: bool = True,
-) -> tuple[Classed, ...]:
-    """Examine a target that has an event log (`events`), and class what is found; nothing, if nothing is.
+def classes(examination: Examination, folder: Path | None = None) -> dict[str, Class]:
+    """A class for each invariant that was found violated. `folder` keeps the event logs of these runs, as
+    violates-ID.ndjson, for `mqproof trace-check`.
 
     Raises:
-        TlcError: TLC gave no verdict.
+        OSError: the folder cannot be written.
     """
-    logs: dict[tuple[str, ...], list[Event]] = {}
-
-    def machine(target: Any, judge: Callable[[Any], None]) -> RuleBasedStateMachine:
-        def noting(session: Any) -> None:
-            try:
-                judge(session)
-            except ViolationError:
-                logs[tuple(session.script())] = list(session.target.events)
-                raise
-
-        return suite.machine(target, noting)
-
-    examination = examine(factory, examples, seed, suite=replace(suite, machine=machine), shrink=shrink)
-    traces = {invariant: folder / f"{invariant}.ndjson" for invariant in examination.failures}
-    for invariant, trace in traces.items():
-        trace.write_bytes(b"".join(map(encode, logs[examination.failures[invariant].script])))
-    checked = check_logs(list(traces.values())) if traces else ()
-    found = []
-    for invariant, trace in traces.items():
-        verdicts = tuple(log for log in checked if log.path == trace)
-        failure = examination.failures[invariant]
-        found.append(Classed(invariant, failure, trace, verdicts, _wrong(invariant, verdicts)))
-    return tuple(found)
+    failures, model = examination.failures, examination.suite.model.removesuffix(".tla")
+    if not any(known.name == model for known in MODELS):
+        return _unclassed(failures, f"no event log is held against {model}")
+    logged = {invariant: failure for invariant, failure in failures.items() if failure.events}
+    if not logged:
+        return _unclassed(failures, "the target keeps no event log")
+    with ExitStack() as stack:
+        kept = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mqproof-traces-")))
+        logs = {invariant: kept / f"violates-{invariant}.ndjson" for invariant in logged}
+        for invariant, log in logs.items():
+            log.write_bytes(b"".join(map(encode, logged[invariant].events)))
+        try:
+            checked = check_logs(list(logs.values()), models=(model,), seconds_max=_SECONDS_MAX)
+        except (TlcError, EventError) as error:
+            return _unclassed(failures, str(error))
+        return {
+            invariant: _class(invariant, [told for told in checked if told.path == log])
+            for invariant, log in logs.items()
+        }
 
 
-def _wrong(invariant: str, verdicts: Sequence[LogVerdict]) -> Wrong:
-    explained = all(log.accepted == len(log.windows) for log in verdicts)
-    if explained:
-        return Wrong.MAPPING
-    return Wrong.MODEL if invariant == SPEC_1 else Wrong.CODE
+def with_classes(found: Iterable[Result], known: Mapping[str, Class]) -> tuple[Result, ...]:
+    """The results with their classes at the end of the detail, and what TLC says among the witnesses."""
+    return tuple(_with(result, known[result.id]) if result.id in known else result for result in found)
+
+
+def _with(result: Result, told: Class) -> Result:
+    return replace(result, detail=f"{result.detail}; {told}", witnesses=(*result.witnesses, *told.witnesses))
+
+
+def _unclassed(failures: Mapping[str, Failure], why: str) -> dict[str, Class]:
+    return dict.fromkeys(failures, Class(None, why))
+
+
+def _class(invariant: str, verdicts: Sequence[LogVerdict]) -> Class:
+    traces = sum(len(log.windows) for log in verdicts)
+    if not traces:
+        return Class(None, "the event log holds nothing that TLC could be asked about")
+    refused = tuple(witness for told in results(verdicts) for witness in told.witnesses)
+    if not refused:
+        return Class(Wrong.MAPPING, traces=traces)
+    wrong = Wrong.MODEL if invariant == SPEC_1 else Wrong.CODE
+    return Class(wrong, traces=traces, witnesses=refused)

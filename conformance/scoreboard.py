@@ -65,7 +65,7 @@ def _common_tables(parts: Sequence[Part]) -> Iterator[Table]:
 def _minimal_scripts(results: Iterable[Result]) -> Iterator[Table]:
     """The shortest script of a suite, with what it violates; the others are among the witnesses."""
     scripts = {
-        result.id: tuple(witness.values.items())
+        result.id: witness.timeline
         for result in results
         for witness in result.witnesses
         if witness.text == SCRIPT
@@ -73,13 +73,8 @@ def _minimal_scripts(results: Iterable[Result]) -> Iterator[Table]:
     if scripts:
         shortest = min(scripts.values(), key=len)
         violated = ", ".join(invariant for invariant, script in scripts.items() if script == shortest)
-        rows = tuple((number, *_parted(step)) for number, step in shortest)
+        rows = tuple((moment.at, moment.who, moment.what) for moment in shortest)
         yield Table(f"Minimal script that violates {violated}", ("step", "what was done", "answer"), rows)
-
-
-def _parted(step: str) -> tuple[str, str]:
-    done, _, answer = step.partition(": ")
-    return done, answer
 
 
 def _evidence(parts: Sequence[Part]) -> Table:

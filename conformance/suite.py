@@ -24,15 +24,16 @@ from conformance.machines.flush import FlushMachine
 from conformance.repeatable import repeatable
 from conformance.session import SPEC_1
 from conformance.target import Capability, TargetError
-from report.model import Result, Verdict, Witness
+from report.model import Moment, Result, Verdict, Witness
 from spec.catalogue import catalogue
+from spec.events import Event
 
 STEPS_MAX: Final = 40
 """Of one example, not counting what the session adds to examine a restarted broker."""
 SHRINK_EXAMPLES_MAX: Final = 300
 """So many are judged to make a violation smaller, at most. No time: the same seed ends in the same script."""
-SCRIPT: Final = "script"
-"""The text of the witness whose values are the steps, by number."""
+SCRIPT: Final = "the shortest run that violates it"
+"""The text of the witness whose timeline has the steps."""
 
 Progress = Callable[[int, int], None]
 """Told (examples so far, examples in all)."""
@@ -52,6 +53,11 @@ class Session(Protocol):
 
     dead: bool
     """The target does not come up again."""
+
+    @property
+    def target(self) -> Any:
+        """What it drives. One that keeps an event log has it as `events`."""
+        ...
 
     def findings(self) -> dict[str, Finding]: ...
     def actions(self) -> Counter[str]:
@@ -126,6 +132,8 @@ class Failure:
     finding: Finding
     examples: int
     """It took so many to find the first violation."""
+    events: tuple[Event, ...] = ()
+    """The target's event log of this run, if it keeps one."""
 
 
 class ViolationError(Exception):
@@ -192,13 +200,15 @@ def examine(
         shrunk += bool(examination.failures)
         if shrunk > SHRINK_EXAMPLES_MAX:
             raise _EnoughShrinkingError
+        if not chosen:
+            return
+        script, events = tuple(session.script()), tuple(getattr(session.target, "events", ()))
         for invariant in chosen:
-            failure = Failure(tuple(session.script()), findings[invariant], examination.examples)
+            failure = Failure(script, findings[invariant], examination.examples, events)
             found = examination.failures.setdefault(invariant, failure)
             if len(failure.script) <= len(found.script):
                 examination.failures[invariant] = failure
-        if chosen:
-            raise _violation(chosen[0])("\n".join(session.script()))
+        raise _violation(chosen[0])("\n".join(script))
 
     @hypothesis.seed(seed)
     def machine() -> RuleBasedStateMachine:
@@ -317,4 +327,5 @@ def _missing(needs: Needs, invariant: str, capabilities: frozenset[Any]) -> str:
 
 
 def _script(steps: tuple[str, ...]) -> Witness:
-    return Witness(SCRIPT, {str(number): step for number, step in enumerate(steps, start=1)})
+    parted = ((str(number), *step.partition(": ")) for number, step in enumerate(steps, start=1))
+    return Witness(SCRIPT, timeline=tuple(Moment(at, done, answer) for at, done, _, answer in parted))

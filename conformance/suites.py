@@ -18,6 +18,7 @@ from report.model import Result, Table, Verdict
 from spec.catalogue import catalogue
 
 if TYPE_CHECKING:
+    from conformance.round_trip import Class
     from conformance.targets.impl import ImplTarget
 
 Progress = Callable[[int, int], None]
@@ -80,10 +81,17 @@ class Drawn:
             examination, target, order.examples, order.seed,
             ids=chosen, replay=order.replay(suite.name, *options),
         )  # fmt: skip
+        classed: dict[str, Class] = {}
+        if examination.failures:
+            from conformance.round_trip import classes, with_classes
+
+            classed = classes(examination, order.events)
+            found = with_classes(found, classed)
         looked_at = {
             "examples": examination.examples,
             "operations": examination.operations,
             "faults": examination.faults,
+            "traces": sum(one.traces for one in classed.values()),
             "transitions": examination.actions.total(),
         }
         return Part(suite.name, found, looked_at, examination.seconds, tuple(_actions(examination)))

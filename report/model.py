@@ -32,7 +32,9 @@ class Moment:
     at: str
     """When, or which step; empty for what has no time of its own."""
     who: str
+    """Who acts; of a script, what was done."""
     what: str
+    """What they do; of a script, the answer."""
 
 
 @dataclass(frozen=True, slots=True)

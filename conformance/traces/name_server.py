@@ -52,6 +52,8 @@ class _Servers:
     """Of brokers, by what they call themselves."""
     addresses: dict[tuple[str, str], Broker] = field(default_factory=dict)
     """By name server and address: who registered last."""
+    versions: dict[tuple[str, Broker], str] = field(default_factory=dict)
+    """By name server and broker: the version of what it listed last."""
     heard: dict[tuple[str, Broker], int] = field(default_factory=dict)
     """By name server and broker that is known: the second in which it was last heard."""
     started: set[str] = field(default_factory=set)
@@ -121,7 +123,7 @@ def _take(known: _Servers, event: Event) -> None:
             broker = (_name(known, _text(known, event, "broker")), _id(known, event))
             known.addresses[server, _text(known, event, "address")] = broker
             known.heard[server, broker] = known.now_s
-            known.emit(event.seq, "register", server, broker=broker)
+            _register(known, event, server, broker)
         case Kind.HEARTBEAT:
             broker = _broker(known, event, server)
             known.heard[server, broker] = known.now_s
@@ -141,6 +143,19 @@ def _start(known: _Servers, event: Event, server: str) -> None:
             known.emit(event.seq, "restart", server)
         known.heard = {place: second for place, second in known.heard.items() if place[0] != server}
     known.started.add(server)
+
+
+def _register(known: _Servers, event: Event, server: str, broker: Broker) -> None:
+    if "topics" not in event.attrs:
+        known.emit(event.seq, "register", server, broker=broker)
+        return
+    lists = known.topic in event.attrs["topics"].split(",")
+    version = event.attrs.get("version", "")
+    if lists and version != known.versions.get((server, broker), version):
+        # To the model a list is new if it has the topic and the last one had not, or the other way round.
+        known.emit(event.seq, "register", server, broker=broker, lists=False)
+    known.versions[server, broker] = version
+    known.emit(event.seq, "register", server, broker=broker, lists=lists)
 
 
 def _route(known: _Servers, event: Event, server: str) -> None:

@@ -7,7 +7,7 @@ from impl.namesrv.registration import read_body
 from impl.namesrv.route_table import BoundsError, BrokerKey
 from impl.namesrv.services import Processor, Services, now_ms
 from impl.remoting import headers, java_json
-from impl.remoting.bodies import DataVersion, MemberGroup, Table
+from impl.remoting.bodies import DataVersion, MemberGroup, RegisterBrokerBody, Table, TopicConfigs
 from impl.remoting.channel import Channel, Reply
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
@@ -23,6 +23,7 @@ from impl.remoting.headers import (
 )
 from spec.events import Kind
 
+_TOPICS_TOLD_MAX: Final = 8
 _EXPIRY_MS_MAX: Final = 3_600_000
 """What a broker can ask for: a dead one must not be shown for ever."""
 
@@ -31,10 +32,11 @@ def register(services: Services, request: Command, channel: Channel) -> Reply:
     """Know the broker and its topics; tell a slave its master, and every broker the ordered topics."""
     header = headers.read(RegisterBrokerRequest, request.fields)
     key = BrokerKey(header.cluster_name, header.broker_name, header.broker_id, header.broker_addr)
+    body = read_body(header, request.body)
     try:
         master = services.table.register(
             key,
-            read_body(header, request.body),
+            body,
             ha_address=header.ha_server_addr,
             connection=id(channel),
             now_ms=now_ms(),
@@ -44,13 +46,13 @@ def register(services: Services, request: Command, channel: Channel) -> Reply:
         )
     except BoundsError as error:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    services.emit(Kind.REGISTER, key.broker_name, key.address, id=str(key.broker_id))
+    services.emit(Kind.REGISTER, key.broker_name, key.address, id=str(key.broker_id), **_listed(body))
     response = RegisterBrokerResponse()
     if master is not None:
         response = RegisterBrokerResponse(master.ha_address, master.key.address)
     ordered = services.kv.namespace(ORDER_TOPICS) if services.config.tell_brokers_order else None
-    body = java_json.write(Table(ordered)) if ordered else b""
-    return request.answer(ResponseCode.SUCCESS, headers.write(response), body)
+    table = java_json.write(Table(ordered)) if ordered else b""
+    return request.answer(ResponseCode.SUCCESS, headers.write(response), table)
 
 
 def unregister(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
@@ -91,6 +93,18 @@ def member_group(services: Services, request: Command, channel: Channel) -> Repl
         remark = f"no broker {header.broker_name} in cluster {header.cluster_name}"
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(MemberGroup(group)))
+
+
+def _listed(body: RegisterBrokerBody | None) -> dict[str, str]:
+    """For the event log: what the broker lists, if that is little, and the version of it."""
+    told = body.topic_config_serialize_wrapper if body else TopicConfigs(DataVersion(), {})
+    if len(told.topic_config_table) > _TOPICS_TOLD_MAX:
+        return {}
+    version = told.data_version
+    return {
+        "topics": ",".join(told.topic_config_table),
+        "version": f"{version.state_version or 0}.{version.timestamp}.{version.counter}",
+    }
 
 
 def _expiry_ms(asked_ms: int | None) -> int | None:

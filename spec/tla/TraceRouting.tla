@@ -8,8 +8,8 @@
 (* name servers are named in the order in which they appear. Brokers and   *)
 (* clients are not part of these traces: a broker that registers runs, a   *)
 (* connection that closes did so for whatever reason.                      *)
-(*  - What a broker lists is not in the log: that it has the topic is      *)
-(*    found out when a route names it. A slave learns of it late.          *)
+(*  - What a broker lists is told if it is little; else that it has the    *)
+(*    topic is found out when a route names it. A slave learns of it late. *)
 (*  - Nor is what administrators change: a queue that is told to be        *)
 (*    read-only was made so, if it was not.                                *)
 (*  - Seconds are counted whole, so that an age may be one off.            *)
@@ -36,15 +36,20 @@ unseen == <<processes, links, scanAge, heartbeatAge, clients, faults>>
 -----------------------------------------------------------------------------
 (* Brokers *)
 
+Listed == "lists" \in DOMAIN Event
+
 Made ==
     /\ Hidden("register")
+    /\ ~Listed
     /\ Event.broker[1] \notin created
     /\ created' = created \cup {Event.broker[1]}
     /\ UNCHANGED <<unseen, tables, connected, silence>>
 
 Known ==
     /\ Is("register")
-    /\ \E holders \in {created} \cup (IF Id(Event.broker) = 1 THEN {{}} ELSE {}) :
+    /\ \E holders \in
+            IF Listed THEN {IF Event.lists THEN created \cup {Name(Event.broker)} ELSE created \ {Name(Event.broker)}}
+            ELSE {created} \cup (IF Id(Event.broker) = 1 THEN {{}} ELSE {}) :
         RegisterAt({Event.server}, Event.broker, TopicsOf(Event.broker, holders))
     /\ UNCHANGED <<unseen, created>>
 

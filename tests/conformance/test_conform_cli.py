@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli import app
+from conformance.round_trip import Wrong
 from conformance.target import TargetError
 from report import json_file
 from report.model import Exit, Verdict
@@ -45,9 +46,9 @@ def test_all_suites_of_a_target_are_on_one_scoreboard(tmp_path: Path) -> None:
     evidence = next(table for table in report.tables if table.title == "Evidence")
     assert [row[0] for row in evidence.rows] == ["flush", "routing", "wire"]
     assert evidence.columns == (
-        "suite", "examples", "operations", "faults", "transitions", "cases", "exchanges", "seconds",
+        "suite", "examples", "operations", "faults", "traces", "transitions", "cases", "exchanges", "seconds",
     )  # fmt: skip
-    assert all(int(cell.replace(",", "")) for cell in evidence.rows[0][1:5])
+    assert all(int(evidence.rows[0][at].replace(",", "")) for at in (1, 2, 3, 5))
 
 
 def test_what_a_target_is_no_target_of_is_not_tested(tmp_path: Path) -> None:
@@ -85,6 +86,7 @@ def test_a_violation_exits_with_1_and_shows_its_script(monkeypatch: pytest.Monke
     assert code == Exit.VIOLATED
     assert "Minimal script that violates" in out
     assert "mqproof conform --target mutant:commit-goes-back --suite flush --seed 0 --examples 50" in out
+    assert str(Wrong.MAPPING) in out
 
 
 def test_a_violation_that_nobody_asked_about_does_not_count() -> None:

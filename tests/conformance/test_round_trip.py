@@ -1,20 +1,30 @@
 """From TLC to code and back: counterexamples are replayed, failing scripts are held against the model."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from conformance.behaviours.counterexample import CounterexampleError, ask, counterexample, variants
 from conformance.behaviours.target import ReferenceTarget, resolve
-from conformance.round_trip import Wrong, _wrong, classify
+from conformance.history.finding import Finding
+from conformance.ordering.suite import ORDERING
+from conformance.round_trip import Class, Wrong, classes, with_classes
+from conformance.routing.suite import ROUTING
 from conformance.session import SPEC_1
+from conformance.suite import FLUSH, Examination, Failure, Suite, examine
 from conformance.targets.mutants import MUTANTS, MutantTarget
+from conformance.targets.routing import mutants as routing_mutants
+from conformance.targets.routing.name_servers import MutantNameServer
 from conformance.traces.check import LogVerdict
 from conformance.traces.store import Window
 from impl.store.message_store import MessageStore
 from impl.store.results import PutStatus
+from report.model import Result, Verdict, Witness
+from spec.events import Event, Kind, read_log
+from spec.tlc.errors import Reason, TlcError
 from spec.tlc.trace_check import TraceVerdict
 
 
@@ -77,18 +87,22 @@ def test_what_cannot_be_replayed_is_one_error(name: str, said: str) -> None:
 
 
 def test_a_failing_script_becomes_a_trace_that_tlc_refuses(tmp_path: Path) -> None:
-    mutant = MUTANTS["ack-before-flush"]
-    found = classify(partial(MutantTarget, mutant), tmp_path, examples=200, shrink=False)
-    assert found
-    for classed in found:
-        assert classed.wrong is Wrong.CODE
-        assert classed.trace.read_bytes()
-        assert classed.verdicts[0].closest
+    examination = examine(partial(MutantTarget, MUTANTS["ack-before-flush"]), 200, 0, shrink=False)
+    found = classes(examination, tmp_path)
+    assert found.keys() == examination.failures.keys()
+    for invariant, told in found.items():
+        assert told.wrong is Wrong.CODE
+        assert told.traces
+        assert "closest" in told.witnesses[0].values
+        assert next(read_log(tmp_path / f"violates-{invariant}.ndjson")).kind is Kind.RECOVER
 
 
-def _verdict(*, explained: int) -> LogVerdict:
-    window = Window(({"event": "open"}, {"event": "append"}), (0, 1), 1, 1)
-    return LogVerdict(Path("log"), "b0", (window,), (TraceVerdict(2, explained),))
+def test_a_name_servers_failing_script_becomes_one_as_well() -> None:
+    mutant = routing_mutants.MUTANTS["nothing-expires"]
+    examination = examine(partial(MutantNameServer, mutant), 50, 0, suite=ROUTING, shrink=False)
+    told = classes(examination)["ROUTE-3"]
+    assert told.wrong is Wrong.CODE
+    assert "tick" in told.witnesses[0].text
 
 
 @pytest.mark.parametrize(
@@ -100,5 +114,40 @@ def _verdict(*, explained: int) -> LogVerdict:
         ("FLUSH-1", 2, Wrong.MAPPING),
     ],
 )
-def test_who_disagrees_tells_what_is_wrong(invariant: str, explained: int, wrong: Wrong) -> None:
-    assert _wrong(invariant, [_verdict(explained=explained)]) is wrong
+def test_who_disagrees_tells_what_is_wrong(
+    invariant: str, explained: int, wrong: Wrong, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(paths: list[Path], **_: Any) -> tuple[LogVerdict, ...]:
+        window = Window(({"event": "open"}, {"event": "append"}), (0, 1), 1, 1)
+        return (LogVerdict(paths[0], "b0", (window,), (TraceVerdict(2, explained),)),)
+
+    monkeypatch.setattr("conformance.round_trip.check_logs", check)
+    assert classes(_failed(invariant, Event(0, 0, "b0", Kind.RECOVER)))[invariant].wrong is wrong
+
+
+def _failed(invariant: str, *events: Event, suite: Suite = FLUSH) -> Examination:
+    failure = Failure(("open",), Finding(Verdict.VIOLATED, {}), 1, events)
+    return Examination(suite, failures={invariant: failure})
+
+
+def _no_java(*_: Any, **__: Any) -> NoReturn:
+    raise TlcError(Reason.TOOL_MISSING, "no Java")
+
+
+def test_what_cannot_be_classed_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert str(classes(_failed("FLUSH-1"))["FLUSH-1"]) == "not classed: the target keeps no event log"
+    ordering = classes(_failed("DELIV-13", suite=ORDERING))["DELIV-13"]
+    assert str(ordering) == "not classed: no event log is held against OrderLock"
+    monkeypatch.setattr("conformance.round_trip.check_logs", _no_java)
+    told = classes(_failed("FLUSH-1", Event(0, 0, "b0", Kind.RECOVER)))["FLUSH-1"]
+    assert str(told) == "not classed: no Java"
+
+
+def test_the_class_stands_at_the_failure() -> None:
+    result = Result("FLUSH-1", "SyncAckedDurable", "flush", Verdict.VIOLATED, detail="violated by example 3")
+    held = replace(result, id="FLUSH-2", verdict=Verdict.HELD, counts={"examples": 1}, detail="")
+    told = Class(Wrong.CODE, traces=1, witnesses=(Witness("no action explains it"),))
+    first, second = with_classes([result, held], {"FLUSH-1": told})
+    assert first.detail == f"violated by example 3; {Wrong.CODE}"
+    assert first.witnesses == told.witnesses
+    assert second == held

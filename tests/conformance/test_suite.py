@@ -53,8 +53,9 @@ def test_a_violation_is_shrunk_to_a_script_and_ends_with_its_replay() -> None:
     violated = found["DELIV-2"]
     command = "mqproof conform --target mutant:refused-but-stored --suite flush --seed 0 --examples 100"
     assert violated.replay == command
-    script = violated.witnesses[-1].values
-    assert script["1"].startswith("open a broker")
+    script = violated.witnesses[-1].timeline
+    assert script[0].who.startswith("open a broker")
+    assert script[0].at == "1"
     assert len(script) < 30
 
 

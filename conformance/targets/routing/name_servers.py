@@ -18,11 +18,13 @@ from conformance.targets import IMPL, MUTANT, PYTHON, REMOTING, UnknownTargetErr
 from conformance.targets.adapter import adapter
 from conformance.targets.mutants import Mutant
 from conformance.targets.routing.player import Player
+from impl.event_log import EventLog
 from impl.namesrv.config import NameServerConfig
 from impl.namesrv.server import NameServer
 from impl.runtime.network import Address, AsyncioNetwork, SimulatedNetwork
 from impl.runtime.runtime import Runtime, production, simulated
 from impl.runtime.simulated_loop import SimulatedLoop
+from spec.events import Event
 
 if TYPE_CHECKING:
     from conformance.targets.apache.servers import ApacheServer
@@ -31,6 +33,7 @@ T = TypeVar("T")
 Factory = Callable[[], NameServerTarget]
 
 APACHE: Final = "apache:"
+NODE: Final = "namesrv"
 _CONFIG: Final = NameServerConfig()
 TIMES: Final = Times(_CONFIG.broker_expiry_ms / 1000, _CONFIG.scan_interval_ms / 1000)
 """RocketMQ's own, which ours are too; a broker may name another expiry, ours here do not."""
@@ -150,17 +153,20 @@ class _Played:
 
 
 class ImplNameServer(_Played):
-    """Ours in this process, in simulated time; with our client."""
+    """Ours in this process, in simulated time; with our client. `events` fills with its event log."""
 
     capabilities = frozenset(Capability)
 
     def __init__(self, name: str = IMPL) -> None:
         super().__init__(name)
+        self.events: list[Event] = []
 
     def open(self) -> None:
         loop = SimulatedLoop()
         self._open(loop)
         self._runtime = simulated(loop, SimulatedNetwork())
+        self.events.clear()
+        self._log = EventLog(self.events.append, NODE, self._runtime.clock)
         self._address = self._run(self._started(0))
         self._play(self._address, self._runtime)
 
@@ -174,7 +180,7 @@ class ImplNameServer(_Played):
         self._run(self._player.again())
 
     async def _started(self, port: int) -> Address:
-        self._server = NameServer(NameServerConfig(port=port), self._runtime)
+        self._server = NameServer(NameServerConfig(port=port), self._runtime, self._log)
         return await self._server.start()
 
     async def _ended(self) -> None:
