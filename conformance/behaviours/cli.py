@@ -3,10 +3,14 @@
 import itertools
 import json
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+
+if TYPE_CHECKING:
+    from conformance.behaviours.conditions import Outcome
 
 from report.console import stages, stop
 from report.model import Exit, Figure, Report, Result, Table, Verdict, Witness, exit_code
@@ -36,6 +40,9 @@ def behaviours(
     write: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the behaviours there, and replay nothing.")
     ] = None,
+    outcomes: Annotated[
+        bool, typer.Option("--outcomes", help="With --write: those of outcomes too. Takes minutes.")
+    ] = False,
     images: Annotated[
         bool, typer.Option("--images", help="Flush on impl: also each disk image that a crash may leave.")
     ] = False,
@@ -64,6 +71,7 @@ def behaviours(
     mqproof behaviours --write build/corpus
     """
     from conformance.behaviours.corpus import CORPUS, CorpusError, write_file
+    from conformance.behaviours.outcomes import FOLDER, write_files
     from reference.models import MODELS, expect_models
 
     expect_models(models or ())
@@ -83,6 +91,8 @@ def behaviours(
             if write is not None:
                 for model in chosen:
                     told(f"{write_file(model, write)}")
+                    for path in write_files(model, write / FOLDER.name) if outcomes else ():
+                        told(f"{path}")
                 return
             found = []
             for model in chosen:
@@ -97,7 +107,7 @@ def behaviours(
         "mqproof behaviours",
         results,
         facts={"target": target, "every": str(every)},
-        tables=tuple(table for _, table, _ in found if table.rows),
+        tables=tuple(table for _, tables, _ in found for table in tables if table.rows),
         figures=tuple(figure for _, _, figure in found if figure),
     )
     _show(report, json_file, report_file, draw)
@@ -138,13 +148,13 @@ def _answered(model: str, target: str, variant: str) -> Result:
 
 def _replayed(
     model: str, target: str, folder: Path, every: int, *, images: bool
-) -> tuple[Result, Table, Figure | None]:
-    from conformance.behaviours.corpus import configuration, file_of, read, read_lines
+) -> tuple[Result, tuple[Table, ...], Figure | None]:
+    from conformance.behaviours.corpus import bounded, file_of, read, read_lines
     from conformance.behaviours.cover import graph
     from conformance.behaviours.drawing import draw
+    from conformance.behaviours.outcomes import FOLDER, behaviours, there_are
     from conformance.behaviours.replay import replay
     from conformance.behaviours.target import resolve
-    from reference.equiv import constants
     from reference.models import MODELS
 
     began = time.perf_counter()
@@ -155,14 +165,18 @@ def _replayed(
         result = Result(
             "SPEC-1", name, "behaviours", Verdict.UNKNOWN, detail=f"not tested: {target} has no steps of it"
         )
-        return result, Table(model, (), ()), None
+        return result, (), None
     path = file_of(model, folder)
     lines = read_lines(path)
     head: dict[str, Any] = json.loads(lines[0]) if lines else {}
     scripts = list(itertools.islice(read(lines, str(path)), 0, None, every))
     seen = replay(make, scripts)
+    ends = list(behaviours(model, folder / FOLDER.name))
+    ended = replay(make, ends)
+    outcomes = {outcome for script in ends for outcome in script.outcomes}
+    reached = f"{len(ended.outcomes):,} of {len(outcomes):,} outcomes of conditions"
     reference = MODELS[model]
-    steps = graph(reference, reference.from_constants(constants(configuration(model))))
+    steps = graph(reference, bounded(model))
     counts = {
         "behaviours": seen.scripts,
         "states": len(seen.states),
@@ -171,10 +185,14 @@ def _replayed(
         "steps_of": head["steps"],
         "actions": len(seen.actions),
         "actions_of": len(reference.actions),
+        "outcomes": len(ended.outcomes),
+        "outcomes_of": len(outcomes),
+        "outcomes_unasked": len(ended.unasked),
+        "outcomes_never": len(there_are(model)) - len(outcomes),
         "disabled_tried": sum(seen.refused.values()),
         "impossible": sum(seen.impossible.values()),
     }
-    failures = list(seen.failures)
+    failures = [*seen.failures, *ended.failures]
     if images and (target, model) == ("impl", "Flush"):
         from conformance.targets.crash_images import Recovered, States, expand
 
@@ -190,16 +208,34 @@ def _replayed(
         Verdict.VIOLATED if failures else Verdict.HELD,
         counts,
         witnesses=tuple(_witness(failure) for failure in failures[:_WITNESSES_MAX]),
-        detail=f"{100 * len(seen.steps) / head['steps']:.1f} % of the steps",
+        detail=f"{100 * len(seen.steps) / head['steps']:.1f} % of the steps, {reached}",
         replay=command,
         seconds=time.perf_counter() - began,
     )
     rows = tuple(
-        (action, str(seen.actions[action]), str(seen.refused[action]), str(seen.impossible[action]))
+        (
+            action,
+            *(str(counted[action]) for counted in (seen.actions, seen.refused, seen.impossible)),
+            *(_outcomes_of(action, each) for each in (ended.outcomes, outcomes, ended.unasked)),
+        )
         for action in reference.actions
     )
-    table = Table(f"{model}: actions", ("action", "taken", "refused", "impossible"), rows)
-    return result, table, Figure(f"{model} on {target}", draw(model, target, steps, seen.states, seen.steps))
+    columns = ("action", "taken", "refused", "impossible", "outcomes", "of", "not to be asked")
+    tables = (
+        Table(f"{model}: actions", columns, rows),
+        _missed_table(model, outcomes - ended.outcomes - ended.unasked),
+    )
+    drawn = draw(model, target, steps, seen.states, seen.steps, reached)
+    return result, tables, Figure(f"{model} on {target}", drawn)
+
+
+def _outcomes_of(action: str, outcomes: "Iterable[Outcome]") -> str:
+    return str(sum(outcome.action == action for outcome in outcomes))
+
+
+def _missed_table(model: str, missed: "Iterable[Outcome]") -> Table:
+    rows = tuple((o.action, o.condition, str(o.value).lower()) for o in sorted(missed))
+    return Table(f"{model}: outcomes of conditions, not reached", ("action", "condition", "is"), rows)
 
 
 def _witness(failure: Any) -> Witness:

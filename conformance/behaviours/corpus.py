@@ -9,12 +9,13 @@ file is a function of the model, byte for byte; how it is compressed is not.
 import lzma
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from conformance.behaviours.conditions import Outcome
 from conformance.behaviours.cover import Path as Behaviour
 from conformance.behaviours.cover import Steps, cover, graph
 from conformance.behaviours.plain import order, plain
@@ -54,6 +55,10 @@ class Script:
     disabled_at: int | None = None
     """In the state after so many steps, these actions must be refused."""
     disabled: tuple[Stimulus, ...] = ()
+    configuration: str = ""
+    """The bounded model; empty for the smoke model."""
+    outcomes: tuple[Outcome, ...] = ()
+    """Of conditions, those that it ends with."""
 
     def states(self) -> Iterator[Variables]:
         """The initial state, and the one after each step."""
@@ -64,16 +69,22 @@ class Script:
             yield dict(state)
 
 
-def configuration(model: str) -> str:
-    """The text of the model's smoke configuration."""
-    return (TLA / f"MC{model}_smoke.cfg").read_text(encoding="utf-8")
+def configuration(model: str, name: str = "") -> str:
+    """The text of a model's configuration; of its smoke configuration, if none is named."""
+    return (TLA / f"{name or f'MC{model}_smoke'}.cfg").read_text(encoding="utf-8")
+
+
+@cache
+def bounded(model: str, name: str = "") -> Any:
+    """What the reference is told of a configuration; of the smoke configuration, if none is named."""
+    return MODELS[model].from_constants(constants(configuration(model, name)))
 
 
 def lines(model: str) -> Iterator[str]:
     """The behaviours that take every step of the smoke model, as the lines of its file."""
     reference = MODELS[model]
     given = constants(configuration(model))
-    config = reference.from_constants(given)
+    config = bounded(model)
     steps = graph(reference, config)
     labels = [(name, each) for name, action in reference.actions.items() for each in action.domain(config)]
     return written(model, given, steps, labels, cover(steps))
@@ -134,9 +145,10 @@ def read(text_lines: Iterable[str], where: str) -> Iterator[Script]:
             steps = tuple(Stimulus(name, tuple(values), changes) for name, values, changes in told["steps"])
             at, refused = told.get("disabled", (None, ()))
             disabled = tuple(Stimulus(name, tuple(values), {}) for name, values in refused)
+            outcomes = tuple(Outcome(*each) for each in told.get("outcomes", ()))
         except (KeyError, IndexError, TypeError, ValueError):
             raise CorpusError(f"{where}:{number}: not a behaviour: initial and steps expected") from None
-        yield Script(begins, steps, at, disabled)
+        yield Script(begins, steps, at, disabled, head.get("configuration", ""), outcomes)
 
 
 def file_of(model: str, folder: Path = CORPUS) -> Path:
@@ -144,10 +156,15 @@ def file_of(model: str, folder: Path = CORPUS) -> Path:
 
 
 def write_file(model: str, folder: Path) -> Path:
-    text = "".join(line + "\n" for line in lines(model))
-    folder.mkdir(parents=True, exist_ok=True)
-    file_of(model, folder).write_bytes(lzma.compress(text.encode(), preset=9))
+    write_lines(lines(model), file_of(model, folder))
     return file_of(model, folder)
+
+
+def write_lines(text_lines: Iterable[str], path: Path) -> None:
+    """Write a file of behaviours, compressed."""
+    text = "".join(line + "\n" for line in text_lines)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(lzma.compress(text.encode(), preset=9))
 
 
 def read_lines(path: Path) -> list[str]:

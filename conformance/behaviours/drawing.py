@@ -44,9 +44,14 @@ class _Bundle:
 
 
 def draw(
-    model: str, target: str, steps: Steps[Any], states: Collection[str], taken: Collection[Taken]
+    model: str,
+    target: str,
+    steps: Steps[Any],
+    states: Collection[str],
+    taken: Collection[Taken],
+    also: str = "",
 ) -> str:
-    """An SVG document; `states` and `taken` are what a replay has seen."""
+    """An SVG document; `states` and `taken` are what a replay has seen, `also` is told below the title."""
     groups, bundles = _grouped(model, steps, states, taken)
     title = escape(_title(model, target, steps, states, taken))
     places, width, height = _places(groups)
@@ -55,7 +60,7 @@ def draw(
         f'height="{height}" font-family="sans-serif" font-size="12">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
         f'<text x="{_MARGIN}" y="22" font-size="15">{title}</text>',
-        f'<text x="{_MARGIN}" y="40" fill="#57606a">{_legend()}</text>',
+        f'<text x="{_MARGIN}" y="40" fill="#57606a">{_legend()} <tspan>{escape(also)}</tspan></text>',
     ]
     parts += [_edge(places, ends, bundle) for ends, bundle in bundles.items() if ends[0] != ends[1]]
     parts += [_node(places[name], name, group) for name, group in groups.items()]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformance.behaviours.conditions import Outcome
 from conformance.behaviours.corpus import Script, Variables
 from conformance.behaviours.plain import order
 from conformance.behaviours.target import BehaviourTarget, DeviationError, ImpossibleError
@@ -32,6 +33,10 @@ class Replayed:
     refused: Counter[str] = field(default_factory=Counter)
     """How often a disabled action was tried, and nothing happened."""
     impossible: Counter[str] = field(default_factory=Counter)
+    outcomes: set[Outcome] = field(default_factory=set)
+    """Of conditions: those that scripts end with which were taken to their end."""
+    unasked: set[Outcome] = field(default_factory=set)
+    """Those that an action is refused by which nobody could ask for."""
     failures: list[Failure] = field(default_factory=list)
 
 
@@ -58,11 +63,14 @@ def _replay(target: BehaviourTarget, script: Script, seen: Replayed) -> None:
     state = next(states)
     before = order(state)
     seen.states.add(before)
-    for at, step in enumerate(script.steps):
+    refused = True
+    for at in range(len(script.steps) + 1):
         try:
             if at == script.disabled_at:
-                for each in script.disabled:
-                    seen.refused[each.action] += target.refuses(each)
+                refused = _refused(target, script, seen)
+            if at == len(script.steps):
+                break
+            step = script.steps[at]
             target.take(at)
             state = next(states)
             _compare(target.look(), state)
@@ -77,6 +85,14 @@ def _replay(target: BehaviourTarget, script: Script, seen: Replayed) -> None:
         seen.steps.add((before, f"{step.action} {order(step.parameters)}", after))
         seen.actions[step.action] += 1
         before = after
+    (seen.outcomes if refused else seen.unasked).update(script.outcomes)
+
+
+def _refused(target: BehaviourTarget, script: Script, seen: Replayed) -> bool:
+    """Could all that is disabled here be asked for? Raises DeviationError where it is done."""
+    tried = [target.refuses(each) for each in script.disabled]
+    seen.refused.update(each.action for each, could in zip(script.disabled, tried, strict=True) if could)
+    return all(tried)
 
 
 def _compare(shown: Variables, expected: Variables) -> None:

@@ -4,12 +4,12 @@ A target takes the steps of a script one by one and tells after each what can be
 variable as the model has them. What it tells is compared; what it does not tell is not.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Protocol
 
-from conformance.behaviours.corpus import Script, Stimulus, Variables, configuration
+from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from conformance.behaviours.plain import plain
-from reference.equiv import constants
 from reference.model import Action, Parameters
 from reference.models import MODELS
 
@@ -47,14 +47,10 @@ class ReferenceTarget:
 
     def __init__(self, model: str) -> None:
         self._model = MODELS[model]
-        self._config = self._model.from_constants(constants(configuration(model)))
-        self._parameters = {
-            (name, _key(parameters)): parameters
-            for name, action in self._model.actions.items()
-            for parameters in action.domain(self._config)
-        }
 
     def open(self, script: Script) -> None:
+        self._config = bounded(self._model.name, script.configuration)
+        self._parameters = _parameters(self._model.name, script.configuration)
         self._steps = script.steps
         self._state = next(s for s in self._model.initial(self._config) if plain(s) == script.initial)
 
@@ -80,6 +76,17 @@ class ReferenceTarget:
         action: Action[Any, Any] = self._model.actions[step.action]
         parameters: Parameters = self._parameters[step.action, _key(step.parameters)]
         return action.apply(self._config, self._state, *parameters)
+
+
+@cache
+def _parameters(model: str, configuration: str) -> Mapping[tuple[str, str], Parameters]:
+    """All that actions are applied to, by the action and how it is written."""
+    config = bounded(model, configuration)
+    return {
+        (name, _key(parameters)): parameters
+        for name, action in MODELS[model].actions.items()
+        for parameters in action.domain(config)
+    }
 
 
 def _key(parameters: object) -> str:

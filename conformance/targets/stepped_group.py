@@ -3,19 +3,19 @@ asked for.
 
 In the model a request and its answer are one step, and what a member makes of answers another. So answers are
 held back: those to votes until their round ends, those to pushes, and what a leader's own fsync says, until
-it commits. A follower's answer waits for its fsync; in the model it is pushed to again. A member's ledger is
-what its core had it write.
+it commits. A follower's answer waits for its fsync; in the model it is pushed to again. A core enters a term
+when it learns of it, in the model that is a step of its own: until then the old one is shown, and nobody may
+ask the member. A member's ledger is what its core had it write.
 """
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any, Final, TypeVar
 
-from conformance.behaviours.corpus import Script, Stimulus, Variables, configuration
+from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from conformance.behaviours.target import DeviationError, ImpossibleError
 from impl.dledger.changes import Appended, Ballot, Cut, Written
-from impl.dledger.codes import Vote
+from impl.dledger.codes import ResponseCode, Vote
 from impl.dledger.config import GroupConfig
 from impl.dledger.core import Core
 from impl.dledger.messages import (
@@ -31,48 +31,51 @@ from impl.dledger.messages import (
 )
 from impl.dledger.state import Role
 from impl.dledger.terms import Terms
-from reference.equiv import constants
-from reference.models import MODELS
 
 R = TypeVar("R", bound=Request)
 
 _FIRST_TERM: Final = 1
 _PUSH_TIMEOUT_MS: Final = 10.0
 _NONE: Final = "none"
-_REFUSED: Final = ("HandleVote", "HandleHeartBeat", "HandlePush", "HandleCommit", "AdvanceCommit", "Flush")
-
-
-@cache
-def _nodes() -> tuple[str, ...]:
-    config = MODELS["Election"].from_constants(constants(configuration("Election")))
-    names: tuple[str, ...] = config.nodes
-    return names
 
 
 class _Member:
     """A core with its ledger, and what it has said and not yet been told."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, nodes: tuple[str, ...]) -> None:
         # Nobody loses patience by himself: time is what the script says.
-        config = GroupConfig(
-            "G", name, _nodes(), give_up_ms=1e12, push_timeout_ms=_PUSH_TIMEOUT_MS, commit_idle_ms=0
+        self._config = GroupConfig(
+            "G", name, nodes, give_up_ms=1e12, push_timeout_ms=_PUSH_TIMEOUT_MS, commit_idle_ms=0
         )
         self.now = 0.0
-        self.core = Core(config, Ballot(_FIRST_TERM, None), Terms(), random.Random(0), self.now)
         self.entries: list[Entry] = []
+        self.start(Ballot(_FIRST_TERM, None))
+        self.term, self.voted_for = self.core.state.term, self.core.state.voted_for
+        """As they are shown: the term is entered when the script says so."""
+        self.is_down = False
         self.synced = 0
         """So many entries are durable; the core may not have been told yet."""
         self.asked: list[Request] = []
         self.answered: list[tuple[Request, Response]] = []
         """Answers to others that are under way."""
 
+    def start(self, ballot: Ballot) -> None:
+        terms = Terms(entry.term for entry in self.entries)
+        self.core = Core(self._config, ballot, terms, random.Random(0), self.now)
+
+    @property
+    def is_ahead(self) -> bool:
+        """It has entered a term that the script has not had it enter."""
+        return self.core.state.term != self.term
+
     def does(self, call: Callable[[], object]) -> None:
         """Call the core, and carry out what it wants."""
         call()
         for change in self.core.take_changes():
             match change:
-                case Appended(index, term, magic):
-                    self.entries.append(Entry(magic, 0, index, term, 0))
+                case Appended(index, term, magic, body):
+                    assert isinstance(body, bytes), "the script's messages are bytes"
+                    self.entries.append(Entry(magic, 0, index, term, 0, body=body))
                 case Written(entry):
                     self.entries.append(entry)
                 case Cut(end):
@@ -80,6 +83,8 @@ class _Member:
                     self.synced = min(self.synced, end + 1)
                 case _:
                     pass  # a ballot is durable at once
+        if not self.is_ahead:
+            self.voted_for = self.core.state.voted_for
         requests, answers = self.core.take_messages(self.entries.__getitem__, self.now)
         self.asked += requests
         self.answered += answers
@@ -105,21 +110,31 @@ class SteppedGroup:
 
     def open(self, script: Script) -> None:
         self._steps = script.steps
-        self._members = {name: _Member(name) for name in _nodes()}
+        nodes = bounded("Election", script.configuration).nodes
+        self._members = {name: _Member(name, nodes) for name in nodes}
         self._arrived: list[Response] = []
         """Answers to pushes that leaders have, and have not looked at."""
+        self._is_calm = False
+        self._answer = ["unsent"] * len(script.initial["answer"])
+        self._taken: dict[str, tuple[int, int]] = {}
+        """By message: where it is in its leader's ledger, and the term."""
 
     def take(self, at: int) -> None:
         step = self._steps[at]
+        if step.action not in _ACTIONS:
+            raise ImpossibleError(f"there is no {step.action} here")
         _ACTIONS[step.action](self, *step.parameters)
 
     def refuses(self, step: Stimulus) -> bool:
-        """What arrived before may arrive again, and nothing comes of it."""
-        if step.action not in _REFUSED:
+        """What arrived before may arrive again, and nothing comes of it. Once it is calm only that arrives
+        which its sender still stands for."""
+        tried = _REFUSALS.get(step.action)
+        if tried is None or (self._is_calm and step.action.startswith("Handle")):
             return False
         before = self.look()
         try:
-            _ACTIONS[step.action](self, *step.parameters)
+            if tried(self, *step.parameters) is False:
+                return False
         except ImpossibleError:
             return False
         if self.look() != before:
@@ -128,14 +143,17 @@ class SteppedGroup:
 
     def look(self) -> Variables:
         members = self._members.values()
-        states = [member.core.state for member in members]
+        up = [None if member.is_down else member.core.state for member in members]
         return {
-            "role": [str(state.role) for state in states],
-            "term": [state.term for state in states],
-            "voted_for": [state.voted_for or _NONE for state in states],
-            "leader": [state.leader or _NONE for state in states],
-            "known": [state.known for state in states],
-            "commit": [state.commit + 1 for state in states],
+            "role": [str(state.role) if state else "DOWN" for state in up],
+            "term": [member.term for member in members],
+            "voted_for": [member.voted_for or _NONE for member in members],
+            "leader": [(state and state.leader) or _NONE for state in up],
+            "known": [
+                state.known if state else member.term for state, member in zip(up, members, strict=True)
+            ],
+            "commit": [state.commit + 1 if state else 0 for state in up],
+            "answer": list(self._answer),
             "log": [[_entry(entry) for entry in member.entries] for member in members],
             "durable": [member.synced for member in members],
             "answers": [self._answers(member) for member in members],
@@ -152,8 +170,19 @@ class SteppedGroup:
         member.now = member.core.deadline()
         member.does(lambda: member.core.tick(member.now))
 
+    def _next_term(self, node: str) -> None:
+        """One that was started again enters it when its time to stand has come."""
+        member = self._members[node]
+        if not member.is_ahead:
+            self._tick(member)
+        if not member.is_ahead:
+            raise ImpossibleError(f"{node} knows of no term to enter")
+        member.term, member.voted_for = member.core.state.term, member.core.state.voted_for
+
     def _handle_vote(self, source: str, target: str, term: int) -> None:
+        """Who hears of a later term ends its round at once."""
         self._deliver(self._last(VoteRequest, source, target, term))
+        self._tell_all(source, lambda request, response: _is_vote(response) and response.term > request.term)
 
     def _end_round(self, node: str, heard: Sequence[str]) -> None:
         """Who says no is heard first: a majority that says yes ends the round. Of two answers the later one
@@ -169,6 +198,19 @@ class SteppedGroup:
         if going_on is not None and member.core._election._round is going_on:
             member.now = member.core.deadline()
             member.does(lambda: member.core.tick(member.now))
+
+    def _give_up(self, node: str) -> None:
+        """A follower, or a candidate that gave its vote away."""
+        self._tick(self._members[node])
+
+    def _step_down(self, node: str) -> None:
+        member = self._members[node]
+        member.now = member.core._election._quorum_heard_at() + member.core.config.give_up_ms
+        member.does(lambda: member.core.tick(member.now))
+
+    def _tick(self, member: _Member) -> None:
+        member.now = member.core.deadline()
+        member.does(lambda: member.core.tick(member.now))
 
     # Leaders and followers
 
@@ -212,7 +254,80 @@ class SteppedGroup:
             raise ImpossibleError(f"{source} has not committed entry {index}")
         leader.now += _PUSH_TIMEOUT_MS
         leader.does(lambda: leader.core.tick(leader.now))
-        self._deliver(self._last(PushRequest, source, target, term))
+        request = self._last(PushRequest, source, target, term)
+        if any(entry.index >= len(self._members[target].entries) for entry in request.batch_entry):
+            raise ImpossibleError(f"{source} tells {target} of an entry with it")
+        self._deliver(request)
+
+    # Messages
+
+    def _append_entry(self, node: str, message: str) -> None:
+        member = self._members[node]
+        told: list[tuple[ResponseCode, int]] = []
+        member.does(lambda: told.append(member.core.append(message.encode(), member.now)))
+        code, index = told[0]
+        if code is not ResponseCode.SUCCESS:
+            raise DeviationError(f"{node} answers {code}")
+        self._taken[message] = (index, member.core.state.term)
+        self._answer[self._number(message)] = "waiting"
+
+    def _refuse(self, node: str, message: str) -> None:
+        member = self._members[node]
+        if member.core.append(message.encode(), member.now)[0] is not ResponseCode.NOT_LEADER:
+            raise DeviationError(f"{node} takes a message and does not lead")
+        self._answer[self._number(message)] = "NOT_LEADER"
+
+    def _acknowledge(self, node: str, message: str) -> None:
+        state, (index, term) = self._members[node].core.state, self._taken[message]
+        if (state.role, state.term) != (Role.LEADER, term) or state.commit < index:
+            raise DeviationError(f"{message} is not committed by the leader that took it")
+        self._answer[self._number(message)] = "SUCCESS"
+
+    def _fail(self, message: str) -> None:
+        self._answer[self._number(message)] = "unknown"
+
+    def _refuses_entry(self, node: str, message: str) -> bool:
+        """One that does not lead takes none."""
+        del message
+        member = self._members[node]
+        if member.is_down or member.core.state.role is Role.LEADER:
+            return False
+        if member.core.append(b".", member.now)[0] is not ResponseCode.NOT_LEADER:
+            raise DeviationError(f"{node} takes a message and does not lead")
+        return True
+
+    def _refuses_acknowledging(self, node: str, message: str) -> bool:
+        """What is not committed, or is another leader's."""
+        if self._answer[self._number(message)] != "waiting":
+            return False
+        try:
+            self._acknowledge(node, message)
+        except DeviationError:
+            return True
+        raise DeviationError(f"{message} is acknowledged by {node}")
+
+    def _number(self, message: str) -> int:
+        return int(message.removeprefix("m")) - 1
+
+    # Faults
+
+    def _crash(self, node: str, kept: int) -> None:
+        member = self._members[node]
+        if member.is_ahead:
+            raise ImpossibleError(f"{node} has entered another term")
+        del member.entries[kept:]
+        member.synced, member.is_down = kept, True
+
+    def _restart(self, node: str) -> None:
+        member = self._members[node]
+        member.is_down = False
+        member.start(Ballot(member.term, member.voted_for))
+
+    def _calm(self) -> None:
+        self._is_calm = True
+
+    def _nothing(self, *_: object) -> None:
+        """What is lost does not arrive; what is sent again is there already."""
 
     # Parts
 
@@ -224,6 +339,8 @@ class SteppedGroup:
 
     def _deliver(self, request: Request) -> None:
         member = self._members[request.remote_id]
+        if member.is_ahead or member.is_down:
+            raise ImpossibleError(f"{request.remote_id} is down, or has entered another term")
         member.does(lambda: member.core.handle(request, member.now))
 
     def _tell(self, member: _Member, request: Request, response: Response) -> None:
@@ -247,7 +364,7 @@ class SteppedGroup:
     def _answers(self, member: _Member) -> list[str]:
         """A candidate's own vote, and the answers of its round that are under way to it."""
         asked = member.round
-        if asked is None:
+        if asked is None or member.is_down:
             return [_NONE] * len(self._members)
         votes = {member.core.config.self_id: str(Vote.ACCEPT)}
         for request, response in self._under_way(member.core.config.self_id):
@@ -257,6 +374,8 @@ class SteppedGroup:
 
     def _watermarks(self, name: str, member: _Member) -> list[int]:
         """How far each follower is known to be, or will be when its answer has come."""
+        if member.is_down:
+            return [0] * len(self._members)
         reached = {each: member.watermark(each) for each in self._members}
         if member.core.state.role is Role.LEADER:
             for _, response in self._under_way(name):
@@ -266,6 +385,7 @@ class SteppedGroup:
 
 
 _ACTIONS: Final[Mapping[str, Any]] = {
+    "NextTerm": SteppedGroup._next_term,
     "RequestVotes": SteppedGroup._request_votes,
     "HandleVote": SteppedGroup._handle_vote,
     "EndRound": SteppedGroup._end_round,
@@ -274,8 +394,33 @@ _ACTIONS: Final[Mapping[str, Any]] = {
     "Flush": SteppedGroup._flush,
     "AdvanceCommit": SteppedGroup._advance_commit,
     "HandleCommit": SteppedGroup._handle_commit,
+    "GiveUp": SteppedGroup._give_up,
+    "StepDown": SteppedGroup._step_down,
+    "AppendEntry": SteppedGroup._append_entry,
+    "Refuse": SteppedGroup._refuse,
+    "Acknowledge": SteppedGroup._acknowledge,
+    "Fail": SteppedGroup._fail,
+    "Crash": SteppedGroup._crash,
+    "Restart": SteppedGroup._restart,
+    "Repeat": SteppedGroup._nothing,
+    "Lose": SteppedGroup._nothing,
+    "Calm": SteppedGroup._calm,
 }
-"""Those that the smoke model takes: it has one term, no messages and no crashes."""
+_REFUSALS: Final[Mapping[str, Any]] = {
+    "HandleVote": SteppedGroup._handle_vote,
+    "HandleHeartBeat": SteppedGroup._handle_heart_beat,
+    "HandlePush": SteppedGroup._handle_push,
+    "HandleCommit": SteppedGroup._handle_commit,
+    "AdvanceCommit": SteppedGroup._advance_commit,
+    "Flush": SteppedGroup._flush,
+    "AppendEntry": SteppedGroup._refuses_entry,
+    "Acknowledge": SteppedGroup._refuses_acknowledging,
+}
+"""What tries an action that is disabled; False where it could not be asked for."""
+
+
+def _is_vote(response: Response) -> bool:
+    return isinstance(response, VoteResponse)
 
 
 def _says_yes(response: VoteResponse) -> bool:
@@ -292,5 +437,5 @@ def _carries(push: PushRequest, term: int, index: int) -> bool:
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
-    assert entry.magic == NO_OP, f"entry {entry.index} is of nobody"
-    return {"term": entry.term, "message": "noop"}
+    message = "noop" if entry.magic == NO_OP else entry.body.decode()
+    return {"term": entry.term, "message": message}

@@ -44,7 +44,9 @@ _NEVER_MS: Final = 10**12
 _FALL_BEHIND_BYTES_MAX: Final = 1 << 10
 """More than one record, which is all that the smoke model has: it allows two."""
 _NOBODY: Final = {"flush": "waiting", "replica": "waiting"}
-_MOVED: Final = frozenset({GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.NO_MATCHED_LOGIC_QUEUE})
+_MOVED: Final = frozenset(
+    {GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE}
+)
 
 
 async def _at_once(function: Callable[[], T]) -> T:
@@ -116,6 +118,27 @@ class _Node:
         return Image(most.names, contents)
 
 
+class _RecordByRecord:
+    """A master's log, of which one record at a time is read: in the model a transfer is of one."""
+
+    def __init__(self, node: _Node) -> None:
+        self._store = node.running()
+        self._node = node
+        self.log_segment_bytes = self._store.log_segment_bytes
+
+    @property
+    def log_begin(self) -> int:
+        return self._store.log_begin
+
+    @property
+    def log_end(self) -> int:
+        return self._store.log_end
+
+    def log_read(self, position: int, size: int) -> bytes:
+        end = next(end for _, end in self._node.records() if end > position)
+        return self._store.log_read(position, min(size, end - position))
+
+
 class SteppedPair:
     """Names of variables and actions are those of Replication.tla, where positions count records."""
 
@@ -132,6 +155,7 @@ class SteppedPair:
         self._follow: Follow | None = None
         self._report = b""
         self._is_heard_early = False
+        self._is_cut = True
         self._transfers: dict[int, bytes] = {}
         self._acknowledged: dict[int, bytes] = {}
         self._refused = False
@@ -141,20 +165,20 @@ class SteppedPair:
 
     def take(self, at: int) -> None:
         step = self._steps[at]
+        if step.action not in _ACTIONS:
+            raise ImpossibleError(f"there is no {step.action} here")
         _ACTIONS[step.action](self, *step.parameters)
 
     def refuses(self, step: Stimulus) -> bool:
-        """Nothing comes of a flush of nothing, and nobody is given what is not there."""
-        if step.action not in ("FlushLog", "Deliver") or self._nodes[step.parameters[0]].store is None:
+        """Whoever is not there cannot be asked."""
+        tried = _REFUSALS.get(step.action)
+        if tried is None:
             return False
         before = self.look()
-        if step.action == "FlushLog":
-            self._flush_log(*step.parameters)
-        elif self._next(step.parameters[0]) is not None:
-            raise DeviationError(f"{step.action}{step.parameters} is disabled, and there is something")
+        could: bool = tried(self, *step.parameters)
         if self.look() != before:
             raise DeviationError(f"{step.action}{step.parameters} is disabled, and changed something")
-        return True
+        return could
 
     def look(self) -> Variables:
         sent = {"sent": self._sent()} if self._feed is not None else {}
@@ -214,11 +238,12 @@ class SteppedPair:
     # A connection
 
     def _connect(self) -> None:
-        slave, master = self._nodes[SLAVE].running(), self._nodes[MASTER].running()
-        self._feed = Feed(master, self._acks, LogCheck.COMPARED)
+        slave, master = self._nodes[SLAVE].running(), self._nodes[MASTER]
+        self._hang_up(MASTER)  # what it took for a connection was none
+        self._feed = Feed(_RecordByRecord(master), self._acks, LogCheck.COMPARED)
         self._follow = Follow(slave, _SEGMENT_BYTES, LogCheck.COMPARED)
         self._report, self._transfers, self._acknowledged = self._follow.report(), {}, {}
-        self._is_heard_early = False
+        self._is_heard_early = self._is_cut = False
 
     def _accept_report(self, _frame: Any) -> None:
         if not self._is_heard_early:
@@ -278,7 +303,12 @@ class SteppedPair:
         self._feed.received(self._acknowledged[frame["position"]])
         self._now(self._waits.acked)
 
+    def _cut(self) -> None:
+        """Neither end knows; what was under way does not arrive, and nothing is sent any more."""
+        self._is_cut = True
+
     def _hang_up(self, n: int) -> None:
+        self._is_cut = True
         if n == SLAVE:
             self._follow = None
         elif self._feed is not None:
@@ -300,6 +330,7 @@ class SteppedPair:
         del self._seen[found.next_offset :]
 
     def _next(self, n: int) -> str | None:
+        self._nodes[n].running().dispatch()
         found = self._nodes[n].running().get(_TOPIC, 0, len(self._seen), 1)
         return record.decode(found.records[0]).message_id if found.status is GetStatus.FOUND else None
 
@@ -343,6 +374,58 @@ class SteppedPair:
             slave_timeout_ms=_NEVER_MS,
         )
         self._waits = ReplicaWaits(self._acks, config)
+
+    # What is disabled; each tells whether it could be asked for
+
+    def _refuses_flush(self, n: int) -> bool:
+        """Of nothing."""
+        if self._nodes[n].store is None:
+            return False
+        self._flush_log(n)
+        return True
+
+    def _refuses_delivery(self, n: int) -> bool:
+        if self._nodes[n].store is None:
+            return False
+        return _refused(self._next(n) is None, "Deliver")
+
+    def _refuses_correction(self) -> bool:
+        """A master that has a record and shows it only when it is durable corrects who read it at the slave;
+        the model's does not."""
+        store = self._nodes[MASTER].store
+        if store is None or store.dispatched_end < store.log_end:
+            return False
+        found = store.get(_TOPIC, 0, len(self._seen), 1)
+        return _refused(found.status not in _MOVED or found.next_offset == len(self._seen), "CorrectOffset")
+
+    def _refuses_flush_timeout(self, m: int) -> bool:
+        """Of what is durable, or need not be."""
+        if self._answer[m] != "waiting" or m in self._late:
+            return False
+        return _refused(self._settled(m) is PutStatus.PUT_OK, "FlushTimeout")
+
+    def _refuses_slave_timeout(self, m: int) -> bool:
+        """Of what a slave has acknowledged, or what was given up."""
+        replica = self._replica.get(m)
+        if self._answer[m] != "waiting" or replica is None:
+            return False
+        told = replica.done() and replica.result()
+        self._slave_timeout(m)
+        return _refused(replica.result() is told, "SlaveTimeout")
+
+    def _refuses_answer(self, m: int) -> bool:
+        """Something is waited for."""
+        if self._answer[m] != "waiting":
+            return False
+        replica = self._replica.get(m)
+        waits = replica is not None and not replica.done()
+        return _refused(waits or self._settled(m) is not PutStatus.PUT_OK, "AnswerSend")
+
+    def _refuses_transfer(self) -> bool:
+        """Of more than there is."""
+        if self._feed is None or self._feed.sent is None or self._is_cut or self._is_heard_early:
+            return False
+        return _refused(self._feed.next_frame() == b"", "TransferRecord")
 
     # Parts
 
@@ -392,6 +475,7 @@ _ACTIONS: Final[Mapping[str, Any]] = {
     "ReceiveTransfer": SteppedPair._receive_transfer,
     "RefuseTransfer": SteppedPair._refuse_transfer,
     "ReceiveAck": SteppedPair._receive_ack,
+    "Cut": SteppedPair._cut,
     "Housekeeping": SteppedPair._hang_up,
     "Deliver": SteppedPair._deliver,
     "CorrectOffset": SteppedPair._correct_offset,
@@ -400,4 +484,20 @@ _ACTIONS: Final[Mapping[str, Any]] = {
     "MachineLoss": SteppedPair._machine_loss,
     "Start": SteppedPair._start,
 }
-"""Those of the smoke model: the wire is not cut there, and nobody commits."""
+"""Nobody commits here."""
+
+_REFUSALS: Final[Mapping[str, Any]] = {
+    "FlushLog": SteppedPair._refuses_flush,
+    "Deliver": SteppedPair._refuses_delivery,
+    "CorrectOffset": SteppedPair._refuses_correction,
+    "FlushTimeout": SteppedPair._refuses_flush_timeout,
+    "SlaveTimeout": SteppedPair._refuses_slave_timeout,
+    "AnswerSend": SteppedPair._refuses_answer,
+    "TransferRecord": SteppedPair._refuses_transfer,
+}
+
+
+def _refused(is_refused: bool, action: str) -> bool:
+    if not is_refused:
+        raise DeviationError(f"{action} is disabled, and was done")
+    return True

@@ -37,7 +37,9 @@ _OFFSETS: Final = f"{_DIRECTORY}/config/consumerOffset.json"
 _ENTRY_BYTES: Final = 20
 _ENDS: Final = frozenset({"ProcessCrash", "OsCrash", "PowerLoss", "Shutdown"})
 _STATUS: Final = {"AnswerOk": PutStatus.PUT_OK, "AnswerTimeout": PutStatus.FLUSH_DISK_TIMEOUT}
-_MOVED: Final = frozenset({GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.NO_MATCHED_LOGIC_QUEUE})
+_MOVED: Final = frozenset(
+    {GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE}
+)
 
 
 class _Fsync:
@@ -245,37 +247,54 @@ class SteppedStore:
         if tried is None or not self._up or self._pending:
             return False
         before = self.look()
-        if not tried(self, step.parameters):
-            raise DeviationError(f"{step.action}{step.parameters} is disabled, and was done")
+        could = tried(self, step.parameters)
         if self.look() != before:
-            raise DeviationError(f"{step.action}{step.parameters} was refused, and changed something")
-        return True
+            raise DeviationError(f"{step.action}{step.parameters} is disabled, and changed something")
+        return could
 
     def _refuses_flush(self, parameters: Sequence[Any]) -> bool:
-        if parameters[0] < len(self._appended):
-            return True  # an fsync that is over: another one would be another step
-        if self._store.log_flushed < self._store.log_end:
-            return True
+        """Of less than there is it would be over, of more it cannot be."""
+        if parameters[0] != len(self._appended):
+            return False
         self._run(self._store.flush_log())
         return True
 
     def _refuses_answer(self, action: str, parameters: Sequence[Any]) -> bool:
-        """The answer that would be given now is another one, or the message was never put or is answered."""
+        """The answer that would be given now is another one."""
         if self._answers[parameters[0]] != "waiting":
-            return True
-        return self._status(parameters[0]) is not _STATUS[action]
+            return False
+        return _refused(self._status(parameters[0]) is not _STATUS[action], action)
 
     def _refuses_dispatch(self, _: Sequence[Any]) -> bool:
-        return self._store.dispatch() == 0
+        return _refused(self._store.dispatch() == 0, "Dispatch")
 
     def _refuses_delivery(self, parameters: Sequence[Any]) -> bool:
-        return self._next(parameters[0]) is None
+        return _refused(self._next(parameters[0]) is None, "Deliver")
+
+    def _refuses_queue_flush(self, parameters: Sequence[Any]) -> bool:
+        """Of less than there is it would have to have begun earlier, of more it cannot be."""
+        if parameters[0] != self._count(self._store.dispatched_end):
+            return False
+        self._run(self._store.flush_queues())
+        return True
+
+    def _refuses_checkpoint(self, _: Sequence[Any]) -> bool:
+        self._write_checkpoint()
+        return True
+
+    def _refuses_commit(self, parameters: Sequence[Any]) -> bool:
+        """The same again; one that goes back is a reset, and done."""
+        number = self._names.index(parameters[0])
+        if self._committed(number) != len(self._seen[number]):
+            return False
+        self._commit_offset(parameters[0])
+        return True
 
     def _refuses_correction(self, parameters: Sequence[Any]) -> bool:
         number = self._names.index(parameters[0])
         offset = len(self._seen[number])
         found = self._store.get(_TOPIC, number, offset, 1)
-        return found.status not in _MOVED or found.next_offset == offset
+        return _refused(found.status not in _MOVED or found.next_offset == offset, "CorrectOffset")
 
     def _refuses_persisting(self, _: Sequence[Any]) -> bool:
         self._run(self._offsets.persist())
@@ -287,7 +306,7 @@ class SteppedStore:
             _Store(_DIRECTORY, self._store.config, self._store_runtime()).load()
         except StoreError:
             return True
-        return False
+        raise DeviationError("Start is disabled, and was done")
 
     def _store_runtime(self) -> Runtime:
         return Runtime(self._clock, self.disk, SimulatedNetwork(), random.Random(0), self._fsync)
@@ -385,8 +404,17 @@ class SteppedStore:
         return [table.get(str(number), 0) for number in range(self._queues)]
 
 
+def _refused(is_refused: bool, action: str) -> bool:
+    if not is_refused:
+        raise DeviationError(f"{action} is disabled, and was done")
+    return True
+
+
 _REFUSALS: Final[dict[str, Callable[[SteppedStore, Sequence[Any]], bool]]] = {
     "FlushLog": SteppedStore._refuses_flush,
+    "FlushQueues": SteppedStore._refuses_queue_flush,
+    "WriteCheckpoint": SteppedStore._refuses_checkpoint,
+    "CommitOffset": SteppedStore._refuses_commit,
     "AnswerOk": lambda store, parameters: store._refuses_answer("AnswerOk", parameters),
     "AnswerTimeout": lambda store, parameters: store._refuses_answer("AnswerTimeout", parameters),
     "Dispatch": SteppedStore._refuses_dispatch,
@@ -395,6 +423,7 @@ _REFUSALS: Final[dict[str, Callable[[SteppedStore, Sequence[Any]], bool]]] = {
     "PersistOffsets": SteppedStore._refuses_persisting,
     "Start": SteppedStore._refuses_start,
 }
+"""What tries an action that is disabled; each tells whether it could be asked for."""
 
 
 def _messages(script: Script) -> list[str]:

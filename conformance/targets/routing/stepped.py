@@ -10,10 +10,10 @@ import asyncio
 import random
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 
-from conformance.behaviours.corpus import Script, Stimulus, Variables, configuration
+from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from conformance.behaviours.target import DeviationError, ImpossibleError
 from conformance.targets.routing.player import CLUSTER, registration
 from impl.client.name_servers import NameServerChoice
@@ -33,9 +33,7 @@ from impl.remoting.dispatch import handler
 from impl.runtime.network import Address, SimulatedNetwork
 from impl.runtime.runtime import Runtime, simulated
 from impl.runtime.simulated_loop import SimulatedLoop
-from reference.equiv import constants
-from reference.models import MODELS
-from reference.routing import TOPICS, Config, topics_of
+from reference.routing import MASTER, TOPICS, Config, topics_of
 
 T = TypeVar("T")
 Broker = tuple[str, int]
@@ -45,17 +43,11 @@ _SEEDS_MAX: Final = 1000
 _TURNS_MAX: Final = 20
 
 
-@cache
-def _config() -> Config:
-    made: Config = MODELS["Routing"].from_constants(constants(configuration("Routing")))
-    return made
-
-
 class _NameServer:
     """One in its process: what it knows is in its memory."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        config = NameServerConfig(broker_expiry_ms=_config().expiry * _TICK_MS)
+    def __init__(self, runtime: Runtime, expiry: int) -> None:
+        config = NameServerConfig(broker_expiry_ms=expiry * _TICK_MS)
         self.table = RouteTable(config.bounds)
         services = Services(config, self.table, KvConfig("", runtime), ConfigFile("", runtime), None)
         self._handle = handler({code: partial(work, services) for code, work in PROCESSORS.items()})
@@ -97,6 +89,8 @@ class _Client:
     choice: NameServerChoice
     polling: "asyncio.Task[TopicRoute | None] | None" = None
     answered: bool = False
+    source: str = "none"
+    """The topic's own route, or that of the default topic."""
     route: TopicRoute | None = None
 
 
@@ -108,10 +102,13 @@ class SteppedNameServers:
         self._servers_asked = [state["server"] for state in script.states()]
         self._loop = SimulatedLoop()
         self._runtime = simulated(self._loop, SimulatedNetwork())
-        config = _config()
-        self._addresses = {n: Address("127.0.0.1", 9876 + at) for at, n in enumerate(config.name_servers)}
+        self._config: Config = bounded("Routing", script.configuration)
+        config = self._config
+        self._addresses: dict[str, Address] = {
+            n: Address("127.0.0.1", 9876 + at) for at, n in enumerate(config.name_servers)
+        }
         self._servers: dict[str, _NameServer | None] = {
-            n: _NameServer(self._runtime) for n in config.name_servers
+            n: _NameServer(self._runtime, config.expiry) for n in config.name_servers
         }
         self._lines: dict[tuple[str, Broker], object] = {}
         """The connection by which a broker registered last, as the name server sees it."""
@@ -124,6 +121,8 @@ class SteppedNameServers:
         step = self._steps[at]
         parameters = [tuple(each) if isinstance(each, list) else each for each in step.parameters]
         self._asked = dict(zip(self._clients, self._servers_asked[at], strict=True))
+        if step.action not in _ACTIONS:
+            raise ImpossibleError(f"there is no {step.action} here")
         self._run(_ACTIONS[step.action](self, *parameters))
 
     def look(self) -> Variables:
@@ -135,7 +134,7 @@ class SteppedNameServers:
         if server is None:
             return False
         before = self.look()
-        if step.action == "WipeWrite" and _is_written(before, _config(), *step.parameters):
+        if step.action == "WipeWrite" and _is_written(before, self._config, *step.parameters):
             return False  # what forbids it is how often the model may fail
         self._run(_ACTIONS[step.action](self, *step.parameters))
         if self.look() != before:
@@ -153,11 +152,17 @@ class SteppedNameServers:
         for n, server in self._servers.items():
             if server is not None and (n, broker) not in self._cut:
                 line = self._lines.setdefault((n, broker), object())
-                request = registration(*broker, _address(broker), topics, version=len(topics))
+                request = registration(*broker, _address(self._config, broker), topics, version=len(topics))
                 _expect_success(await server.answer(request, line))
 
     async def _scan(self, n: str) -> None:
         self._serving(n).table.expire(now_ms())
+
+    async def _auto_create(self, client: str, name: str) -> None:
+        """A broker that is sent a message of a topic that it has not got registers with it."""
+        del client
+        self._created.add(name)
+        await self._register((name, MASTER))
 
     # Clients poll
 
@@ -167,12 +172,22 @@ class SteppedNameServers:
         server = self._servers[n]
         if n != self._asked[client] or server is None:
             raise ImpossibleError(f"{client} turned to {n} when its connection closed")
-        address, request, answer = state.wire.take()
-        state.wire.connected.add(address)
-        answer.set_result(await server.answer(request, state.wire))
-        assert state.polling is not None
-        state.route, state.polling = await state.polling, None
+        state.source, state.route = "topic", await self._answered(state, server)
+        if state.route is None:
+            # As a producer does that has no route: what the default topic has will do for a new one.
+            state.polling = asyncio.ensure_future(Routes(state.choice).refresh(TOPICS[1]))
+            await _until_it_rests(state)
+            state.source, state.route = "default", await self._answered(state, server)
         state.answered = True
+
+    async def _answered(self, client: _Client, server: _NameServer) -> TopicRoute | None:
+        """What the client makes of the answer to the request that is under way."""
+        address, request, answer = client.wire.take()
+        client.wire.connected.add(address)
+        answer.set_result(await server.answer(request, client.wire))
+        assert client.polling is not None
+        route, client.polling = await client.polling, None
+        return route
 
     async def _poll_fails(self, client: str, following: str) -> None:
         """The next request, if there is one, is under way until the script lets it arrive."""
@@ -201,7 +216,7 @@ class SteppedNameServers:
     # Time passes
 
     async def _tick(self) -> None:
-        self._loop.advance(_TICK_MS / 1000)
+        await asyncio.sleep(_TICK_MS / 1000)
 
     # What goes wrong
 
@@ -237,7 +252,7 @@ class SteppedNameServers:
         """It has no connection, and registers when its time has come."""
 
     async def _name_server_starts(self, n: str) -> None:
-        self._servers[n] = _NameServer(self._runtime)
+        self._servers[n] = _NameServer(self._runtime, self._config.expiry)
 
     async def _heal(self, n: str, other: Any) -> None:
         self._cut.remove((n, other))
@@ -245,7 +260,7 @@ class SteppedNameServers:
     # What can be seen
 
     async def _look(self) -> dict[str, Any]:
-        config = _config()
+        config = self._config
         clients = self._clients.values()
         return {
             "tables": [
@@ -253,7 +268,7 @@ class SteppedNameServers:
             ],
             "server": [self._name_of((await client.choice.known())[0]) for client in clients],
             "answered": sorted(name for name, client in self._clients.items() if client.answered),
-            "route": [_route(config, client.route) for client in clients],
+            "route": [_route(config, client) for client in clients],
             "publish": [_publish(config, client.route) for client in clients],
         }
 
@@ -285,6 +300,7 @@ class SteppedNameServers:
 
 _ACTIONS: Final[Mapping[str, Any]] = {
     "Register": SteppedNameServers._register,
+    "AutoCreate": SteppedNameServers._auto_create,
     "Scan": SteppedNameServers._scan,
     "Poll": SteppedNameServers._poll,
     "PollFails": SteppedNameServers._poll_fails,
@@ -301,7 +317,6 @@ _ACTIONS: Final[Mapping[str, Any]] = {
     "HealBroker": SteppedNameServers._heal,
     "HealClient": SteppedNameServers._heal,
 }
-"""AutoCreate is missing: in the smoke model every broker has the topic from the start."""
 
 
 async def _until_it_rests(client: _Client) -> None:
@@ -326,8 +341,8 @@ def _expect_success(answer: Command) -> None:
         raise DeviationError(f"answered {answer.code}: {answer.remark}")
 
 
-def _address(broker: Broker) -> str:
-    return str(Address("127.0.0.1", 10_911 + 2 * _config().brokers.index(broker)))
+def _address(config: Config, broker: Broker) -> str:
+    return str(Address("127.0.0.1", 10_911 + 2 * config.brokers.index(broker)))
 
 
 # What name servers and clients know, as the model has it
@@ -336,7 +351,7 @@ def _address(broker: Broker) -> str:
 def _tables(config: Config, table: RouteTable | None) -> dict[str, Any]:
     table = table or RouteTable()
     known = table.cluster_info()
-    live = [table.live(CLUSTER, _address(broker)) for broker in config.brokers]
+    live = [table.live(CLUSTER, _address(config, broker)) for broker in config.brokers]
     return {
         "queues": [_permissions(config, table.route(topic)) for topic in TOPICS],
         "members": [
@@ -361,10 +376,11 @@ def _permissions(config: Config, route: TopicRoute | None) -> list[str]:
     ]
 
 
-def _route(config: Config, route: TopicRoute | None) -> dict[str, Any]:
+def _route(config: Config, client: _Client) -> dict[str, Any]:
+    route = client.route
     members = {data.broker_name: sorted(data.broker_addrs) for data in route.broker_datas} if route else {}
     return {
-        "source": "topic" if route else "none",
+        "source": client.source if route else "none",
         "queues": _permissions(config, route),
         "members": [members.get(name, []) for name in config.names],
     }

@@ -1,0 +1,152 @@
+"""For each outcome of each condition of a model's actions a behaviour that ends with it.
+
+The model's bounded configurations, smoke and those of ci, are walked breadth first: the way to an outcome is
+a shortest one of the first configuration that has it. Where the outcome is that the action is refused, the
+behaviour ends with trying it.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from conformance.behaviours.conditions import Conditions, Outcome
+from conformance.behaviours.corpus import CORPUS, SCHEMA, Script, read, read_lines, write_lines
+from conformance.behaviours.plain import plain
+from reference.equiv import constants
+from reference.explorer import Label, explore
+from reference.explorer import Step as Taken
+from reference.model import Model
+from reference.models import MODELS
+from reference.survey import bounded_models
+from spec.model_file import Question, load
+
+FOLDER: Final = CORPUS / "outcomes"
+_PROFILES: Final = ("smoke", "ci")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where outcomes are reached for the first time."""
+
+    path: tuple[Taken[Any], ...]
+    """From an initial state."""
+    label: Label
+    """The action that is tried there."""
+    after: Any
+    """None when it is refused."""
+    outcomes: tuple[Outcome, ...]
+
+
+def configurations(model: str) -> list[Question]:
+    """The model's bounded configurations that hold, each once: smoke, and then the smallest first."""
+    smoke = f"MC{model}_smoke"
+    questions = {
+        question.config.of("CONSTANT"): question
+        for profile in reversed(_PROFILES)
+        for question in bounded_models(load(), model, profile)
+        if question.violates is None
+    }
+    return sorted(questions.values(), key=lambda q: (q.name != smoke, _states(q), q.name))
+
+
+def _states(question: Question) -> int:
+    assert question.states is not None, f"{question.name} holds without a size"
+    return question.states.low
+
+
+def walk(
+    model: Model[Any, Any], config: Any, conditions: Conditions[Any, Any], wanted: set[Outcome]
+) -> Iterator[Found]:
+    """The wanted outcomes that this configuration has; they are wanted no more."""
+    # Every parameter is tried, so that the order does not depend on that of sets.
+    walked = explore(replace(model.exhaustive(), invariants={}, step_invariants={}), config)
+    labels = {name: tuple(action.domain(config)) for name, action in model.actions.items()}
+    left = {name: {outcome for outcome in wanted if outcome.action == name} for name in model.actions}
+    for state in walked.parents:
+        for name, domain in labels.items():
+            for parameters in domain if left[name] else ():
+                reached = tuple(sorted(conditions.reached(name, config, state, parameters, left[name])))
+                if reached:
+                    left[name].difference_update(reached)
+                    wanted.difference_update(reached)
+                    after = model.actions[name].apply(config, state, *parameters)
+                    yield Found(walked.path(state), (name, parameters), after, reached)
+
+
+def lines(model: str, states_max: int | None = None) -> Iterator[tuple[str, list[str]]]:
+    """For each configuration that has outcomes which no smaller one has: its name, and the lines of its file.
+    Those with more states than `states_max` are left out."""
+    reference = MODELS[model]
+    conditions = Conditions(reference)
+    wanted = {outcome for action in reference.actions for outcome in conditions.outcomes(action)}
+    for question in configurations(model):
+        if states_max is not None and _states(question) > states_max:
+            return
+        given = constants(question.config.text())
+        config = reference.from_constants(given)
+        found = list(walk(reference, config, conditions, wanted))
+        if found:
+            head = {
+                "schema": SCHEMA,
+                "model": model,
+                "configuration": question.name,
+                "constants": plain(given),
+                "states": _states(question),
+                "initial": [plain(state) for state in reference.initial(config)],
+            }
+            yield question.name, [_line(head), *(_line(_row(each, head["initial"])) for each in found)]
+
+
+def _row(found: Found, initial: list[Any]) -> dict[str, Any]:
+    taken = list(found.path)
+    if found.after is not None:
+        taken.append(Taken(*found.label, found.after))
+    states = [plain(step.state) for step in taken]
+    row: dict[str, Any] = {
+        "initial": initial.index(states[0]),
+        "steps": [
+            [step.action, plain(step.parameters), _changes(before, after)]
+            for step, before, after in zip(taken[1:], states, states[1:], strict=False)
+        ],
+    }
+    if found.after is None:
+        row["disabled"] = [len(taken) - 1, [plain(found.label)]]
+    return row | {"outcomes": [list(outcome) for outcome in found.outcomes]}
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in after.items() if value != before[name]}
+
+
+def _line(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def files(model: str, folder: Path = FOLDER) -> list[Path]:
+    """The files of a model's outcomes, one a configuration."""
+    return sorted(folder.glob(f"MC{model}_*.jsonl.xz"))
+
+
+def behaviours(model: str, folder: Path = FOLDER) -> Iterator[Script]:
+    """All behaviours of a model's outcomes. Raises OSError, CorpusError."""
+    for path in files(model, folder):
+        yield from read(read_lines(path), str(path))
+
+
+def write_files(model: str, folder: Path = FOLDER, states_max: int | None = None) -> Iterator[Path]:
+    """Write what there is now, and forget what there was."""
+    for old in files(model, folder):
+        old.unlink()
+    for name, told in lines(model, states_max):
+        path = folder / f"{name}.jsonl.xz"
+        write_lines(told, path)
+        yield path
+
+
+def there_are(model: str) -> Collection[Outcome]:
+    """All outcomes that a model's actions might have, reached or not."""
+    conditions = Conditions(MODELS[model])
+    return [outcome for action in MODELS[model].actions for outcome in conditions.outcomes(action)]

@@ -1,0 +1,116 @@
+"""Behaviours that end with an outcome of a condition: they do, none of a small model is missing, and on ours
+every one that can be asked for is reached without a difference."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from conformance.behaviours.conditions import Conditions, Outcome
+from conformance.behaviours.corpus import bounded, read_lines
+from conformance.behaviours.outcomes import behaviours, files, lines
+from conformance.behaviours.replay import Replayed, replay
+from conformance.behaviours.target import ReferenceTarget, resolve
+from impl.store.message_store import MessageStore
+from reference.models import MODELS
+
+REACHED = {"Flush": 79, "Routing": 102, "Replication": 127, "Election": 197}
+"""At the least, on ours, of those that each model has."""
+SMALL = ("Replication", "Election")
+SMALL_STATES_MAX = 5_000
+
+
+class Watched(ReferenceTarget):
+    """The reference, and which outcomes its last state has for an action."""
+
+    def __init__(self, model: str, conditions: Conditions[Any, Any]) -> None:
+        super().__init__(model)
+        self._conditions = conditions
+
+    def ends_with(self, label: Any, wanted: tuple[Outcome, ...]) -> set[Outcome]:
+        name, parameters = label
+        given = self._parameters[name, repr(list(parameters))]
+        return set(self._conditions.reached(name, self._config, self._state, given, wanted))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_each_ends_with_the_outcomes_that_it_tells(model: str) -> None:
+    conditions = Conditions(MODELS[model])
+    for script in behaviours(model):
+        target = Watched(model, conditions)
+        target.open(script)
+        tried = script.disabled or script.steps[-1:]
+        for at in range(len(script.steps) - (not script.disabled)):
+            target.take(at)
+        found = target.ends_with((tried[0].action, tried[0].parameters), script.outcomes)
+        assert found == set(script.outcomes), (model, script.steps)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_reference_takes_them_to_their_ends(model: str) -> None:
+    scripts = list(behaviours(model))
+    seen = replay(lambda: ReferenceTarget(model), scripts)
+    assert (seen.failures, seen.impossible, seen.unasked) == ([], {}, set())
+    assert seen.outcomes == {outcome for script in scripts for outcome in script.outcomes}
+
+
+def kept(model: str) -> dict[str, list[str]]:
+    return {file.name.partition(".")[0]: read_lines(file) for file in files(model)}
+
+
+@pytest.mark.parametrize("model", SMALL)
+def test_those_of_small_configurations_are_what_the_model_gives(model: str) -> None:
+    made = dict(lines(model, SMALL_STATES_MAX))
+    assert made
+    assert made.items() <= kept(model).items(), "mqproof behaviours --outcomes --write ..."
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("model", MODELS)
+def test_all_are_what_the_model_gives(model: str) -> None:
+    assert dict(lines(model)) == kept(model)
+
+
+def on_ours(model: str) -> Replayed:
+    make = resolve("impl", model)
+    assert make is not None
+    return replay(make, behaviours(model))
+
+
+@pytest.mark.parametrize("model", REACHED)
+def test_ours_reaches_them_without_a_difference(model: str) -> None:
+    seen = on_ours(model)
+    assert [failure.why for failure in seen.failures] == []
+    assert len(seen.outcomes) >= REACHED[model]
+
+
+def test_a_guard_that_ours_lacks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record is dispatched that is not durable: one condition forbids it."""
+    monkeypatch.setattr(MessageStore, "confirm_offset", lambda store: store.log_end)
+    told = [failure.why for failure in on_ours("Flush").failures]
+    assert any("Dispatch" in why for why in told)
+
+
+def outcomes_at(model: str, action: str, changes: Mapping[str, Any], *parameters: Any) -> set[Outcome]:
+    """What an action reaches in the smoke model's first state with these changes."""
+    config = bounded(model)
+    conditions = Conditions(MODELS[model])
+    wanted = set(conditions.outcomes(action))
+    (first, *_) = MODELS[model].initial(config)
+    state = MODELS[model].actions["AppendRecord"].apply(config, first, "m1", "q0") if changes else first
+    return set(conditions.reached(action, config, state, parameters, wanted))
+
+
+def test_a_condition_is_reached_where_it_alone_decides() -> None:
+    """An answer waits for its fsync: that its message is there, and that the broker runs, does not decide."""
+    assert outcomes_at("Flush", "AnswerOk", {"log": 1}, "m1") == {
+        Outcome("AnswerOk", "may_answer(state, message)", False),
+        Outcome("AnswerOk", "may_answer: state.mode != SYNC_FLUSH", False),
+        Outcome("AnswerOk", "may_answer: position(state, message) <= state.flushed", False),
+    }
+
+
+def test_what_has_no_value_decides_nothing() -> None:
+    """Of a message that was never sent nobody can say where it is."""
+    assert outcomes_at("Flush", "AnswerOk", {}, "m1") == set()
