@@ -33,6 +33,7 @@ def register(services: Services, request: Command, channel: Channel) -> Reply:
     header = headers.read(RegisterBrokerRequest, request.fields)
     key = BrokerKey(header.cluster_name, header.broker_name, header.broker_id, header.broker_addr)
     body = read_body(header, request.body)
+    own_expiry_ms = _expiry_ms(header.heartbeat_timeout_millis)
     try:
         master = services.table.register(
             key,
@@ -40,13 +41,14 @@ def register(services: Services, request: Command, channel: Channel) -> Reply:
             ha_address=header.ha_server_addr,
             connection=id(channel),
             now_ms=now_ms(),
-            expiry_ms=_expiry_ms(header.heartbeat_timeout_millis) or services.config.broker_expiry_ms,
+            expiry_ms=own_expiry_ms or services.config.broker_expiry_ms,
             enable_acting_master=header.enable_acting_master,
             forget_unlisted=services.config.forget_unlisted,
         )
     except BoundsError as error:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    services.emit(Kind.REGISTER, key.broker_name, key.address, id=str(key.broker_id), **_listed(body))
+    told = _asked(own_expiry_ms) | _listed(body)
+    services.emit(Kind.REGISTER, key.broker_name, key.address, id=str(key.broker_id), **told)
     response = RegisterBrokerResponse()
     if master is not None:
         response = RegisterBrokerResponse(master.ha_address, master.key.address)
@@ -69,7 +71,7 @@ def heartbeat(services: Services, request: Command, channel: Channel) -> Reply: 
     header = headers.read(BrokerHeartbeatRequest, request.fields)
     expiry_ms = _expiry_ms(header.heartbeat_timeout_mills)
     if services.table.heartbeat(header.cluster_name, header.broker_addr, now_ms(), expiry_ms):
-        services.emit(Kind.HEARTBEAT, header.broker_name, header.broker_addr)
+        services.emit(Kind.HEARTBEAT, header.broker_name, header.broker_addr, **_asked(expiry_ms))
     return request.answer(ResponseCode.SUCCESS)
 
 
@@ -109,6 +111,11 @@ def _listed(body: RegisterBrokerBody | None) -> dict[str, str]:
 
 def _expiry_ms(asked_ms: int | None) -> int | None:
     return min(asked_ms, _EXPIRY_MS_MAX) if asked_ms and asked_ms > 0 else None
+
+
+def _asked(expiry_ms: int | None) -> dict[str, str]:
+    """What the event log says of a broker that asks for a time of its own."""
+    return {"expiry_ms": str(expiry_ms)} if expiry_ms else {}
 
 
 PROCESSORS: Final[dict[int, Processor]] = {

@@ -88,6 +88,16 @@ def test_a_heartbeat_may_change_that_time() -> None:
     assert play(scene) == ResponseCode.SUCCESS
 
 
+def test_the_event_log_tells_the_time_that_a_broker_asked_for() -> None:
+    async def scene(world: World) -> list[str | None]:
+        await world.register()
+        await world.register(heartbeat_timeout_millis=20_000)
+        await world.ask(RequestCode.BROKER_HEARTBEAT, BrokerHeartbeatRequest(CLUSTER, ADDRESS, NAME, 90_000))
+        return [event.attrs.get("expiry_ms") for event in world.told()]
+
+    assert play(scene) == [None, "20000", "90000"]
+
+
 def test_no_broker_can_ask_to_be_remembered_for_ever() -> None:
     async def scene(world: World) -> int:
         await world.register(heartbeat_timeout_millis=2**62)
