@@ -20,7 +20,15 @@ from conformance.planting import planted
 from conformance.producers.suite import PRODUCERS
 from conformance.routing.suite import ROUTING
 from conformance.suite import FLUSH, Suite, examine, of_suite
-from conformance.targets import IMPL, MUTANT, group_mutants, pair_mutants, workload, workload_mutants
+from conformance.targets import (
+    IMPL,
+    MUTANT,
+    group_mutants,
+    pair_mutants,
+    wire_mutants,
+    workload,
+    workload_mutants,
+)
 from conformance.targets.brokers.targets import EXAMINEES
 from conformance.targets.mutants import MUTANTS, Mutant, MutantTarget
 from conformance.targets.pair_life import live
@@ -28,6 +36,11 @@ from conformance.targets.producers import mutants as producers_mutants
 from conformance.targets.producers.targets import ImplProducer
 from conformance.targets.routing import mutants as routing_mutants
 from conformance.targets.routing.name_servers import MutantNameServer
+from conformance.wire.catalogue import choose
+from conformance.wire.model import Verdict as CaseVerdict
+from conformance.wire.runner import Judged
+from conformance.wire.suite import examine as examine_wire
+from conformance.wire.talk import Address
 from report.model import Result, Verdict, Witness
 
 LAYER: Final = "impl"
@@ -143,6 +156,19 @@ def _of_a_workload(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
     )
 
 
+def by_case(mutant: Mutant, search: Search) -> Result:
+    """The one wire case, asked of servers that run with the defect."""
+    began = time.monotonic()
+    with planted(mutant), wire_mutants.serving() as address:
+        judged = examine_wire([Address.parse(address)], choose([mutant.breaks]), lambda *_: None)
+    search.told(mutant, len(judged))
+    witnesses = tuple(
+        Witness(one.detail) for one in judged if isinstance(one, Judged) and one.verdict is CaseVerdict.FAILED
+    )
+    replay = f"mqproof mutants --layer {LAYER} --name {mutant.name}"
+    return _result(mutant, search, witnesses, len(judged), time.monotonic() - began, replay)
+
+
 def _of_a_behaviour(model: str) -> Callable[[Mutant, int], tuple[Witness, ...]]:
     """Where our own leaves a behaviour of the model, one of the corpus each."""
 
@@ -166,6 +192,7 @@ HUNTS: Final = (
     Hunt(PRODUCERS.name, producers_mutants.MUTANTS, by_suite(PRODUCERS, ImplProducer)),
     *(Hunt(name, each.mutants, by_suite(each.suite, each.mutant)) for name, each in EXAMINEES.items()),
     Hunt("workload", workload_mutants.MUTANTS, by_seed(_of_a_workload)),
+    Hunt("wire", wire_mutants.MUTANTS, by_case),
     Hunt("behaviours of Election", group_mutants.MUTANTS, by_seed(_of_a_behaviour("Election"))),
 )
 

@@ -25,7 +25,8 @@ The suites are judged by what they catch. Each mutant is our name server, broker
 replaced by a wrong one, and names the invariant that has to notice; that another one notices does not
 count. What finds nothing within {budget} examples survives, and the exit code of
 `mqproof mutants --layer impl` is 1. An example is a drawn run (of a suite of `mqproof conform`), a life of a
-master and its slave (replication), the history of clients of all kinds (workload), or a behaviour of a model.
+master and its slave (replication), the history of clients of all kinds (workload), a behaviour of a model,
+or a wire case, which is then what has to notice.
 
 {summary}
 
@@ -55,9 +56,14 @@ def _table(hunt: Hunt, by_name: dict[str, Result]) -> str:
 
 
 def _row(result: Result) -> str:
-    caught = f"{result.id} {catalogue()[result.id].name}" if result.verdict is Verdict.HELD else "**nobody**"
+    caught = _noticed(result.id) if result.verdict is Verdict.HELD else "**nobody**"
     examples = result.counts["examples"]
     return f"| {result.name} | {result.detail} | {caught} | {examples} | {result.seconds:.1f} |\n"
+
+
+def _noticed(id_: str) -> str:
+    """An invariant by its name too; a wire case has none."""
+    return f"{id_} {catalogue()[id_].name}" if id_ in catalogue() else id_
 
 
 def recorded() -> tuple[Result, ...]:

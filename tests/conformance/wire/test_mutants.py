@@ -1,0 +1,30 @@
+"""Servers of ours that are wrong in one way each fail the case that is named for it."""
+
+import pytest
+
+from conformance import mutants
+from conformance.targets import wire_mutants
+from conformance.targets.wire_mutants import MUTANTS
+from conformance.wire.catalogue import choose
+from conformance.wire.model import Verdict as CaseVerdict
+from conformance.wire.runner import Judged
+from conformance.wire.suite import examine
+from conformance.wire.talk import Address
+from report.model import Verdict
+
+PATIENT_S = 60.0
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_wrong_server_fails_the_case_for_it(name: str) -> None:
+    (result,) = mutants.run([name])
+    assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed by {result.id}"
+
+
+def test_the_right_server_fails_none_of_them() -> None:
+    cases = choose([mutant.breaks for mutant in MUTANTS.values()])
+    with wire_mutants.serving() as address:
+        judged = examine([Address.parse(address)], cases, lambda *_: None, PATIENT_S)
+    assert [(one.case.id, one.verdict, one.detail) for one in judged if isinstance(one, Judged)] == [
+        (case.id, CaseVerdict.OK, "") for case in cases
+    ]
