@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from conformance.suite import Suite, examine
 from conformance.target import (
     Capability,
     Outcome,
@@ -66,15 +67,16 @@ class _Check:
     needs: Capability | None = None
 
 
-def _members(target: Target) -> None:
-    for name, asked in vars(Target).items():
+def _members(target: Any, protocol: type[Any] = Target) -> None:
+    where = f"{protocol.__module__.replace('.', '/')}.py"
+    for name, asked in vars(protocol).items():
         if name.startswith("_") or isinstance(asked, property):
             continue
         count = len(inspect.signature(asked).parameters) - 1
         try:
             inspect.signature(getattr(target, name)).bind(*range(count))
         except TypeError as error:
-            raise _WrongError(f"{name} takes {count} arguments in conformance/target.py: {error}") from None
+            raise _WrongError(f"{name} takes {count} arguments in {where}: {error}") from None
 
 
 def _capabilities(target: Target) -> None:
@@ -226,11 +228,39 @@ def check(factory: Callable[[], Target], replay: str) -> Iterator[Result]:
         except _WrongError as error:
             verdict, detail = Verdict.VIOLATED, str(error)
         except Exception as error:
-            kind = "" if isinstance(error, TargetError) else f"{type(error).__name__}: "
-            verdict, detail, broken = Verdict.VIOLATED, f"{kind}{error}", broken or one.id
+            verdict, detail, broken = Verdict.VIOLATED, _told(error), broken or one.id
         yield _result(one, verdict, detail, replay, time.monotonic() - began)
     if target is not None:
         target.close()
+
+
+def check_for(suite: Suite, protocol: type[Any], factory: Callable[[], Any], replay: str) -> Iterator[Result]:
+    """The same for a suite that has no list of its own: what any target of it has, and that an example can be
+    driven to its end, whatever becomes of it."""
+
+    def drive(_: Any) -> None:
+        examine(factory, 1, 0, suite=suite, shrink=False)
+
+    checks = (
+        _Check(f"{suite.name}-members", f"the methods take what {protocol.__name__} says",
+               lambda target: _members(target, protocol)),
+        _Check(f"{suite.name}-close", "close works before open, also twice", _close),
+        _Check(f"{suite.name}-example", "an example can be driven to its end", drive),
+    )  # fmt: skip
+    for one in checks:
+        began = time.monotonic()
+        verdict, detail = Verdict.HELD, ""
+        try:
+            one.ask(factory())
+        except _WrongError as error:
+            verdict, detail = Verdict.VIOLATED, str(error)
+        except Exception as error:
+            verdict, detail = Verdict.VIOLATED, _told(error)
+        yield _result(one, verdict, detail, replay, time.monotonic() - began)
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, TargetError) else f"{type(error).__name__}: {error}"
 
 
 def _result(one: _Check, verdict: Verdict, detail: str, replay: str, seconds: float) -> Result:

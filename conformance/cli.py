@@ -161,19 +161,30 @@ def diff(
 @conform_app.command()
 def template(
     file: Annotated[Path, typer.Argument(metavar="FILE.py", help="Where the adapter begins its life.")],
+    suite: Annotated[str, typer.Option(metavar="NAME", help="For which suite.")] = "flush",
 ) -> None:
-    """Write an adapter to begin with: a toy broker that passes, to be replaced method by method.
+    """Write an adapter to begin with: for the suite flush a toy broker that passes, to be replaced method by
+    method; for any other what its target has to offer, to be filled in.
 
-    Example: mqproof conform template my_broker.py
+    Examples: mqproof conform template my_broker.py;  mqproof conform template my_offsets.py --suite offsets
     """
-    from conformance import adapter_template
+    from conformance import adapter_template, skeleton
+    from conformance.suites import SUITES, Drawn
 
+    if not isinstance(registered := SUITES.get(suite), Drawn):
+        known = ", ".join(name for name, one in SUITES.items() if isinstance(one, Drawn))
+        stop(f"--suite {suite}: expected {known}", Exit.USAGE)
+    if suite == "flush":
+        text, name = Path(adapter_template.__file__).read_text(encoding="utf-8"), "MyBroker"
+    else:
+        text = skeleton.skeleton(registered.protocol(), suite).replace("MODULE", file.stem)
+        name = skeleton.CLASS
     try:
         with file.open("x", encoding="utf-8") as new:
-            new.write(Path(adapter_template.__file__).read_text(encoding="utf-8"))
+            new.write(text)
     except OSError as error:
         stop(f"{file}: {error.strerror}", Exit.USAGE)
-    print(f"{file}: replace the toy; then mqproof conform check-adapter python:{file.stem}:MyBroker")
+    print(f"{file}: fill it in; then mqproof conform check-adapter python:{file.stem}:{name}")
 
 
 @conform_app.command("check-adapter")
@@ -187,20 +198,40 @@ def check_adapter(
 
     Example: mqproof conform check-adapter python:my_broker:MyBroker
     """
-    from conformance.checklist import check
-    from conformance.targets import UnknownTargetError, resolve
+    from conformance.checklist import check, check_for
+    from conformance.suites import SUITES, Drawn
+    from conformance.targets import PYTHON, UnknownTargetError
+    from conformance.targets.adapter import adapter_class, members
     from report import terminal
     from report.files import write_files
-    from report.model import Report
+    from report.model import Report, Result
 
+    if not target.startswith(PYTHON):
+        stop(f"{target!r}: {PYTHON}MODULE:CLASS expected", Exit.USAGE)
     try:
-        factory = resolve(target)
+        factory = adapter_class(target)
     except UnknownTargetError as error:
         stop(str(error), Exit.USAGE)
+    drawn = {name: one for name, one in SUITES.items() if isinstance(one, Drawn)}
+    lacking = {
+        name: [member for member in members(one.protocol()) if not hasattr(factory, member)]
+        for name, one in drawn.items()
+    }
+    fitting = [name for name in drawn if not lacking[name]]
+    if not fitting:
+        nearest = min(drawn, key=lambda name: len(lacking[name]) / len(members(drawn[name].protocol())))
+        protocol = drawn[nearest].protocol().__name__
+        stop(f"{target!r} is no {protocol}: it lacks {', '.join(lacking[nearest])}", Exit.USAGE)
+    replay = f"mqproof conform check-adapter {target}"
+    found: list[Result] = []
     with terminable():
-        report = Report(
-            f"The adapter {target}", tuple(check(factory, f"mqproof conform check-adapter {target}"))
-        )
+        for name in fitting:
+            one = drawn[name]
+            found += (
+                check(factory, replay) if name == "flush"
+                else check_for(one.load(), one.protocol(), factory, replay)
+            )  # fmt: skip
+    report = Report(f"The adapter {target}", tuple(found))
     terminal.show(report)
     write_files(report, json=json_file)
     raise typer.Exit(exit_code(report.results))

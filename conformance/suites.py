@@ -7,8 +7,9 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from conformance.order import SINCE, Order, OrderError, Part
 from conformance.suite import Examination, Suite, TargetFactory, examine, known, results
@@ -53,6 +54,8 @@ class Drawn:
 
     about: str
     load: Callable[[], Suite]
+    protocol: Callable[[], type[Any]]
+    """What a target of it must offer."""
     targets: Callable[[Order], Targets]
     """Those of the order's name, for as long as the block lasts. Raises as `run`."""
 
@@ -165,6 +168,24 @@ def _recorded(factory: TargetFactory, folder: Path) -> TargetFactory:
     return recorded
 
 
+def _broker() -> type[Any]:
+    from conformance.target import Target
+
+    return Target
+
+
+def _name_server() -> type[Any]:
+    from conformance.routing.target import NameServerTarget
+
+    return NameServerTarget
+
+
+def _producer() -> type[Any]:
+    from conformance.producers.target import ProducerTarget
+
+    return ProducerTarget
+
+
 def _load_routing() -> Suite:
     from conformance.routing.suite import ROUTING
 
@@ -185,12 +206,17 @@ def _of_one_broker(name: str, about: str) -> Drawn:
 
         return EXAMINEES[name].suite
 
+    def protocol() -> type[Any]:
+        from conformance.targets.brokers.targets import EXAMINEES
+
+        return EXAMINEES[name].protocol
+
     def targets(order: Order) -> Targets:
         from conformance.targets.brokers.targets import EXAMINEES
 
         return EXAMINEES[name].targets(order.name_server)
 
-    return Drawn(about, load, targets)
+    return Drawn(about, load, protocol, targets)
 
 
 def _load_producers() -> Suite:
@@ -205,34 +231,42 @@ def _producer_targets(order: Order) -> Targets:
     return targets(order.target)
 
 
-class _Wire:
-    about = "numbered questions, request code by request code"
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A suite that draws no examples: a module with its functions."""
+
+    about: str
+    module: str
 
     def listed(self, order: Order) -> tuple[Result, ...]:
-        from conformance.wire.command import listed
-
-        return listed(order)
+        found: tuple[Result, ...] = import_module(self.module).listed(order)
+        return found
 
     def lines(self, order: Order) -> Iterable[str]:
-        from conformance.wire.command import lines
-
-        return lines(order)
+        found: Iterable[str] = import_module(self.module).lines(order)
+        return found
 
     def run(self, order: Order, progress: Progress) -> Part:
-        from conformance.wire.command import run
-
-        return run(order, progress)
+        found: Part = import_module(self.module).run(order, progress)
+        return found
 
 
 SUITES: Final[dict[str, Registered]] = {
-    "flush": Drawn("a broker and its store: sends, pulls, offsets, crashes", _load_flush, _flush_targets),
-    "routing": Drawn("a name server: who is told to whom, and when", _load_routing, _routing_targets),
+    "flush": Drawn(
+        "a broker and its store: sends, pulls, offsets, crashes", _load_flush, _broker, _flush_targets
+    ),
+    "routing": Drawn(
+        "a name server: who is told to whom, and when", _load_routing, _name_server, _routing_targets
+    ),
     "offsets": _of_one_broker("offsets", "pulls and consumer offsets"),
     "retry": _of_one_broker("retry", "messages that come again, delayed ones, dead letters"),
     "delivery": _of_one_broker("delivery", "a consumer group: who is there, who begins where"),
     "ordering": _of_one_broker("ordering", "orderly consumption: a broker's queue locks"),
     "admin": _of_one_broker("admin", "topics, groups, offsets and look-ups"),
-    "producers": Drawn("a producer: where it sends, and whom it rests", _load_producers, _producer_targets),
-    "wire": _Wire(),
+    "producers": Drawn(
+        "a producer: where it sends, and whom it rests", _load_producers, _producer, _producer_targets
+    ),
+    "workload": Module("many clients at once, whatever befalls the broker", "conformance.history.suite"),
+    "wire": Module("numbered questions, request code by request code", "conformance.wire.command"),
 }
 """By the name given to `--suite`, in the order in which they run."""

@@ -7,7 +7,7 @@ from typing import Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from report.matrix import SYMBOLS, counted, label, matrix, tally
+from report.matrix import SYMBOLS, counted, label, matrix, tally, titled, unheld
 from report.model import Report, Verdict, overall
 from report.printable import one_line, printable
 from report.svg import inline
@@ -27,6 +27,7 @@ def render(report: Report) -> str:
         verdict=overall(report.results),
         tally=tally(report.results),
         matrix=matrix(report.results),
+        unheld=unheld(report.results),
         figures=[(figure.title, Markup(inline(figure.svg, figure.title))) for figure in report.figures],
         witnesses_max=WITNESSES_MAX,
     )
@@ -45,6 +46,7 @@ def _template() -> Template:
     environment.filters |= {
         "label": label,
         "counted": counted,
+        "titled": titled,
         "printable": printable,
         "line": one_line,
         "css": lambda verdict: verdict.name.lower().replace("_", "-") if verdict else "none",

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from report.matrix import counted, label, matrix
-from report.model import Report, Result, Verdict, overall
+from report.matrix import counted, label, matrix, titled, unheld
+from report.model import Report, Result, overall
 from report.printable import one_line, printable
 
 WITNESSES_MAX: Final = 10
@@ -33,16 +33,16 @@ def _lines(report: Report) -> Iterator[str]:
             for r in report.results
         ),
     )
-    for result in report.results:
-        if result.verdict is not Verdict.HELD:
-            yield from _explain(result)
+    for alike in unheld(report.results):
+        yield from _explain(alike)
     for table in report.tables:
         yield from (f"## {_escape(table.title)}", "")
         yield from _table(table.columns, table.rows)
 
 
-def _explain(result: Result) -> Iterator[str]:
-    yield from (f"### {label(result.verdict)}: {_escape(f'{result.id} {result.name} ({result.layer})')}", "")
+def _explain(alike: tuple[Result, ...]) -> Iterator[str]:
+    result = alike[0]
+    yield from (f"### {label(result.verdict)}: {_escape(f'{titled(alike)} ({result.layer})')}", "")
     if result.detail:
         yield from (_escape(result.detail), "")
     for witness in result.witnesses[:WITNESSES_MAX]:

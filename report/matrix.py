@@ -1,6 +1,6 @@
 """The verdict matrix: a row an invariant, a column a layer, a cell the verdict of that layer's results."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,6 +50,23 @@ def cell_verdict(results: list[Result]) -> Verdict | None:
 def label(verdict: Verdict | None) -> str:
     """Symbol and word, e.g. "✓ held"; empty for no verdict."""
     return f"{SYMBOLS[verdict]} {verdict}" if verdict else ""
+
+
+def unheld(results: Iterable[Result]) -> tuple[tuple[Result, ...], ...]:
+    """What is to be explained, in order; what a layer says in the same words of several results, once."""
+    together: dict[tuple[object, ...], list[Result]] = {}
+    for at, result in enumerate(results):
+        if result.verdict is not Verdict.HELD:
+            alone = () if result.detail and not (result.witnesses or result.replay) else (at,)
+            key = (result.layer, result.verdict, result.detail, *alone)
+            together.setdefault(key, []).append(result)
+    return tuple(map(tuple, together.values()))
+
+
+def titled(results: Sequence[Result]) -> str:
+    """Id and name of one; the ids of several."""
+    first, *more = results
+    return f"{first.id} {first.name}" if not more else ", ".join(result.id for result in results)
 
 
 def counted(result: Result) -> str:

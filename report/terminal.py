@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from report.matrix import SYMBOLS, counted, label, matrix, tally
+from report.matrix import SYMBOLS, counted, label, matrix, tally, titled, unheld
 from report.model import Report, Result, Table, Verdict, overall
 from report.printable import one_line
 
@@ -61,9 +61,8 @@ def render(report: Report, *, width: int = 100, colour: bool = False, ascii_only
         console.print()
         console.print(_plain_table(table))
     console.print()
-    for result in report.results:
-        if result.verdict is not Verdict.HELD:
-            _explain(console, result)
+    for alike in unheld(report.results):
+        _explain(console, alike)
     console.print(_summary(report), soft_wrap=True)
     return _text(console, ascii_only)
 
@@ -125,9 +124,10 @@ def _plain_table(source: Table) -> RichTable:
     return table
 
 
-def _explain(console: Console, result: Result) -> None:
-    """Why it is not held; a violation's line ends with the command that shows it again."""
-    line = f"{label(result.verdict)} {result.id} {result.name} ({result.layer})"
+def _explain(console: Console, alike: tuple[Result, ...]) -> None:
+    """Why they are not held; a violation's line ends with the command that shows it again."""
+    result = alike[0]
+    line = f"{label(result.verdict)} {titled(alike)} ({result.layer})"
     line += f": {result.detail}" if result.detail else ""
     line += f"; replay: {result.replay}" if result.replay else ""
     for witness in result.witnesses[:WITNESSES_MAX]:

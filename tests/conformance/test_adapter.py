@@ -170,5 +170,52 @@ def test_what_is_no_adapter_says_why(name: str, said: str) -> None:
     assert (code, err.count("\n")) == (Exit.USAGE, 1)
 
 
+BROKERS = "python:conformance.targets.brokers"
+
+
+@pytest.mark.parametrize(
+    ("suite", "name"),
+    [
+        ("offsets", f"{BROKERS}.offsets:ReferenceOffsets"),
+        ("retry", f"{BROKERS}.retry:ReferenceRetry"),
+        ("delivery", f"{BROKERS}.delivery:ReferenceDelivery"),
+        ("ordering", f"{BROKERS}.ordering:ReferenceOrdering"),
+        ("admin", f"{BROKERS}.admin:ReferenceAdmin"),
+        ("producers", "python:conformance.targets.producers.targets:ReferenceProducer"),
+    ],
+)
+def test_an_adapter_may_be_for_any_suite(suite: str, name: str, tmp_path: Path) -> None:
+    code, out, _ = invoke("check-adapter", name)
+    assert code == Exit.HELD, out
+    assert f"{suite}-example" in out
+    file = tmp_path / "r.json"
+    invoke("--target", name, "--examples", "3", "--json", str(file))
+    results = json_file.from_json(file.read_text()).results
+    assert {one.layer for one in results if one.verdict is Verdict.HELD} == {suite}
+    assert not [one for one in results if one.verdict is Verdict.VIOLATED]
+
+
+@pytest.mark.parametrize(
+    "suite", ["offsets", "retry", "delivery", "ordering", "admin", "producers", "routing"]
+)
+def test_a_skeleton_has_all_members_and_does_nothing(
+    suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    module = f"skeleton_for_{suite}"
+    assert invoke("template", f"{module}.py", "--suite", suite)[0] == Exit.HELD
+    code, out, _ = invoke("check-adapter", f"python:{module}:MyTarget")
+    assert code == Exit.VIOLATED
+    assert f"{suite}-members" in out
+    assert out.count("NotImplementedError") >= 2
+
+
+def test_a_suite_that_takes_no_adapter_has_no_template(tmp_path: Path) -> None:
+    code, _, err = invoke("template", str(tmp_path / "x.py"), "--suite", "wire")
+    known = "flush, routing, offsets, retry, delivery, ordering, admin, producers"
+    assert (code, err) == (Exit.USAGE, f"mqproof: --suite wire: expected {known}\n")
+
+
 def test_a_class_in_this_package_is_a_target_like_any() -> None:
     assert resolve(TEMPLATE) is MyBroker

@@ -194,8 +194,8 @@ def grounds(name: str, defects: Mapping[str, Defect]) -> Iterator[Callable[[], G
             yield lambda: RunningGround(name, address, CONFIG)
     else:
         raise UnknownTargetError(
-            f"{name!r} is no target of this suite, expected impl, remoting://HOST:PORT, apache:LINE or"
-            " mutant:NAME"
+            f"{name!r} is no target of this suite, expected reference, impl, remoting://HOST:PORT,"
+            " apache:LINE, mutant:NAME or python:MODULE:CLASS"
         )
 
 

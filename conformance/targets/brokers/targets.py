@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.admin.suite import ADMIN
+from conformance.admin.target import AdminTarget
 from conformance.delivery.suite import DELIVERY
+from conformance.delivery.target import DeliveryTarget
 from conformance.offsets.suite import OFFSETS
+from conformance.offsets.target import OffsetsTarget
 from conformance.ordering.suite import ORDERING
+from conformance.ordering.target import OrderingTarget
 from conformance.retry.suite import RETRY
+from conformance.retry.target import RetryTarget
 from conformance.suite import Suite, TargetFactory
-from conformance.targets import MUTANT, REFERENCE
+from conformance.targets import MUTANT, PYTHON, REFERENCE
+from conformance.targets.adapter import adapter
 from conformance.targets.brokers import (
     admin_mutants,
     delivery_mutants,
@@ -33,6 +39,8 @@ class Examinee:
     """What a suite examines, and what judges the suite."""
 
     suite: Suite
+    protocol: type[Any]
+    """What a target must offer."""
     on: Callable[[Ground], Any]
     """A broker somewhere as a target."""
     reference: TargetFactory
@@ -41,14 +49,17 @@ class Examinee:
 
     @contextmanager
     def targets(self, name: str) -> Iterator[TargetFactory]:
-        """The factory of the target called `reference`, `impl`, `remoting://HOST:PORT`, `apache:LINE` or
-        `mutant:NAME`. What it needs runs within the block.
+        """The factory of the target called `reference`, `impl`, `remoting://HOST:PORT`, `apache:LINE`,
+        `mutant:NAME` or `python:MODULE:CLASS`. What it needs runs within the block.
 
         Raises:
             UnknownTargetError: the name is none of these. TargetError: the servers did not come up.
         """
         if name == REFERENCE:
             yield self.reference
+            return
+        if name.startswith(PYTHON):
+            yield adapter(name, self.protocol)
             return
         with grounds(name, self.mutants) as make:
             yield lambda: self.on(make())
@@ -61,11 +72,11 @@ class Examinee:
 EXAMINEES: Final[dict[str, Examinee]] = {
     each.suite.name: each
     for each in (
-        Examinee(OFFSETS, BrokerOffsets, ReferenceOffsets, offsets_mutants.MUTANTS),
-        Examinee(RETRY, BrokerRetry, ReferenceRetry, retry_mutants.MUTANTS),
-        Examinee(ORDERING, BrokerOrdering, ReferenceOrdering, ordering_mutants.MUTANTS),
-        Examinee(DELIVERY, BrokerDelivery, ReferenceDelivery, delivery_mutants.MUTANTS),
-        Examinee(ADMIN, BrokerAdmin, ReferenceAdmin, admin_mutants.MUTANTS),
+        Examinee(OFFSETS, OffsetsTarget, BrokerOffsets, ReferenceOffsets, offsets_mutants.MUTANTS),
+        Examinee(RETRY, RetryTarget, BrokerRetry, ReferenceRetry, retry_mutants.MUTANTS),
+        Examinee(ORDERING, OrderingTarget, BrokerOrdering, ReferenceOrdering, ordering_mutants.MUTANTS),
+        Examinee(DELIVERY, DeliveryTarget, BrokerDelivery, ReferenceDelivery, delivery_mutants.MUTANTS),
+        Examinee(ADMIN, AdminTarget, BrokerAdmin, ReferenceAdmin, admin_mutants.MUTANTS),
     )
 }
 """By the suite's name."""

@@ -10,7 +10,8 @@ from conformance.planting import planted
 from conformance.producers.oracle import ended_s, rest_s
 from conformance.producers.target import ATTEMPTS_MAX, BROKERS, SEND_S, Attempt, Fate, ProducerTarget, Setup
 from conformance.silence import silenced
-from conformance.targets import IMPL, MUTANT, REFERENCE, UnknownTargetError
+from conformance.targets import IMPL, MUTANT, PYTHON, REFERENCE, UnknownTargetError
+from conformance.targets.adapter import adapter
 from conformance.targets.mutants import Mutant
 from conformance.targets.producers.cluster import PlayedCluster
 from conformance.targets.producers.mutants import MUTANTS
@@ -30,7 +31,7 @@ _TOPIC: Final = "topic"
 
 @contextmanager
 def targets(name: str) -> Iterator[Callable[[], ProducerTarget]]:
-    """The factory of the target called `reference`, `impl` or `mutant:NAME`.
+    """The factory of the target called `reference`, `impl`, `mutant:NAME` or `python:MODULE:CLASS`.
 
     Raises:
         UnknownTargetError: the name is none of these.
@@ -39,11 +40,17 @@ def targets(name: str) -> Iterator[Callable[[], ProducerTarget]]:
         yield ReferenceProducer
     elif name == IMPL:
         yield ImplProducer
-    elif (mutant := MUTANTS.get(name.removeprefix(MUTANT))) and name.startswith(MUTANT):
+    elif name.startswith(PYTHON):
+        yield adapter(name, ProducerTarget)
+    elif name.startswith(MUTANT):
+        if (mutant := MUTANTS.get(name.removeprefix(MUTANT))) is None:
+            known = ", ".join(MUTANTS)
+            raise UnknownTargetError(f"{name!r} is no mutant of this suite, expected one of {known}")
         yield lambda: ImplProducer(mutant)
     else:
-        expected = f"expected {REFERENCE}, {IMPL} or {MUTANT}NAME, one of {', '.join(MUTANTS)}"
-        raise UnknownTargetError(f"{name!r} is no target of the suite producers, {expected}")
+        raise UnknownTargetError(
+            f"{name!r} is no producer, expected reference, impl, mutant:NAME or python:MODULE:CLASS"
+        )
 
 
 class ImplProducer:

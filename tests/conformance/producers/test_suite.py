@@ -51,7 +51,7 @@ def test_the_same_seed_is_the_same_run() -> None:
 
 def test_a_name_that_is_no_target_is_refused() -> None:
     for name in ("remoting://127.0.0.1:1", "mutant:none", "no-round-robin"):
-        with pytest.raises(UnknownTargetError, match="no target of the suite producers"), targets(name):
+        with pytest.raises(UnknownTargetError, match=r"is no producer|is no mutant"), targets(name):
             pass
 
 
