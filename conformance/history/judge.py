@@ -71,13 +71,11 @@ def check(told: Iterable[Line], name: str, order_file: BinaryIO | None = None) -
     with _no_collection():
         sorted_out = record(told)
         read_seconds = time.perf_counter() - began
-        results = tuple(
-            _result(each, sorted_out, f"mqproof check-history {name}") for each in judge(sorted_out)
-        )
+        found = results(sorted_out, LAYER, f"mqproof check-history {name}")
         tables = tuple(_tables(sorted_out, name, order_file))
     return Report(
         f"history {name}",
-        results,
+        found,
         facts={
             "operations": str(sorted_out.operations),
             "faults": str(len(sorted_out.faults)),
@@ -111,21 +109,26 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _result(judged: Judged, told: Record, replay: str) -> Result:
+def results(told: Record, layer: str, replay: str) -> tuple[Result, ...]:
+    """What every rule has to say; `replay` is the command that shows it again."""
+    return tuple(_result(each, told, layer, replay) for each in judge(told))
+
+
+def _result(judged: Judged, told: Record, layer: str, replay: str) -> Result:
     rule, finding = judged.rule, judged.finding
     invariant = catalogue()[rule.invariant]
     promise = f"{rule.invariant} {invariant.name}"
     if finding.verdict is Verdict.NOT_TESTED:
         detail = f"{promise}: the setup sets no bound, or nothing of the kind was done"
-        return Result(rule.id, rule.name, LAYER, Verdict.NOT_TESTED, finding.counts, detail=detail)
+        return Result(rule.id, rule.name, layer, Verdict.NOT_TESTED, finding.counts, detail=detail)
     if finding.verdict is Verdict.UNKNOWN and not any(finding.counts.values()):
         detail = f"{promise}: the history shows nothing of it"
-        return Result(rule.id, rule.name, LAYER, Verdict.NOT_TESTED, finding.counts, detail=detail)
+        return Result(rule.id, rule.name, layer, Verdict.NOT_TESTED, finding.counts, detail=detail)
     if finding.verdict is Verdict.UNKNOWN:
         why = "lines are missing" if told.gap_count else "the history does not decide it"
-        return Result(rule.id, rule.name, LAYER, Verdict.UNKNOWN, finding.counts, finding.witnesses,
+        return Result(rule.id, rule.name, layer, Verdict.UNKNOWN, finding.counts, finding.witnesses,
                       f"{promise}: {why}")  # fmt: skip
     return Result(
-        rule.id, rule.name, LAYER, finding.verdict, finding.counts, finding.witnesses, promise,
+        rule.id, rule.name, layer, finding.verdict, finding.counts, finding.witnesses, promise,
         replay if finding.verdict is Verdict.VIOLATED else "", judged.seconds,
     )  # fmt: skip

@@ -226,8 +226,9 @@ class DrainValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class FaultValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """kind: kill | crash_os | lose_power | lose_disk | shutdown | pause | cut begin a fault of the node;
-    start | resume | heal end it; promote makes the node a master."""
+    """kind: kill | crash_os | lose_power | lose_disk | shutdown begin a fault of the node that start ends;
+    pause one that resume ends; cut | isolate | lose_requests | lose_answers | delay | slow_disk | full_disk
+    one that heal ends; promote makes the node a master."""
 
     kind: str
     node: str = ""

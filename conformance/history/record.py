@@ -37,7 +37,9 @@ SEND_OK: Final = "SEND_OK"
 ASYNC_FLUSH: Final = "ASYNC_FLUSH"
 
 CLOSERS: Final = {"start": frozenset({"kill", "crash_os", "lose_power", "lose_disk", "shutdown"}),
-                  "resume": frozenset({"pause"}), "heal": frozenset({"cut"})}  # fmt: skip
+                  "resume": frozenset({"pause"}),
+                  "heal": frozenset({"cut", "isolate", "lose_requests", "lose_answers", "delay", "slow_disk",
+                                     "full_disk"})}  # fmt: skip
 """What ends a fault to the faults that it ends."""
 SYSTEM_CRASHES: Final = frozenset({"crash_os", "lose_power"})
 

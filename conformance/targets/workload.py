@@ -1,490 +1,84 @@
-"""Concurrent clients of all kinds against a cluster, and all that they see as a history.
+"""Workloads on clusters of all kinds, with what can be done to them meanwhile.
 
-`run` is for `mqproof workload`. Producers send single messages, batches, delayed messages and messages with
-sharding keys. Groups poll, poll by tag, are pushed to, in order or not, fail now and then, are broadcast to.
-In the simulated world the broker is killed, loses its machine, or its connections, while they go on.
+`run` is for `mqproof workload` and the suite workload.
+
+Ours, simulated, is killed, stopped, loses its machine, is cut off, silenced, slowed down, or finds its disk
+full. To any other cluster happens what our links to it can do, and whatever levers there are.
 """
 
 import asyncio
-import hashlib
-import logging
+import errno
 import random
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
-from msgspec.structs import replace
-
+from conformance.controls import Controls
 from conformance.history.historian import Historian
-from conformance.history.lines import (
-    DEAD,
-    AssignValue,
-    BoundsValue,
-    CommitValue,
-    ConsumeValue,
-    DrainValue,
-    Group,
-    Handed,
-    Line,
-    PollValue,
-    QueryValue,
-    SendValue,
-    SetupValue,
-    Type,
-)
-from conformance.history.lines import Message as Told
+from conformance.history.lines import Line, SetupValue
 from conformance.history.workload import Workload
-from conformance.target import TargetError
-from conformance.targets import IMPL, REMOTING
-from conformance.wire.servers import APACHE, ServersError, servers
+from conformance.planting import planted
+from conformance.silence import silenced
+from conformance.target import Fault, TargetError
+from conformance.targets import APACHE, IMPL, MUTANT, REMOTING
+from conformance.targets.brokers.caller import Caller
+from conformance.targets.client import Place
+from conformance.targets.levers import Lever, Levers, by_shell, of_apache
+from conformance.targets.link import FAULTS, LinkedNetwork
+from conformance.targets.workload_clients import Clients, groups
 from impl.broker.broker import Broker
 from impl.broker.config import BrokerConfig
-from impl.client.model import ClientError, MessageQueue, ReceivedMessage, RetryLater, Sent, Unknown
-from impl.client.model import Outcome as SendOutcome
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.pull_consumer import PullConsumer
-from impl.client.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
-from impl.client.session import Session
-from impl.client.start_offset import ConsumeFrom
-from impl.event_log import EventLog
-from impl.message import DELAY, KEYS, TAGS, UNIQUE_KEY, Message, StoredMessage
 from impl.namesrv.config import NameServerConfig
 from impl.namesrv.server import NameServer
-from impl.remoting.channel import RemotingError
 from impl.runtime.network import Address, AsyncioNetwork, SimulatedNetwork
-from impl.runtime.runtime import Runtime, production, simulated
-from impl.runtime.simulated_disk import SimulatedDisk
+from impl.runtime.runtime import SlowCalls, production, simulated
+from impl.runtime.simulated_disk import SimulatedDisk, Step
 from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from impl.store.config import FlushMode, StoreConfig
-from spec.events import Event, Kind
 
-_log: Final = logging.getLogger("impl")
-
-_MS: Final = 1_000_000
-_LEVEL_MS: Final = (1000, 5000)
-_FAILS: Final = 0.2
-_POISON: Final = 10
-_RETURNS: Final = 2
-_AGAIN_S: Final = 0.5
-_PAUSE_S: Final = 0.05
+Progress = Callable[[str], None]
+NO_CONTROLS: Final = Controls()
 
 
-def groups(prefix: str) -> dict[str, Group]:
-    """The consumer groups of a workload; topics and groups begin with the prefix."""
-    plain, orders, later = (f"{prefix}-{name}" for name in ("plain", "orders", "later"))
-    delays = (_LEVEL_MS[0],) * _RETURNS
-    return {
-        f"{prefix}-pull": Group(topics=(plain,)),
-        f"{prefix}-tags": Group(topics=(plain,), tags=("A",)),
-        f"{prefix}-orderly": Group(topics=(orders,), orderly=True, reconsume_max=1 << 30),
-        f"{prefix}-retry": Group(topics=(plain,), reconsume_max=_RETURNS, retry_delays_ms=delays),
-        f"{prefix}-all": Group(topics=(plain,), broadcast=True),
-        f"{prefix}-later": Group(topics=(later,)),
-        f"{prefix}-drain": Group(topics=(plain, orders, later)),
-    }
-
-
-class Nemesis(Protocol):
-    """What can be done to the cluster."""
-
-    async def strike(self, historian: Historian, chance: random.Random) -> None:
-        """One fault, from its beginning to its end."""
-        ...
-
-
-class _Clients:
-    """Everybody who asks the cluster for something."""
-
-    def __init__(
-        self, name_server: Address, runtime: Runtime, historian: Historian, workload: Workload, prefix: str,
-        directory: str, *, same_clock: bool,
-    ) -> None:  # fmt: skip
-        self._name_server = name_server
-        self._runtime = runtime
-        self._historian = historian
-        self._workload = workload
-        self._prefix = prefix
-        self._directory = directory
-        self._same_clock = same_clock
-        """The broker's clock is ours: when messages were born and stored can be compared."""
-        self._sending = True
-        self._sessions: list[Session] = []
-        self._pushed: list[PushConsumer] = []
-
-    async def run(self, nemesis: Nemesis | None, told: Callable[[str], None]) -> None:
-        """Raises TargetError: the cluster does not take a first message of each topic."""
-        workload = self._workload
-        first = await self._producer("p0")
-        for topic in ("plain", "orders", "later"):
-            await self._first(first, topic)
-        pulling = [asyncio.create_task(each) for each in await self._pulling()]
-        await self._push()
-        told("sending")
-        names = [f"p{number}" for number in range(1, workload.producers + 1)]
-        sending = [asyncio.create_task(self._produce(name, await self._producer(name))) for name in names]
-        if nemesis is not None:
-            chance = random.Random(f"{workload.seed} faults")
-            for _ in range(workload.faults):
-                await asyncio.sleep(chance.uniform(0.5, 4))
-                await nemesis.strike(self._historian, chance)
-        await asyncio.gather(*sending)
-        told("settling")
-        await asyncio.sleep(workload.settle_s)
-        self._sending = False
-        await asyncio.gather(*pulling)
-        for consumer in self._pushed:
-            await consumer.stop()
-        told("reading everything")
-        await self._drain()
-        for session in self._sessions:
-            await session.stop()
-
-    def _name(self, short: str) -> str:
-        return f"{self._prefix}-{short}"
-
-    async def _session(self, client: str) -> Session:
-        session = Session([self._name_server], self._runtime, f"{client}@{self._prefix}")
-        await session.start()
-        self._sessions.append(session)
-        return session
-
-    # Producers.
-
-    async def _producer(self, name: str) -> Producer:
-        config = ProducerConfig(self._name("producers"), default_topic_queues=2)
-        return Producer(await self._session(name), config)
-
-    async def _first(self, producer: Producer, topic: str) -> None:
-        chance = random.Random(f"{self._workload.seed} {topic}")
-        for _ in range(20):
-            outcome = await self._send(producer, "p0", topic, [self._message("p0", topic, 0, chance)])
-            if isinstance(outcome, Sent):
-                return
-            await asyncio.sleep(_AGAIN_S)
-        raise TargetError(f"no message of {topic} was taken")
-
-    async def _produce(self, name: str, producer: Producer) -> None:
-        chance = random.Random(f"{self._workload.seed} {name}")
-        for number in range(1, self._workload.messages + 1):
-            topic = chance.choices(("plain", "orders", "later"), (8, 4, 1))[0]
-            count = chance.choice((2, 3)) if topic == "plain" and chance.random() < 0.1 else 1
-            batch = [self._message(name, topic, f"{number}.{place}", chance) for place in range(count)]
-            await self._send(producer, name, topic, batch)
-            await asyncio.sleep(chance.uniform(0, 2 * _PAUSE_S))
-
-    def _message(self, name: str, topic: str, number: object, chance: random.Random) -> Message:
-        properties = {UNIQUE_KEY: f"{self._prefix}-{topic}-{name}-{number}", TAGS: chance.choice("AB")}
-        if topic == "orders":
-            properties[KEYS] = f"k{chance.randrange(6)}"
-        if topic == "later":
-            properties[DELAY] = str(chance.randrange(len(_LEVEL_MS)) + 1)
-        body = f"{properties[UNIQUE_KEY]} ".encode() * chance.randrange(1, 20)
-        return Message(self._name(topic), body, properties)
-
-    async def _send(self, producer: Producer, name: str, topic: str, batch: list[Message]) -> SendOutcome:
-        now = self._historian.now()
-        told = tuple(_told(message, now) for message in batch)
-        self._historian.begin(name, SendValue(self._name(topic), told))
-        if topic == "orders":
-            place = int(batch[0].properties[KEYS][1:])
-            outcome = await producer.send(batch[0], select=lambda queues: queues[place % len(queues)])
-        elif len(batch) > 1:
-            outcome = (await producer.send_batch(batch))[0]
-        else:
-            outcome = await producer.send(batch[0])
-        attempts = outcome.attempts
-        if isinstance(outcome, Sent):
-            placed = {} if topic == "later" else {
-                "queue": _queue(outcome.queue), "offset": outcome.queue_offset,
-                "offset_id": outcome.offset_message_id,
-            }  # fmt: skip
-            self._historian.end(name, SendValue(status=outcome.status, attempts=attempts, **placed))  # type: ignore[arg-type]
-        elif isinstance(outcome, Unknown):
-            self._historian.end(name, SendValue(attempts=attempts), Type.INFO, outcome.remark[:200])
-        else:
-            error = f"{outcome.status} {outcome.remark}"[:200]
-            self._historian.end(name, SendValue(attempts=attempts), Type.FAIL, error)
-        return outcome
-
-    # Groups that poll.
-
-    async def _pulling(self) -> list[Coroutine[None, None, None]]:
-        tasks: list[Coroutine[None, None, None]] = []
-        for group, topic, tags, members in (
-            ("pull", "plain", "*", 2),
-            ("tags", "plain", "A", 1),
-            ("later", "later", "*", 1),
-        ):
-            session = await self._session(f"{group}0")
-            queues = sorted(await _until_known(session, self._name(group), self._name(topic)))
-            for number in range(members):
-                client = f"{group}{number}"
-                consumer = PullConsumer(await self._session(client), self._name(group))
-                mine = queues[number::members]
-                assigned = AssignValue(self._name(group), client, tuple(map(_queue, mine)))
-                self._historian.did(client, assigned)
-                tasks.append(self._pull(client, self._name(group), consumer, mine, tags))
-        return tasks
-
-    async def _pull(
-        self, client: str, group: str, consumer: PullConsumer, queues: Sequence[MessageQueue], tags: str
-    ) -> None:
-        """Reads its queues in turn from where the group is, and commits what it got."""
-        position: dict[MessageQueue, int] = {}
-        chance = random.Random(f"{self._workload.seed} {client}")
-        while self._sending:
-            for queue in queues:
-                try:
-                    if queue not in position:
-                        position[queue] = await self._committed(client, group, consumer, queue)
-                    position[queue] = await self._poll(client, group, consumer, queue, position[queue], tags)
-                    if chance.random() < 0.2:
-                        await self._commit(client, group, consumer, queue, position[queue])
-                except ClientError:
-                    await asyncio.sleep(_AGAIN_S)
-            await asyncio.sleep(_PAUSE_S)
-
-    async def _poll(
-        self,
-        client: str,
-        group: str,
-        consumer: PullConsumer,
-        queue: MessageQueue,
-        offset: int,
-        tags: str = "*",
-    ) -> int:
-        """One poll; returns where to go on. Raises ClientError."""
-        self._historian.begin(client, PollValue(group, _queue(queue), offset, client))
-        try:
-            result = await consumer.pull(queue, offset, tags=tags)
-        except ClientError as error:
-            self._historian.end(client, PollValue(), Type.FAIL, str(error)[:200])
-            raise
-        found = tuple(self._polled(queue, stored) for stored in result.messages)
-        answer = PollValue(
-            messages=found, next=result.next_offset, min=result.min_offset, max=result.max_offset
-        )
-        self._historian.end(client, answer)
-        return result.next_offset
-
-    async def _commit(
-        self, client: str, group: str, consumer: PullConsumer, queue: MessageQueue, offset: int
-    ) -> None:
-        value = CommitValue(group, _queue(queue), offset, client)
-        self._historian.begin(client, value)
-        try:
-            await consumer.commit(queue, offset)
-        except ClientError as error:
-            self._historian.end(client, value, Type.INFO, str(error)[:200])
-            raise
-        self._historian.end(client, value)
-
-    async def _committed(self, client: str, group: str, consumer: PullConsumer, queue: MessageQueue) -> int:
-        self._historian.begin(client, QueryValue(group, _queue(queue)))
-        try:
-            offset = await consumer.committed(queue)
-        except ClientError as error:
-            self._historian.end(client, QueryValue(), Type.FAIL, str(error)[:200])
-            raise
-        self._historian.end(client, QueryValue(offset=-1 if offset is None else offset))
-        return offset or 0
-
-    # Groups that are pushed to.
-
-    async def _push(self) -> None:
-        first = ConsumeFrom.FIRST_OFFSET
-        orderly = PushConsumerConfig(orderly=True, consume_from=first)
-        retry = PushConsumerConfig(consume_from=first, reconsume_max=_RETURNS)
-        for group, topic, config, members in (
-            ("orderly", "orders", orderly, 2),
-            ("retry", "plain", retry, 2),
-            (
-                "all",
-                "plain",
-                PushConsumerConfig(
-                    MessageModel.BROADCASTING, consume_from=first, offsets_directory=self._directory
-                ),
-                2,
-            ),
-        ):
-            for number in range(members):
-                await self._push_to(f"{group}{number}", self._name(group), self._name(topic), config)
-
-    async def _push_to(self, client: str, group: str, topic: str, config: PushConsumerConfig) -> None:
-        listener = _Listener(self, client, group, random.Random(f"{self._workload.seed} {client}"))
-        listener.may_fail = config.message_model is not MessageModel.BROADCASTING
-        listener.poison = 0 if config.orderly else _POISON
-        consumer: PushConsumer | None = None
-
-        def rebalanced(event: Event) -> None:
-            if event.kind is Kind.REBALANCE and consumer is not None:
-                owned = tuple(sorted(_queue(queue) for queue in consumer.owned()))
-                self._historian.did(client, AssignValue(group, client, owned))
-
-        events = EventLog(rebalanced, client, self._runtime.clock)
-        consumer = PushConsumer(await self._session(client), group, listener, config, events)
-        self._pushed.append(consumer)
-        await consumer.start()
-        await consumer.subscribe(topic)
-
-    # In the end.
-
-    async def _drain(self) -> None:
-        """One more group reads everything; what it cannot read for long is not drained."""
-        session = await self._session("drain")
-        group = self._name("drain")
-        consumer = PullConsumer(session, group)
-        dead = f"{DEAD}{self._name('retry')}"
-        for topic in (*(self._name(short) for short in ("plain", "orders", "later")), dead):
-            value = DrainValue(group, (topic,))
-            self._historian.begin("drained", value)
-            try:
-                for queue in await consumer.queues(topic):
-                    await self._drain_queue(group, consumer, queue)
-            except (ClientError, RemotingError) as error:
-                self._historian.end("drained", value, Type.INFO, str(error)[:200])
-            else:
-                self._historian.end("drained", value)
-
-    async def _drain_queue(self, group: str, consumer: PullConsumer, queue: MessageQueue) -> None:
-        name = _queue(queue)
-        self._historian.begin("drain", BoundsValue(name))
-        low, high = await consumer.min_offset(queue), await consumer.max_offset(queue)
-        self._historian.end("drain", BoundsValue(name, low, high))
-        offset = low
-        while offset < high:
-            after = await self._poll("drain", group, consumer, queue, offset)
-            if after <= offset:
-                break
-            offset = after
-
-    def _polled(self, queue: MessageQueue, stored: StoredMessage) -> Handed:
-        handed = self._handed(stored)
-        named = MessageQueue(stored.message.topic, queue.broker_name, stored.message.queue_id)
-        return handed if named == queue else replace(handed, queue=_queue(named))
-
-    def _handed(self, stored: StoredMessage) -> Handed:
-        message = stored.message
-        clock = self._same_clock
-        return Handed(
-            stored.message_id,
-            stored.queue_offset,
-            _digest(message.body),
-            message.properties.get(TAGS, ""),
-            message.properties.get(KEYS, ""),
-            0,
-            message.born_timestamp_ms * _MS if clock else 0,
-            stored.store_timestamp_ms * _MS,
-            stored.offset_message_id,
-        )
-
-    def received(self, message: ReceivedMessage) -> Handed:
-        handed = self._handed(message.stored)
-        return Handed(handed.id, handed.offset, handed.body, handed.tag, handed.key, message.reconsume_times)
-
-    @property
-    def historian(self) -> Historian:
-        return self._historian
-
-
-class _Listener:
-    """Consumes, takes its time, and fails now and then. Each call that runs is a process of its own."""
-
-    may_fail = True
-    poison = 0
-    """Every so many messages are never consumed; 0: none."""
-
-    def __init__(self, clients: _Clients, client: str, group: str, chance: random.Random) -> None:
-        self._clients = clients
-        self._client = client
-        self._group = group
-        self._chance = chance
-        self._free: list[int] = []
-        self._most = 0
-
-    async def __call__(self, messages: Sequence[ReceivedMessage]) -> RetryLater | None:
-        if not self._free:
-            self._most += 1
-            self._free.append(self._most)
-        slot = self._free.pop()
-        process = f"{self._client}#{slot}"
-        historian = self._clients.historian
-        handed = tuple(map(self._clients.received, messages))
-        value = ConsumeValue(self._group, _queue(messages[0].queue), self._client, handed)
-        historian.begin(process, value)
-        try:
-            await asyncio.sleep(self._chance.uniform(0, _PAUSE_S))
-        except asyncio.CancelledError:
-            historian.end(process, ConsumeValue(), Type.INFO, "cancelled")
-            raise
-        fails = self.may_fail and (self._chance.random() < _FAILS or self._poisoned(messages[0]))
-        historian.end(process, ConsumeValue(), Type.FAIL if fails else Type.OK)
-        self._free.append(slot)
-        return RetryLater(delay_level=1, pause_ms=100) if fails else None
-
-    def _poisoned(self, message: ReceivedMessage) -> bool:
-        return bool(self.poison) and int(_digest(message.body), 16) % self.poison == 0
-
-
-async def _until_known(session: Session, group: str, topic: str) -> list[MessageQueue]:
-    consumer = PullConsumer(session, group)
-    for _ in range(60):
-        with suppress(ClientError):
-            return await consumer.queues(topic)
-        await asyncio.sleep(_AGAIN_S)
-    raise TargetError(f"nobody knows the route of {topic}")
-
-
-def _told(message: Message, now: int) -> Told:
-    properties = message.properties
-    level = int(properties.get(DELAY, "0"))
-    return Told(
-        properties[UNIQUE_KEY],
-        _digest(message.body),
-        properties.get(TAGS, ""),
-        properties.get(KEYS, ""),
-        now + _LEVEL_MS[level - 1] * _MS if level else 0,
-    )
-
-
-def _queue(queue: MessageQueue) -> str:
-    return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"
-
-
-def _digest(body: bytes) -> str:
-    return hashlib.blake2b(body, digest_size=8).hexdigest()
-
-
-# The clusters.
-
-
-def run(target: str, workload: Workload, told: Callable[[str], None] = lambda _: None) -> list[Line]:
-    """The history of a workload on `impl` (simulated), `remoting://HOST:PORT` of a name server, or
-    `apache:LINE`, started for it.
+def run(
+    target: str, workload: Workload, told: Progress = lambda _: None, controls: Controls = NO_CONTROLS
+) -> list[Line]:
+    """The history of a workload on `impl` (simulated), `mutant:NAME`, `remoting://HOST:PORT` of a name
+    server, or `apache:LINE`, started for it. `controls` say what can be done to a cluster that runs.
 
     Raises:
         ValueError: no such target. TargetError: the cluster cannot be used.
     """
     if target == IMPL:
         return _simulated(workload, told)
+    if target.startswith(MUTANT):
+        from conformance.targets.workload_mutants import MUTANTS  # it needs what is above
+
+        if (mutant := MUTANTS.get(target.removeprefix(MUTANT))) is None:
+            raise ValueError(f"{target!r} is no mutant of workloads, expected one of {', '.join(MUTANTS)}")
+        with planted(mutant):
+            return _simulated(workload, told)
     if target.startswith(APACHE):
-        try:
-            with servers(target) as addresses:
-                return asyncio.run(_remote(Address.parse(str(addresses[0])), workload, told))
-        except ServersError as error:
-            raise TargetError(str(error)) from None
+        with _apache(target.removeprefix(APACHE)) as (address, levers):
+            return asyncio.run(_remote(address, levers, workload, told))
     if not target.startswith(REMOTING):
-        raise ValueError(f"{target!r}: impl, {REMOTING}HOST:PORT of a name server, or {APACHE}LINE expected")
+        expected = f"impl, {MUTANT}NAME, {REMOTING}HOST:PORT of a name server, or {APACHE}LINE"
+        raise ValueError(f"{target!r}: {expected} expected")
     try:
         address = Address.parse(target.removeprefix(REMOTING))
     except ValueError as error:
         raise ValueError(f"{target!r}: {error}") from None
-    return asyncio.run(_remote(address, workload, told))
+    return asyncio.run(_remote(address, by_shell(controls), workload, told))
 
 
-async def _remote(address: Address, workload: Workload, told: Callable[[str], None]) -> list[Line]:
+# A cluster that runs somewhere.
+
+
+async def _remote(address: Address, levers: Levers, workload: Workload, told: Progress) -> list[Line]:
     """Topics and groups are new ones; they stay behind."""
     prefix = f"w{time.time_ns():x}"
     began = time.time_ns() - time.monotonic_ns()
@@ -493,19 +87,82 @@ async def _remote(address: Address, workload: Workload, told: Callable[[str], No
         groups=groups(prefix), skew_ms=5,
     )  # fmt: skip
     historian = Historian(lambda: began + time.monotonic_ns(), setup)
-    with tempfile.TemporaryDirectory() as directory:
-        clients = _Clients(
-            address, production(AsyncioNetwork()), historian, workload, prefix, directory, same_clock=False
-        )
-        await clients.run(None, told)
+    network = LinkedNetwork(AsyncioNetwork())
+    try:
+        runtime = production(network)
+        caller = Caller(address, runtime)
+        await caller.start()
+        await caller.stop()
+        network.link(caller.broker)  # before the first connection to the broker
+        place = Place(caller.broker_name, str(caller.broker), str(address))
+        with tempfile.TemporaryDirectory() as directory, silenced("impl"):
+            clients = Clients(address, runtime, historian, workload, prefix, directory, same_clock=False)
+            await clients.run(_Hand(network, levers, place), told)
+    finally:
+        network.close()
     return historian.lines
+
+
+class _Hand:
+    """Does to one broker what links and levers can."""
+
+    _LEVERS: Final = MappingProxyType({
+        "kill": (Lever.KILL, Lever.START, "start"),
+        "shutdown": (Lever.STOP, Lever.START, "start"),
+        "isolate": (Lever.ISOLATE, Lever.REJOIN, "heal"),
+        "pause": (Lever.FREEZE, Lever.THAW, "resume"),
+    })  # fmt: skip
+
+    def __init__(self, network: LinkedNetwork, levers: Levers, place: Place) -> None:
+        self._link = network.link(Address.parse(place.address))
+        self._levers = levers
+        self._place = place
+        able = [kind for kind, (begin, end, _) in self._LEVERS.items() if {begin, end} <= levers.keys()]
+        self._kinds = [*able, *sorted(FAULTS)]
+
+    async def strike(self, historian: Historian, chance: random.Random) -> None:
+        kind = chance.choice(self._kinds)
+        historian.fault(kind, self._place.broker)
+        if kind in FAULTS:
+            self._link.disturb(Fault(kind))
+            await asyncio.sleep(chance.uniform(0.5, 3))
+            self._link.calm()
+            historian.fault("heal", self._place.broker)
+            return
+        begin, end, closer = self._LEVERS[kind]
+        await asyncio.to_thread(self._levers[begin], self._place)
+        try:
+            await asyncio.sleep(chance.uniform(0.5, 3))
+        finally:
+            await asyncio.to_thread(self._levers[end], self._place)
+        historian.fault(closer, self._place.broker)
+
+
+@contextmanager
+def _apache(line: str) -> Iterator[tuple[Address, Levers]]:
+    """A name server and a broker of Apache's, and what can be done to the broker."""
+    from conformance.targets.apache import servers  # nobody else needs them
+    from conformance.targets.apache.artifacts import ApacheMissingError, release_of
+
+    release = release_of(line)
+    with tempfile.TemporaryDirectory(prefix="mqproof-workload-") as folder, ExitStack() as stack:
+        try:
+            names = servers.name_server(release, Path(folder))
+            broker = servers.broker(release, Path(folder), names.address)
+            stack.enter_context(servers.running(names, broker))
+        except (ApacheMissingError, servers.ApacheServerError) as error:
+            raise TargetError(str(error)) from None
+        yield names.address, of_apache(broker)
+
+
+# Ours, simulated.
 
 
 class _World:
     """A name server and a broker in simulated time; the broker's lives end by a nemesis."""
 
     def __init__(self, loop: SimulatedLoop, seed: int) -> None:
-        self.network = SimulatedNetwork(delay_s=0.0005)
+        self.network = SimulatedNetwork(delay_s=_DELAY_S)
         self.runtime = simulated(loop, self.network, seed)
         self._loop = loop
         self._disk = SimulatedDisk()
@@ -525,12 +182,15 @@ class _World:
     async def start_broker(self) -> None:
         self._lives += 1
         runtime = simulated(self._loop, self.network, self._seed + 1000 * self._lives, self._disk)
+        assert isinstance(runtime.offload, SlowCalls), "it is simulated"
+        self._calls = runtime.offload
         store = StoreConfig(
             flush_mode=FlushMode.SYNC_FLUSH,
             commit_log_segment_bytes=1 << 16,
             consume_queue_segment_bytes=20_000,
             index_slots=100,
             index_entries=1000,
+            sync_flush_timeout_ms=1000,  # before producers give up
         )
         config = BrokerConfig(
             name_servers=(self.name_server,), port=10_911, store_directory="/store", store=store
@@ -539,26 +199,71 @@ class _World:
         self._address = await self._broker.start()
 
     async def strike(self, historian: Historian, chance: random.Random) -> None:
-        kind = chance.choice(("kill", "crash_os", "cut"))
-        historian.fault(kind, self._broker_name)
-        if kind == "cut":
-            self.network.cut(self._address)
-            await asyncio.sleep(chance.uniform(0, 1))
-            historian.fault("heal", self._broker_name)
-            return
+        kind = chance.choice((*_ENDS, *_DISTURBANCES))
+        if kind in _DISTURBANCES:
+            historian.fault(kind, _BROKER)
+            self._disturb(kind)
+            await asyncio.sleep(chance.uniform(0, 1) if kind == "cut" else chance.uniform(0.5, 5))
+            self._calm()
+            historian.fault("heal", _BROKER)
+        # A store whose disk was full is read-only until it is opened again (docs/protocol.md, "Disk errors").
+        if kind == "full_disk":
+            await self._end("shutdown", historian, chance)
+        elif kind in _ENDS:
+            await self._end(kind, historian, chance)
+
+    async def _end(self, kind: str, historian: Historian, chance: random.Random) -> None:
+        historian.fault(kind, _BROKER)
+        if kind == "shutdown":
+            await self._broker.stop()
         self._broker.kill()
-        if kind == "kill":
-            self._disk.crash_process()
-        else:
-            self._disk.crash_os(chance)
+        match kind:
+            case "crash_os":
+                self._disk.crash_os(chance)
+            case "lose_power":
+                self._disk.lose_power()
+            case _:
+                self._disk.crash_process()
         await asyncio.sleep(chance.uniform(0.5, 5))
         await self.start_broker()
-        historian.fault("start", self._broker_name)
+        historian.fault("start", _BROKER)
 
-    _broker_name: Final = "broker-a"
+    def _disturb(self, kind: str) -> None:
+        match kind:
+            case "cut":
+                self.network.cut(self._address)
+            case "isolate":
+                self.network.silence(self._address)
+            case "delay":
+                self.network.delay_s = _SLOW_S
+            case "slow_disk":
+                self._calls.delay_ms_max = _SLOW_CALL_MS
+            case "full_disk":
+                self._disk.on_step = _refuse_file
+
+    def _calm(self) -> None:
+        self.network.heal(self._address)
+        self.network.delay_s = _DELAY_S
+        self._calls.delay_ms_max = _CALL_MS
+        self._disk.on_step = None
 
 
-def _simulated(workload: Workload, told: Callable[[str], None]) -> list[Line]:
+_BROKER: Final = "broker-a"
+_ENDS: Final = ("kill", "shutdown", "crash_os", "lose_power")
+_DISTURBANCES: Final = ("cut", "isolate", "delay", "slow_disk", "full_disk")
+_DELAY_S: Final = 0.0005
+_SLOW_S: Final = 0.2
+_CALL_MS: Final = 2.0
+_SLOW_CALL_MS: Final = 8000.0
+"""Longer than a send waits for the disk."""
+
+
+def _refuse_file(step: Step) -> None:
+    if step.kind == "create":
+        raise OSError(errno.ENOSPC, "the disk is full", step.path)
+
+
+def _simulated(workload: Workload, told: Progress) -> list[Line]:
     loop = SimulatedLoop()
     prefix = "w"
     setup = SetupValue(
@@ -572,14 +277,10 @@ def _simulated(workload: Workload, told: Callable[[str], None]) -> list[Line]:
         address = await world.start()
         clock = world.runtime.clock
         historian = Historian(lambda: clock.now_us() * 1000, setup)
-        clients = _Clients(address, world.runtime, historian, workload, prefix, "/offsets", same_clock=True)
+        clients = Clients(address, world.runtime, historian, workload, prefix, "/offsets", same_clock=True)
         await clients.run(world, told)
         await world.stop()
         return historian.lines
 
-    level = _log.level
-    _log.setLevel(logging.CRITICAL + 1)  # what our faults break is no news
-    try:
+    with silenced("impl"):  # what our faults break is no news
         return run_simulated(main(), loop)
-    finally:
-        _log.setLevel(level)

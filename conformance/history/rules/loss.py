@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from conformance.history.finding import Finding, Tally, not_judged
 from conformance.history.record import NEVER, SEND_OK, Read, Record, Sent, Span, is_own
+from conformance.history.rules.service import calm
 from report.model import Verdict, Witness
 
 _MS: Final = 1_000_000
@@ -333,6 +334,31 @@ def _denials(told: Record, result: _Vanished) -> dict[tuple[str, str], _Ends]:
 _NOTHING: Final[tuple[list[int], list[int]]] = ([], [])
 
 
+def _due(told: Record, ends: _Ends, sent: Sent) -> int:
+    """The first observation that should have found it. A fault puts it off until it is over; what is not on
+    disk in time is due at no time."""
+    within, everything = told.setup.visible_within_ms, len(ends.start)
+    if within is None or sent.status != SEND_OK:
+        return everything
+    due = sent.span.ended + within * _MS
+    for begin, end in told.once(_disturbed):
+        if begin <= due and end > sent.span.ended:
+            due = max(due, end + within * _MS)
+    return bisect_right(ends.began, due)
+
+
+def _disturbed(told: Record) -> list[tuple[int, int]]:
+    """From when to when faults were on; nanoseconds."""
+    times = {fault.index: fault.time for fault in told.faults}
+    stretches = calm(told)
+    over = [*(stretch.since for stretch in stretches[1:]), NEVER]
+    return [
+        (times[stretch.end], end)
+        for stretch, end in zip(stretches, over, strict=False)
+        if stretch.end < NEVER
+    ]
+
+
 def _rise(known: tuple[list[int], list[int]], index: int, offset: int) -> None:
     """From this index on the queue is known to have this offset; kept only where that is more than before."""
     indexes, offsets = known
@@ -376,8 +402,7 @@ def _judge_offset(
     # A broker that serves again has found all that it recovered; before, finding may lag behind storing.
     restart = bisect_right(told.starts.at, known)
     since = bisect_right(ends.start, told.starts.at[restart]) if restart < len(told.starts.at) else everything
-    within = told.setup.visible_within_ms
-    due = everything if within is None else bisect_right(ends.began, sent.span.ended + within * _MS)
+    due = _due(told, ends, sent)
     if seen:
         if ends.deny(offset, due, until):
             result.flickered.append((f"{where} was acknowledged, and not readable in time", queue, offset))

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from conformance.history.finding import Finding, Tally, not_judged
 from conformance.history.lines import DEAD, Handed, topic_of
@@ -71,11 +72,21 @@ class _Returns:
     """The call with the most returns that did not end well."""
     most: int = -1
     """Returns on it then."""
-    places: dict[tuple[str, int], tuple[int, Read]] = field(default_factory=dict)
-    """Queue and offset to the last call that did not end well there, and the returns on it: after crashes
-    there may be copies of it."""
+    kept: dict[tuple[str, int], "_Kept"] = field(default_factory=dict)
+    """By queue and offset: after crashes there may be copies of it."""
     dead: int = NEVER
     """The index at which it was seen among the dead letters."""
+
+
+class _Kept(NamedTuple):
+    """A place of which a message was not consumed yet."""
+
+    read: Read
+    """The last call, which did not end well."""
+    times: int
+    """Returns on it then. A consumer that cannot give it back counts on, and tries again."""
+    stored: int
+    """Returns that its broker knows of."""
 
 
 def retry_and_dead_letter(told: Record) -> Finding:
@@ -107,7 +118,7 @@ def _come(told: Record, tally: Tally, read: Read, message: Handed, was: _Returns
         tally.found(f"{text}, and is a dead letter", id=message.id)
     elif times > was.most + 1:
         tally.found(f"{text}, {was.most + 1} are known of", id=message.id)
-    elif times > group.reconsume_max and place in was.places and was.places[place][0] == times - 1:
+    elif times > group.reconsume_max and place in was.kept and was.kept[place].times == times - 1:
         tally.explained += 1  # nobody took it back: its consumer has it still, and tries again
     elif times > group.reconsume_max:
         tally.found(f"{text}, at most {group.reconsume_max} were to be", id=message.id)
@@ -118,9 +129,10 @@ def _come(told: Record, tally: Tally, read: Read, message: Handed, was: _Returns
         if read.span.began < due:
             tally.found(f"{text} {due - read.span.began} ns too early", id=message.id)
     if read.span.outcome is Outcome.OK:
-        was.places.pop(place, None)
+        was.kept.pop(place, None)
     else:
-        was.places[place] = times, read
+        stored = was.kept[place].stored if place in was.kept else times
+        was.kept[place] = _Kept(read, times, stored)
         # Of two owners, which C09 judges, the first that fails gives it back.
         sooner = was.failed is not None and read.span.ended < was.failed.span.ended
         if times > was.most or (times == was.most and sooner):
@@ -147,7 +159,7 @@ def _missing(told: Record, tally: Tally, returns: dict[tuple[str, str], _Returns
         end = drained.get(group, -1)
         if was.dead < NEVER or end < 0:
             continue
-        failed = [read for times, read in was.places.values() if times >= most]
+        failed = [kept.read for kept in was.kept.values() if kept.stored >= most]
         if any(read.span.outcome is Outcome.FAILED and read.span.end < end for read in failed):
             text = f"{id_} failed {group} after {was.most} returns, and is no dead letter"
             tally.found(text, id=id_, group=group)

@@ -23,7 +23,7 @@ def metadata_loss(told: Record) -> Finding:
             tally.looked += 1
             missing = next((name for name in _UNKNOWN_TOPIC if name in span.error), "")
             # Without a route it may be the broker that is away, not the topic.
-            away = missing == "NO_ROUTE" and _calm_at(told.once(_calm), span.start) is None
+            away = missing == "NO_ROUTE" and calm_at(told.once(calm), span.start) is None
             if missing and not away and deleted.get(topic, NEVER) > span.end:
                 text = f"{topic} was there at index {works[topic]}; at {span.end} it is unknown: {span.error}"
                 tally.found(text, topic=topic, index=span.end)
@@ -38,14 +38,14 @@ def unavailable(told: Record) -> Finding:
     if within is None:
         return not_judged({"worst_recovery_ms": worst})
     tally = Tally()
-    calm = told.once(_calm)
+    stretches = told.once(calm)
     for f, topic, span in told.spans:
         if f not in ("send", "poll"):
             continue
         tally.looked += 1
         if span.outcome is Outcome.OK or any(name in span.error for name in _UNKNOWN_TOPIC):
             continue  # what is unknown is C20's business
-        window = _calm_at(calm, span.start)
+        window = calm_at(stretches, span.start)
         if window is not None and window.since + within * _MS < span.began and _within(span, window.end):
             text = f"a {f} of {topic} at index {span.start} did not succeed, and nothing was wrong"
             tally.found(f"{text}: {span.error or 'no answer'}", index=span.start)
@@ -57,7 +57,7 @@ def _within(span: Span, end: int) -> bool:
     return span.start < end and (span.end < end or (span.end == NEVER and end == NEVER))
 
 
-class _Calm(NamedTuple):
+class Calm(NamedTuple):
     """A stretch without a fault: indexes of its beginning and its end, and the time since."""
 
     begin: int
@@ -65,8 +65,9 @@ class _Calm(NamedTuple):
     since: int
 
 
-def _calm(told: Record) -> list[_Calm]:
-    calm, begin, since = [], 0, 0
+def calm(told: Record) -> list[Calm]:
+    """All of them, in order."""
+    stretches, begin, since = [], 0, 0
     on: set[tuple[str, str]] = set()
     for fault in told.faults:
         kind, node = fault.value.kind, fault.value.node
@@ -76,25 +77,25 @@ def _calm(told: Record) -> list[_Calm]:
         elif kind != "promote":
             on.add((kind, node))
         if on and not was:
-            calm.append(_Calm(begin, fault.index, since))
+            stretches.append(Calm(begin, fault.index, since))
         elif was and not on:
             begin, since = fault.index, fault.time
     if not on:
-        calm.append(_Calm(begin, NEVER, since))
-    return calm
+        stretches.append(Calm(begin, NEVER, since))
+    return stretches
 
 
-def _calm_at(calm: list[_Calm], index: int) -> _Calm | None:
+def calm_at(stretches: list[Calm], index: int) -> Calm | None:
     """The stretch in which the index lies, None when a fault was on."""
-    place = bisect_right(calm, index, key=lambda each: each.begin) - 1
-    return calm[place] if place >= 0 and index < calm[place].end else None
+    place = bisect_right(stretches, index, key=lambda each: each.begin) - 1
+    return stretches[place] if place >= 0 and index < stretches[place].end else None
 
 
 def _worst_recovery(told: Record) -> int:
     """Milliseconds from the end of a fault to the first send that succeeded after it, at most."""
     answered = [span.ended for f, _, span in told.spans if f == "send" and span.outcome is Outcome.OK]
     worst, place = 0, 0
-    for window in told.once(_calm)[1:]:
+    for window in told.once(calm)[1:]:
         while place < len(answered) and answered[place] < window.since:
             place += 1
         if place < len(answered):

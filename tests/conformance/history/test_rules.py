@@ -228,6 +228,19 @@ def kept_by_its_consumer_in_two_copies(world: Perfect) -> None:
         planted._consumed(world, "r", "%RETRY%r/b/0", "x3", replace(copy, times=3))
 
 
+def counted_on_by_a_consumer_that_cannot_give_it_back(world: Perfect) -> None:
+    """Its broker knows of one return, when it takes it back at last."""
+    message = planted._send(world)
+    world.fault("kill")
+    for times in range(3):
+        value = lines.ConsumeValue("r", QUEUE, "x3", (replace(message, times=times),))
+        world.did("x3", value, value, lines.Type.FAIL)
+        world.wait(50)
+    world.fault("start")
+    planted._consumed(world, "r", "%RETRY%r/b/0", "x3", replace(message, times=1, offset=30_000))
+    world.did("x4", lines.DrainValue("d", ("%DLQ%r",)))
+
+
 def delayed_twice_by_a_killed_broker(world: Perfect) -> None:
     message = planted._delayed(world, 10)
     queue = f"{LATER}/b/0"
@@ -332,6 +345,7 @@ EXPLAINED = (
     handed_to_two_owners,
     kept_by_its_consumer,
     kept_by_its_consumer_in_two_copies,
+    counted_on_by_a_consumer_that_cannot_give_it_back,
     delayed_twice_by_a_killed_broker,
     polled_again_after_a_seek,
     filtered_by_its_tags,

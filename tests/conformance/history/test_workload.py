@@ -37,7 +37,7 @@ def test_a_workload_does_everything_that_the_rules_look_at() -> None:
     told = run("impl", SMALL)
     sorted_out = record(told)
     assert sorted_out.gap_count == 0
-    assert {line.value.kind for line in told if isinstance(line, Fault)} & {"kill", "crash_os"}
+    assert [line for line in told if isinstance(line, Fault)]
     sends = [line for line in told if isinstance(line, Send)]
     assert max(len(line.value.messages) for line in sends) > 1
     assert any(message.deliver_at for line in sends for message in line.value.messages)
@@ -81,7 +81,8 @@ def test_a_workload_runs_on_any_cluster(tmp_path: Path) -> None:
     with broker_bench.ours(tmp_path, broker_bench.ASYNC) as broker:
         assert isinstance(broker, broker_bench.OurBroker)
         target = f"remoting://{broker.name_server}"
-        told = run(target, Workload(messages=5, producers=2, settle_s=1.0))
+        told = run(target, Workload(messages=5, producers=2, faults=1, settle_s=1.0))
+    assert [line.value.kind for line in told if isinstance(line, Fault)][1:] == ["heal"]
     found = {judged.rule.id: judged.finding.verdict for judged in judge(told)}
     assert {found[rule] for rule in ("A04", "A08", "C01", "C16", "C17")} == {Verdict.HELD}
     assert Verdict.VIOLATED not in {found[rule] for rule in ("A01", "A03", "A06", "A12", "C02", "C14")}
