@@ -184,6 +184,21 @@ def test_while_a_broker_stays_away_its_route_is_asked_for_now_and_then(
     assert 10 <= play(scene) <= 22
 
 
+def test_a_consumer_that_is_told_that_a_broker_does_not_serve_asks_whether_another_one_does() -> None:
+    async def scene(world: World) -> tuple[bool, bool]:
+        assert await sent(world)
+        known = await world.session.routes.refresh("T")
+        assert await pulled(world)
+        await asyncio.sleep(1)
+        assert world.broker is not None
+        world.broker._processors = None  # as while it starts
+        refused = not await pulled(world)
+        await asyncio.sleep(1)
+        return refused, world.session.routes.known("T") is not known
+
+    assert play(scene) == (True, True)
+
+
 def test_who_is_told_that_a_broker_takes_no_messages_asks_whether_another_one_does() -> None:
     async def scene(world: World) -> tuple[bool, bool]:
         assert await sent(world)

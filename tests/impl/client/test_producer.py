@@ -4,6 +4,7 @@ import asyncio
 import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import pytest
@@ -16,11 +17,11 @@ from impl.event_log import EventLog
 from impl.message import Message
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import BrokerData, QueueData, TopicRoute
-from impl.remoting.channel import Channel, Reply
+from impl.remoting.channel import Channel, RemotingError, Reply
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.dispatch import handler
-from impl.remoting.headers import SendResponse
+from impl.remoting.headers import RouteRequest, SendResponse
 from impl.remoting.server import RemotingServer
 from impl.runtime.network import Address, SimulatedNetwork
 from impl.runtime.runtime import simulated
@@ -47,6 +48,9 @@ class Script:
         self.requests: list[Command] = []
         self.told: list[Command] = []
         """Heartbeats and good-byes."""
+        self.routes_asked: list[str] = []
+        self.unknown: set[str] = set()
+        """Topics of which the name server has no route."""
         self.delay_s = 0.0
         self.servers: list[RemotingServer] = []
         self.addresses: dict[str, Address] = {}
@@ -80,6 +84,10 @@ class Script:
         self.servers.append(server)
 
     def _routes(self, request: Command, channel: Channel) -> Reply:  # noqa: ARG002  # a Handler's signature
+        topic = headers.read(RouteRequest, request.fields).topic
+        self.routes_asked.append(topic)
+        if topic in self.unknown:
+            return request.answer(ResponseCode.TOPIC_NOT_EXIST)
         return request.answer(0, body=java_json.write(self.route))
 
     def _is_told(self, request: Command, channel: Channel) -> Reply:  # noqa: ARG002
@@ -308,6 +316,75 @@ def test_a_route_that_was_asked_for_again_counts() -> None:
         return script.attempts
 
     assert scripted(scene, *[0] * 5) == ["b"] * 4
+
+
+QUEUE = MessageQueue("T", "a", 0)
+
+
+async def asks_again(script: Script, call: Callable[[Producer], Awaitable[object]]) -> list[str]:
+    """Whose routes are asked for because of a call that fails, a second after they were."""
+    producer = Producer(script.session, ProducerConfig(retries=0))
+    await producer.send(MESSAGE, QUEUE)
+    await asyncio.sleep(1)
+    script.routes_asked.clear()
+    with suppress(RemotingError, NoRouteError):
+        await call(producer)
+    await asyncio.sleep(1)
+    return script.routes_asked
+
+
+@pytest.mark.parametrize(
+    ("answer", "asked"),
+    [
+        (ResponseCode.SERVICE_NOT_AVAILABLE, ["T"]),
+        (ResponseCode.SYSTEM_ERROR, ["T"]),
+        ("cut", ["T"]),
+        (ResponseCode.MESSAGE_ILLEGAL, []),
+        (ResponseCode.SUCCESS, []),
+    ],
+)
+def test_a_send_that_is_not_taken_or_may_not_be_asks_for_the_route_anew(
+    answer: int | str, asked: list[str]
+) -> None:
+    """A message that is wrong says nothing of its broker."""
+
+    async def scene(script: Script) -> list[str]:
+        script.answers += [ResponseCode.SUCCESS, answer]
+        return await asks_again(script, lambda producer: producer.send(MESSAGE, QUEUE))
+
+    assert scripted(scene) == asked
+
+
+@pytest.mark.parametrize("oneway", [False, True])
+@pytest.mark.parametrize("queue", [QUEUE, None])
+def test_without_a_master_to_send_to_the_route_is_asked_for_anew(
+    oneway: bool, queue: MessageQueue | None
+) -> None:
+    """Whether the queue was given, or none can be chosen."""
+
+    async def scene(script: Script) -> list[str]:
+        script.answers.append(ResponseCode.SUCCESS)
+        slaves = [BrokerData({1: str(script.addresses[name])}, name, "C") for name in ("a", "b")]
+
+        async def call(producer: Producer) -> object:
+            script.route = TopicRoute(slaves, script.route.queue_datas)
+            await script.session.routes.refresh("T")
+            await asyncio.sleep(1)
+            script.routes_asked.clear()
+            return await (producer.send_oneway(MESSAGE, queue) if oneway else producer.send(MESSAGE, queue))
+
+        return await asks_again(script, call)
+
+    assert scripted(scene) == ["T"]
+
+
+def test_of_a_topic_without_a_route_that_of_its_template_is_asked_for_anew() -> None:
+    async def scene(script: Script) -> list[str]:
+        script.unknown.add("T")
+        script.answers += [ResponseCode.SUCCESS, ResponseCode.SERVICE_NOT_AVAILABLE]
+        return await asks_again(script, lambda producer: producer.send(MESSAGE, QUEUE))
+
+    assert scripted(scene) == ["T", "TBW102"]
 
 
 def test_brokers_hear_of_the_producer_every_half_minute_and_of_its_end() -> None:

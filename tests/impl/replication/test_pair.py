@@ -510,9 +510,9 @@ def test_a_slave_that_was_told_its_master_follows_no_other() -> None:
         pair.configs[SLAVE] = replace(config, replication=told)
         await pair.stop(SLAVE)
         await pair.start(SLAVE)
-        pair.slave.replicas.learned(RegisterBrokerResponse("10.9.9.9:10912", "10.9.9.9:10911"))
         await pair.followed()
-        client = pair.slave.replicas.client
+        pair.slave.replicas.learned(RegisterBrokerResponse("10.9.9.9:10912", "10.9.9.9:10911"))
+        client = pair.slave.replicas.client  # looked at before the name server can say anything else
         return client.master if client else None
 
     assert play(scene) == Address("127.0.0.1", 10912)
