@@ -21,7 +21,9 @@ from pyspark.sql import functions as f
 
 from report.model import Result, Verdict, Witness
 from spark_audit.checks import EVENT_CHECKS, Check
-from spark_audit.evidence import Evidence, Options, gather
+from spark_audit.checks.not_early import SCHEDULE_TOPIC
+from spark_audit.checks.one_owner import shared_queues
+from spark_audit.evidence import Evidence, Options, gather, skew_seen
 from spark_audit.fingerprint import CELLS
 from spark_audit.inputs import InputError
 from spark_audit.profile import Overview, overview, profile
@@ -31,6 +33,9 @@ from spec.events import Kind
 
 WITNESSES_MAX: Final = 8
 """So many a rule go into the report; all of them into violations.parquet."""
+
+_SKEW_MAX_US: Final = 60_000_000
+"""What is seen beyond that is no clock, but rows that are missing."""
 
 _ROW_GROUP: Final = 100_000
 
@@ -51,6 +56,11 @@ class Audit:
     deduplicated_rows: int = 0
     pictures: dict[str, list[Any]] = field(default_factory=dict)
     """The numbers behind the plots, see figures.py."""
+    skew_us: int = 0
+    """By how much clocks were allowed to disagree."""
+    skew_seen_us: int = 0
+    """By how much they do, at least."""
+    unreadable_traces: int = 0
 
 
 def audit(
@@ -77,11 +87,15 @@ def audit(
     with gathered(log, options, store, pictures=pictures) as (evidence, seen, repeated):
         say(f"{seen.rows} events of {len(seen.nodes)} nodes")
         tallies = _tallies(evidence, seen)
+        evidence, skew_seen_us = _with_skew(evidence)
         missing = max(seen.missing_rows, unreadable_rows)
         results: list[Result] = []
         explained: Counter[tuple[str, str, str]] = Counter()
         for invariant, check in checks.items():
             started = time.monotonic()
+            if check.needs and not any(tallies[name] for name in check.needs):
+                results.append(_not_tested(invariant, check))
+                continue
             say(f"{invariant} {catalogue()[invariant].name}")
             path = scratch / "findings" / invariant
             check.findings(evidence).write.mode("overwrite").parquet(str(path))
@@ -107,7 +121,10 @@ def audit(
                 )
             )
         shown = _pictures(evidence, seen) if pictures and seen.rows else {}
-        return Audit(seen, tallies, tuple(results), explained, scratch / "findings", repeated, shown)
+        return Audit(
+            seen, tallies, tuple(results), explained, scratch / "findings", repeated, shown,
+            evidence.options.skew_us, skew_seen_us,
+        )  # fmt: skip
 
 
 @contextmanager
@@ -176,6 +193,24 @@ def judge(
     return Verdict.HELD, ""
 
 
+def _with_skew(evidence: Evidence) -> tuple[Evidence, int]:
+    """How far clocks disagree, by the messages that are looked at: allowed for, unless the user says how good
+    they are."""
+    row = evidence.messages.agg(skew_seen()).first()
+    assert row is not None, "an aggregate without keys has one row"
+    options, seen_us = evidence.options, row[0]
+    allowed_us = options.skew_us
+    if not options.is_skew_given:
+        allowed_us = max(allowed_us, min(seen_us, _SKEW_MAX_US))
+    return replace(evidence, options=replace(options, skew_us=allowed_us)), seen_us
+
+
+def _not_tested(invariant: str, check: Check) -> Result:
+    needed = " or ".join(name.replace("_", " ") for name in check.needs)
+    name = catalogue()[invariant].name
+    return Result(invariant, name, "audit", Verdict.NOT_TESTED, detail=f"the input has no {needed}")
+
+
 def write_violations(audit: Audit, path: Path) -> int:
     """All violations into one Parquet file, batch by batch. Returns how many."""
     found = ds.dataset(_parts(audit.findings), format="parquet")
@@ -229,6 +264,7 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
         "acked_sync_at_risk": "acked > 0 AND sync_appends > 0 AND at_risk > 0",
         "messages_delivered": "deliveries > 0",
         "messages_cut": "cut > 0",
+        "sends_again": "sends > 1",
     }
     of_spans = {
         "delivery_steps": f.sum(f.when(f.col("kind") == Kind.DELIVER, f.col("rows") - 1)),
@@ -242,7 +278,9 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
     unread = evidence.cells.where("NOT read").agg(*[f.coalesce(f.sum(n), f.lit(0)).alias(n) for n in told])
     by_cell = unread.first()
     spans = evidence.spans.agg(*[f.coalesce(c, f.lit(0)).alias(name) for name, c in of_spans.items()]).first()
-    crashes = evidence.rare.where((f.col("kind") == Kind.CRASH) & f.col("broker").isNotNull()).count()
+    is_crash = (f.col("kind") == Kind.CRASH) & f.col("broker").isNotNull()
+    by_kind = evidence.rare.where(is_crash).groupBy(f.col("attrs")["kind"].alias("how")).count().collect()
+    crashes = {row["how"]: row["count"] for row in by_kind}
     assert messages is not None, "an aggregate without keys has one row"
     assert spans is not None, "an aggregate without keys has one row"
     assert by_cell is not None, "an aggregate without keys has one row"
@@ -250,13 +288,30 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
     # A clean cell has messages that were sent, and nothing else.
     clean["messages_sent"] = clean["messages"]
     return {
+        **{f"{kind}_events": seen.by_kind.get(kind, 0) for kind in Kind},
+        **_profile_tallies(evidence, seen),
+        "replicas": 0,  # of stores, which tell below
         "events": seen.rows,
         "deliveries": seen.by_kind.get(Kind.DELIVER, 0),
-        "broker_crashes": crashes,
+        "broker_crashes": sum(crashes.values()),
+        "process_crashes": crashes.get("process", 0),
+        "shared_queues": shared_queues(evidence).count(),
         **{name: value + clean.get(name, 0) for name, value in messages.asDict().items()},
         **spans.asDict(),
         **(_store_tallies(evidence.store) if evidence.store else {}),
     }
+
+
+def _profile_tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
+    """How much there is of what only some logs have."""
+    is_ack = (f.col("kind") == Kind.SEND_ACK) & f.col("node").isin(*seen.brokers)
+    is_scheduled = (f.col("kind") == Kind.APPEND) & (f.col("topic") == SCHEDULE_TOPIC)
+    of_profile = {"acks_of_brokers": is_ack, "scheduled_appends": is_scheduled}
+    counts = evidence.profile.agg(
+        *[f.coalesce(f.sum(f.when(c, f.col("rows"))), f.lit(0)).alias(name) for name, c in of_profile.items()]
+    ).first()
+    assert counts is not None, "an aggregate without keys has one row"
+    return counts.asDict()
 
 
 def _store_tallies(store: Stored) -> dict[str, int]:
@@ -268,6 +323,7 @@ def _store_tallies(store: Stored) -> dict[str, int]:
     assert records is not None, "an aggregate without keys has one row"
     return {
         **records.asDict(),
+        "replicas": store.replicas.count(),
         "queue_entries": store.entries.where("kind = 'entry'").count(),
         "index_entries": store.index.where("kind = 'entry'").count(),
     }

@@ -8,15 +8,16 @@ import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from report.model import Exit, exit_code
+from report.model import Exit, Verdict, exit_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from spark_audit.audit import Audit
     from spark_audit.inputs import Inputs
     from spark_audit.read import Log
 
@@ -39,6 +40,15 @@ Examples:
   mqproof audit run --events 'logs/*.ndjson' --check DELIV-1 --json result.json
 """
 
+_Skew = Annotated[
+    int | None,
+    typer.Option(min=0, help="How far clocks of two nodes may disagree; else 100, or what the log shows."),
+]
+_Trace = Annotated[
+    list[str] | None,
+    typer.Option(help="Message traces: exported text, a folder of it, or a store that has their topic."),
+]
+
 
 @app.callback()
 def _root() -> None:
@@ -53,8 +63,10 @@ def run(
         typer.Option(help="Event log (.ndjson, .ndjson.gz, .ndjson.zst, .parquet), folder, pattern."),
     ] = None,
     store: Annotated[
-        list[str] | None, typer.Option(help="Store directory of a broker, DIR or BROKER=DIR.")
+        list[str] | None,
+        typer.Option(help="Store directory of a broker, DIR or BROKER=DIR; of a slave, BROKER:ID=DIR."),
     ] = None,
+    trace: _Trace = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for report.html, report.json, junit.xml, violations.parquet.")
     ] = None,
@@ -62,7 +74,7 @@ def run(
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
     memory: Annotated[str, typer.Option(help="Memory of the Spark driver.")] = "2g",
     json: Annotated[Path | None, typer.Option(help="Write the result as JSON.")] = None,
-    skew_ms: Annotated[int, typer.Option(min=0, help="How far clocks of two nodes may disagree.")] = 100,
+    skew_ms: _Skew = None,
     flush: Annotated[
         str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH: for brokers whose log does not say.")
     ] = None,
@@ -70,18 +82,20 @@ def run(
         int, typer.Option(min=1, help="maxHashSlotNum of the brokers, where it is not RocketMQ's own.")
     ] = 5_000_000,
 ) -> None:
-    """Judge event logs by FLUSH-1 and DELIV-1 to DELIV-5, stores by FLUSH-3 to FLUSH-6 and DELIV-1.
+    """Judge event logs, store directories and message traces; docs/audit-checks.md says by what.
 
     A store should not change meanwhile: audit one of a broker that is shut down, or a copy.
 
     Exit code: 0 all held, 1 a violation, 2 bad input, 3 inconclusive, 4 Spark or Java is missing or failed.
     """
     from spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
+    from spark_audit.traces import TRACED
 
     inputs, directories = [*(events or []), *(paths or [])], store or []
-    if not (inputs or directories):
+    if not (inputs or directories or trace):
         _fail("--events: name at least one event log, folder or pattern, or a --store")
     possible = {*(EVENT_CHECKS if inputs else ()), *(STORE_CHECKS if directories else ())}
+    possible |= set(TRACED if trace else ())
     named = [part for text in check or [] for part in text.split(",")]
     wanted = named or [name for name in CHECKS if name in possible]
     if unknown := [name for name in wanted if name not in CHECKS]:
@@ -96,12 +110,14 @@ def run(
     from spark_audit.inputs import InputError, Inputs, find_files
     from spark_audit.session import SessionOptions, open_session
     from spark_audit.store import name_stores
+    from spark_audit.traces import find_traces
     from spec.spark import SessionError
 
     try:
         # Before Spark starts, which takes seconds: a wrong path is told at once.
         found = find_files(inputs) if inputs else Inputs(())
         stores = name_stores(directories)
+        traces = find_traces(trace or [])
         input_bytes = sum(file.stat().st_size for file in found.files)
         borrowed = SparkSession.getActiveSession() is not None
         spark = open_session(SessionOptions(master=master, memory=memory, input_bytes=input_bytes))
@@ -114,7 +130,8 @@ def run(
     try:
         again = [part for path in inputs for part in ("--events", path)]
         again += [part for text in directories for part in ("--store", text)]
-        request = _Request(found, stores, index_slots, wanted, skew_ms * 1000, flush, shlex.join(again))
+        again += [part for text in trace or [] for part in ("--trace", text)]
+        request = _Request(found, stores, index_slots, wanted, skew_ms, flush, shlex.join(again), traces)
         code = _audit(spark, scratch, request, out, json)
     finally:
         if not borrowed:
@@ -129,10 +146,12 @@ class _Request:
     stores: dict[str, Path]
     index_slots: int
     wanted: list[str]
-    skew_us: int
+    skew_ms: int | None
     flush: str | None
     again: str
     """The options that name the input, for the command that replays a finding."""
+    traces: tuple[list[Path], list[Path]] = ([], [])
+    """Stores and text files, as find_traces gives them."""
 
 
 def _audit(
@@ -166,7 +185,7 @@ def _audit(
         done = audit(
             log.events,
             scratch,
-            options=Options(skew_us=request.skew_us, flush=request.flush),
+            options=Options(**_clocks(request.skew_ms), flush=request.flush),
             store=stored,
             checks={name: CHECKS[name] for name in CHECKS if name in request.wanted},
             unreadable_rows=corrupt_rows,
@@ -175,6 +194,8 @@ def _audit(
         )
         told = with_timelines(spark, done.results, log.events, done.overview.brokers, stored)
         done = replace(done, results=told)
+        if any(request.traces):
+            done = _with_traces(spark, done, request)
     except InputError as error:
         _fail(str(error))
     except (PySparkException, Py4JError) as error:
@@ -197,6 +218,23 @@ def _audit(
     return exit_code(report.results)
 
 
+def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> "Audit":
+    """The audit with what traces show, judged by them where nothing better was given."""
+    from spark_audit.traces import judge_traces, read_traces
+
+    traces = read_traces(spark, *request.traces)
+    judged = [result.id for result in done.results if result.verdict is not Verdict.NOT_TESTED]
+    shown = judge_traces(traces, done.skew_us, judged=judged)
+    unreadable = traces.unreadable.count()
+    kept = tuple(result for result in shown if result.id in request.wanted)
+    return replace(done, results=done.results + kept, unreadable_traces=unreadable)
+
+
+def _clocks(skew_ms: int | None) -> dict[str, Any]:
+    """What the user says of the clocks, for Options."""
+    return {} if skew_ms is None else {"skew_us": skew_ms * 1000, "is_skew_given": True}
+
+
 def _keep_aside(log: "Log", folder: Path) -> None:
     rows: DataFrame = log.corrupt
     rows.coalesce(1).write.mode("overwrite").json(str(folder))
@@ -211,6 +249,7 @@ def explain_message(
     store: Annotated[
         list[str] | None, typer.Option(help="Store directory of a broker, DIR or BROKER=DIR.")
     ] = None,
+    trace: _Trace = None,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
     memory: Annotated[str, typer.Option(help="Memory of the Spark driver.")] = "2g",
     index_slots: Annotated[
@@ -221,7 +260,7 @@ def explain_message(
 
     Exit code: 0 some input knows it, 2 bad input, 3 none does, 4 Spark or Java is missing or failed.
     """
-    if not (events or store):
+    if not (events or store or trace):
         _fail("--events: name at least one event log, folder or pattern, or a --store")
 
     from py4j.protocol import Py4JError
@@ -234,6 +273,7 @@ def explain_message(
     from spark_audit.read import read_files
     from spark_audit.session import SessionOptions, open_session
     from spark_audit.store import name_stores, read_stores
+    from spark_audit.traces import find_traces, read_traces
     from spec.spark import SessionError
 
     scratch = Path(tempfile.mkdtemp(prefix="mqproof-audit-"))
@@ -241,11 +281,14 @@ def explain_message(
     try:
         found = find_files(events) if events else Inputs(())
         stores = name_stores(store or [])
+        traces = find_traces(trace or [])
         borrowed = SparkSession.getActiveSession() is not None
         spark = open_session(SessionOptions(master=master, memory=memory))
         log = read_files(spark, found, scratch).events
         stored = read_stores(spark, stores, scratch, index_slots) if stores else None
-        steps = lives(spark, [msg_id], log, overview(profile(log)).brokers, stored).get(msg_id)
+        traced = read_traces(spark, *traces).told if any(traces) else None
+        brokers = overview(profile(log)).brokers
+        steps = lives(spark, [msg_id], log, brokers, stored, traced).get(msg_id)
     except InputError as error:
         _fail(str(error))
     except SessionError as error:

@@ -21,14 +21,29 @@ from spec.events import COLUMNS, Kind
 TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "born_ts", "attrs"))
 
 
+SKEW_US: Final = 100_000
+
+LADDER_MS: Final = tuple(
+    seconds * 1000 for seconds in (1, 5, 10, 30, *range(60, 601, 60), 1200, 1800, 3600, 7200)
+)
+"""RocketMQ's own delay levels."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
-    skew_us: int = 100_000
+    skew_us: int = SKEW_US
     """How far the clocks of two nodes may disagree: a cause this much outside an interval still counts."""
+    is_skew_given: bool = False
+    """Else it is what the log shows (skew_seen), where that is more."""
     flush: str | None = None
     """SYNC_FLUSH | ASYNC_FLUSH: the mode of brokers whose log does not say."""
     exact: bool = False
     """Look at every message, also where fingerprints agree."""
+    rebalance_us: int = 20_000_000
+    """How long a group may take to agree on owners after a member came or went; RocketMQ's clients look every
+    20 s."""
+    delays_ms: tuple[int, ...] = LADDER_MS
+    """What the levels of delayed messages mean, from level 1 on."""
     sample: int = 0
     """Of so many clean cells look into one, for the distribution of latencies; 0 for none."""
 
@@ -58,6 +73,11 @@ class Evidence:
     """One row a (kind, node, group, broker, topic, queue_id) of deliver and offset_commit: its extent."""
     causes: DataFrame
     """One row a (scope, key): when something happened that explains what would otherwise be a violation."""
+    log: DataFrame
+    """The whole log with all its columns, and `broker`. For checks of rare kinds: what is not read of it
+    costs nothing only where a file's statistics show that it has none of them."""
+    profile: DataFrame
+    """What the first pass told (profile.py)."""
     options: Options
     store: Stored | None = None
     """What the brokers' store directories hold, where they were given."""
@@ -85,8 +105,9 @@ def gather(
     options = options or Options()
     profiled = profile(log) if profiled is None else profiled
     rare = name_broker(rare_rows(profiled), brokers)
-    events = name_broker(log, brokers).select(*TRAFFIC, "broker", is_reset().alias("reset"))
-    spans = _spans(profiled, brokers)
+    named = name_broker(log, brokers)
+    events = named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
+    spans = spans_of(profiled, brokers)
     groups = subscribed(spans)
     of_messages = f.col("msg_id").isNotNull() & f.col("kind").isin(*KINDS)
     # Without the broker's name, whose place in attrs costs more to decode than all that is read here.
@@ -99,8 +120,21 @@ def gather(
         _doubtful(sums, store), message_key() == f.col("key"), "left_semi"
     )
     messages = _messages(on_broker(doubted, rare, options))
-    steps = odd_steps(events)
-    return Evidence(events, rare, cells, sums, doubted, messages, steps, spans, _causes(rare), options, store)
+    return Evidence(
+        events=events,
+        rare=rare,
+        cells=cells,
+        sums=sums,
+        doubted=doubted,
+        messages=messages,
+        steps=odd_steps(events),
+        spans=spans,
+        causes=_causes(rare),
+        log=named,
+        profile=profiled,
+        options=options,
+        store=store,
+    )
 
 
 def _read(cells: DataFrame, options: Options, store: Stored | None) -> DataFrame:
@@ -118,6 +152,17 @@ def subscribed(spans: DataFrame) -> DataFrame:
     return delivered.groupBy(f.col("topic").alias("subscribed_topic")).agg(
         f.collect_set("group").alias("subscribed")
     )
+
+
+def skew_seen() -> Column:
+    """Of Evidence.messages: by how much, in microseconds, effects stand before their causes. Clocks disagree
+    by that at least."""
+    steps = (
+        ("send_ts", "appended_ts"), ("appended_ts", "acked_ts"), ("send_ts", "acked_ts"),
+        ("send_ts", "delivered_ts"), ("appended_ts", "delivered_ts"),
+    )  # fmt: skip
+    backwards = f.greatest(*[f.col(cause) - f.col(effect) for cause, effect in steps])
+    return f.greatest(f.coalesce(f.max(backwards), f.lit(0)), f.lit(0))
 
 
 def name_broker(log: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
@@ -224,7 +269,10 @@ def _messages(rows: DataFrame) -> DataFrame:
         count(acked, "acked"),
         f.min(f.when(acked, f.col("ts"))).alias("acked_ts"),
         count((kind == Kind.SEND_ACK) & status.isin(*STORED_STATUSES[1:]), "soft_acked"),
+        f.max(f.when((kind == Kind.SEND_ACK) & (status != "SEND_OK"), status)).alias("soft_status"),
         count((kind == Kind.SEND_FAIL) & (status == "unknown"), "unknown"),
+        f.size(f.collect_set(f.when(kind == Kind.SEND, f.col("node")))).alias("producers"),
+        f.min(f.when(is_append, f.col("ts"))).alias("appended_ts"),
         count(is_append, "appends"),
         count(is_append & f.col("until_seq").isNotNull(), "at_risk"),
         count(is_append & (f.col("commit_offset") >= f.col("kept_end")), "cut"),
@@ -237,13 +285,15 @@ def _messages(rows: DataFrame) -> DataFrame:
     )
 
 
-def _spans(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
+def spans_of(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
+    """Evidence.spans."""
     rows = profiled.where(f.col("kind").isin(Kind.DELIVER, Kind.OFFSET_COMMIT) & f.col("placed"))
     return (
         rows.withColumn("broker", _broker(f.col("stated"), brokers))
         .groupBy("kind", "node", "group", "broker", "topic", "queue_id")
         .agg(
             f.sum("rows").alias("rows"),
+            f.max("seq_max").alias("seq_max"),
             f.min("offset_min").alias("offset_min"),
             f.max("offset_max").alias("offset_max"),
             f.min("first_ts").alias("first_ts"),

@@ -58,6 +58,7 @@ def lives(
     log: DataFrame,
     brokers: tuple[str, ...],
     store: Stored | None,
+    traces: DataFrame | None = None,
 ) -> dict[str, list[Step]]:
     """Each message's steps in order of time, what has none last; those that no input knows are left out.
 
@@ -75,6 +76,8 @@ def lives(
         detail = f"commit offset {row['commit_offset']}, {row['size']} bytes"
         stored = Step(row["stored_ms"] * 1000, f"store {row['broker']}", "record", place, detail)
         steps[row["msg_id"]].add(stored)
+    for row in traces.where(wanted).collect() if traces else ():
+        steps[row["msg_id"]].add(_traced(row))
     if places := _places(own, records):
         marks = f.broadcast(spark.createDataFrame(places, _PLACE_SCHEMA))
         for life, step in [*_around(named, marks), *(_in_store(store, marks) if store else ())]:
@@ -133,6 +136,16 @@ def _event(row: Row) -> Step:
     details += [f"{name} {value}" for name, value in sorted((row["attrs"] or {}).items())]
     place = _path(row["topic"], row["queue_id"], row["queue_offset"])
     return Step(row["ts"], row["node"], row["kind"], place, ", ".join(details))
+
+
+def _traced(row: Row) -> Step:
+    """What a client's trace told; of the end of a call older clients do not say when it was."""
+    told = [
+        f"{name} {row[name]}" for name in ("success", "state", "times", "store_host") if row[name] is not None
+    ]
+    return Step(
+        row["ts"], f"trace of {row['group'] or '?'}", row["type"], row["topic"] or "", ", ".join(told)
+    )
 
 
 def _in_store(store: Stored, marks: DataFrame) -> Iterator[tuple[str, Step]]:

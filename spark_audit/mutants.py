@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from report.model import Result, Verdict, Witness
-from spark_audit import scenario
+from spark_audit import planted, scenario
 from spark_audit.audit import gathered
 from spark_audit.checks import CHECKS
 from spark_audit.evidence import Evidence
@@ -28,7 +28,7 @@ from spark_audit.generate import Wish, generate
 from spark_audit.read import read
 from spark_audit.schema import KEY
 from spark_audit.session import open_session
-from spark_audit.sources import planted
+from spark_audit.sources import planted as planted_store
 from spark_audit.store import read_stores
 from spark_audit.truth import compare, read_truth
 
@@ -40,6 +40,10 @@ _UNBROKEN: Final = "unbroken"
 _WITNESSES_MAX: Final = 4
 
 
+Found = dict[str, Any]
+"""A row of schema.FINDINGS."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mutant:
     name: str
@@ -47,15 +51,14 @@ class Mutant:
     story: str
     breaks: Callable[[Evidence], Evidence] | None = None
     """What the check is made blind to."""
-    spoils: Callable[[DataFrame], DataFrame] | None = None
+    spoils: Callable[[list[Found]], list[Found]] | None = None
     """What is done to its findings."""
 
-    def findings(self, lab: "Laboratory") -> DataFrame:
+    def findings(self, lab: "Laboratory") -> list[Found]:
         """What the catalogue's check for the invariant finds, broken."""
+        found = lab.found[self.invariant]
         if self.breaks:
-            found = CHECKS[self.invariant].findings(self.breaks(lab.evidence))
-        else:
-            found = lab.found[self.invariant]
+            found = _collected(CHECKS[self.invariant].findings(self.breaks(lab.evidence)))
         return self.spoils(found) if self.spoils else found
 
 
@@ -81,20 +84,56 @@ def _stored(**conditions: str) -> Callable[[Evidence], Evidence]:
     return change
 
 
+def _stored_columns(**tables: dict[str, str]) -> Callable[[Evidence], Evidence]:
+    """Replace columns of the stores' tables by SQL expressions."""
+
+    def change(evidence: Evidence) -> Evidence:
+        changed = {
+            name: getattr(evidence.stored, name).withColumns({c: f.expr(e) for c, e in columns.items()})
+            for name, columns in tables.items()
+        }
+        return replace(evidence, store=replace(evidence.stored, **changed))
+
+    return change
+
+
+def _told(condition: str) -> Callable[[Evidence], Evidence]:
+    """Keep only some rows of the log."""
+    return lambda evidence: replace(evidence, log=evidence.log.where(condition))
+
+
+def _log(**columns: str) -> Callable[[Evidence], Evidence]:
+    """Replace columns of the log by SQL expressions."""
+
+    def change(evidence: Evidence) -> Evidence:
+        changed = {name: f.expr(expression) for name, expression in columns.items()}
+        return replace(evidence, log=evidence.log.withColumns(changed))
+
+    return change
+
+
+def _heard(condition: str) -> Callable[[Evidence], Evidence]:
+    """Keep only some of the events that carry no attrs."""
+    return lambda evidence: replace(evidence, events=evidence.events.where(condition))
+
+
+def _options(**changed: Any) -> Callable[[Evidence], Evidence]:
+    return lambda evidence: replace(evidence, options=replace(evidence.options, **changed))
+
+
 def _without_cause(cause: str) -> Callable[[Evidence], Evidence]:
     return lambda evidence: replace(evidence, causes=evidence.causes.where(f.col("cause") != cause))
 
 
-def _wide_skew(evidence: Evidence) -> Evidence:
-    return replace(evidence, options=replace(evidence.options, skew_us=10**12))
+_wide_skew: Final = _options(skew_us=10**12)
 
 
-def _is_a_violation(cause: str) -> Callable[[DataFrame], DataFrame]:
-    return lambda found: found.withColumn("cause", f.when(f.col("cause") != cause, f.col("cause")))
+def _is_a_violation(cause: str) -> Callable[[list[Found]], list[Found]]:
+    return lambda found: [row | {"cause": None} if row["cause"] == cause else row for row in found]
 
 
-def _never(rule: str) -> Callable[[DataFrame], DataFrame]:
-    return lambda found: found.where(f.col("rule") != rule)
+def _never(rule: str) -> Callable[[list[Found]], list[Found]]:
+    return lambda found: [row for row in found if row["rule"] != rule]
 
 
 MUTANTS: Final[dict[str, Mutant]] = {
@@ -119,6 +158,16 @@ MUTANTS: Final[dict[str, Mutant]] = {
                breaks=_stored(gaps="kind <> 'damage'")),
         Mutant("TornTailIsDamage", "FLUSH-5", "does not know that a killed broker tears its last record",
                spoils=_is_a_violation("torn_tail")),
+        Mutant("TimesNotCompared", "FLUSH-5", "does not look at store times", spoils=_never("time-anomaly")),
+        Mutant("GoneForGood", "FLUSH-5", "does not ask whether what was cut off came back",
+               breaks=_messages(cut="0L")),
+        Mutant("SecondAppendIgnored", "FLUSH-5", "does not know that a message may be appended again",
+               breaks=_messages(appends="cut")),
+        Mutant("CellsAgree", "REPL-2", "compares where records begin, and not what they are",
+               breaks=_stored_columns(records={"hashed": "0L"})),
+        Mutant("AheadIsForeign", "REPL-2", "does not know that a master may lose its tail",
+               spoils=_is_a_violation("master_lost_tail")),
+        Mutant("TopicsNotRead", "DELIV-1", "does not look into topics.json", spoils=_never("metadata-loss")),
         Mutant("QueueOfEntriesOnly", "FLUSH-6", "looks at records that have an entry",
                spoils=_never("not-dispatched")),
         Mutant("LagIsLoss", "FLUSH-6", "does not know that dispatch runs behind",
@@ -151,6 +200,73 @@ MUTANTS: Final[dict[str, Mutant]] = {
                breaks=_without_cause("consumer_restart")),
         Mutant("JumpsIgnored", "DELIV-4", "sees steps back only", spoils=_never("poll-skip")),
         Mutant("StepsBackIgnored", "DELIV-4", "sees jumps only", spoils=_never("nonmonotonic-poll")),
+        Mutant("DroppedStaysKnown", "ROUTE-1", "does not hear when a name server drops a broker",
+               breaks=_told("kind NOT IN ('expire', 'unregister')")),
+        Mutant("StartForgetsNothing", "ROUTE-1", "takes a name server that started again for one that ran on",
+               breaks=_told("kind <> 'recover' OR seq < 5")),
+        Mutant("WritableWithoutAddress", "ROUTE-1", "looks at addresses only",
+               spoils=_never("queue-without-broker")),
+        Mutant("OwnTimesIgnored", "ROUTE-2", "does not know that a broker may ask for a time of its own",
+               breaks=_log(attrs="IF(kind = 'register', map_filter(attrs, (k, v) -> k <> 'expiry_ms'),"
+                                 " attrs)")),
+        Mutant("HangUpIsSilence", "ROUTE-2", "does not ask why a broker was dropped",
+               breaks=_log(attrs="IF(kind = 'expire', map_concat(map_filter(attrs, (k, v) -> k <> 'reason'),"
+                                 " map('reason', 'silent')), attrs)")),
+        Mutant("HeartbeatsUnheard", "ROUTE-3", "hears of brokers only when they register",
+               breaks=_told("kind <> 'heartbeat'")),
+        Mutant("ChoiceNotAsked", "ROUTE-5", "does not ask whether there was another broker",
+               spoils=_is_a_violation("no_choice")),
+        Mutant("AnyCrashIsMild", "FLUSH-2", "takes every crash for one of the process",
+               spoils=_is_a_violation("system_crash_possible")),
+        Mutant("AnyRoleIsSync", "REPL-1", "holds every master to the promise of SYNC_MASTER",
+               breaks=_log(attrs="map_concat(map_filter(attrs, (k, v) -> k <> 'role'),"
+                                 " map('role', 'SYNC_MASTER'))")),
+        Mutant("LivesRunTogether", "REPL-1", "lets what a slave told an earlier life of the master count",
+               breaks=_told("kind <> 'recover' OR seq = 0")),
+        Mutant("AnyFlushWillDo", "REPL-3", "takes a flush of the queues for one of the log",
+               breaks=_log(attrs="IF(kind = 'flush', map('file', 'log'), attrs)")),
+        Mutant("EveryoneWaits", "REPL-3", "does not know that a producer may not wait",
+               breaks=_log(attrs="map_filter(attrs, (k, v) -> k <> 'wait')")),
+        Mutant("LedgersMixedUp", "RAFT-1", "takes members of one name for one ledger's",
+               breaks=_log(node="regexp_replace(node, '^(calm|torn|loss)-', '')")),
+        Mutant("LeadsForEver", "RAFT-2", "does not hear that a leader stopped",
+               breaks=_told("kind NOT IN ('heartbeat', 'step_down')")),
+        Mutant("PlacesIgnored", "RAFT-3", "does not compare where an entry stands",
+               breaks=_log(commit_offset="IF(kind = 'raft_append', NULL, commit_offset)")),
+        Mutant("FirstOfATerm", "RAFT-3", "does not compare what stands before an entry",
+               breaks=_told("kind <> 'raft_append' OR attrs['index'] <> '2'")),
+        Mutant("StartsWithNothing", "RAFT-4", "does not know that a log survives a start",
+               breaks=_log(attrs="IF(kind = 'recover', map_concat(map_filter(attrs, (k, v) -> k <> 'index'),"
+                                 " map('index', '-1')), attrs)")),
+        Mutant("AnyEntryWillDo", "RAFT-4", "asks for an entry at the index, of whatever term",
+               breaks=_log(term="IF(kind = 'raft_append', 0, term)")),
+        Mutant("CutsChangeNothing", "RAFT-5", "does not look at cuts", spoils=_never("committed-entry-cut")),
+        Mutant("StartIsARegression", "RAFT-5", "does not know that a start learns anew what is committed",
+               breaks=_told("kind <> 'recover' OR seq = 0")),
+        Mutant("VotesOfOneLife", "RAFT-6", "forgets a vote when the node starts again",
+               breaks=_told("kind <> 'vote' OR node <> 'torn-n2' OR seq > 1")),
+        Mutant("TermsMayFall", "RAFT-6", "does not compare terms", spoils=_never("term-goes-back")),
+        Mutant("TurnsAreShares", "DELIV-6", "does not know that a group needs time to agree on owners",
+               breaks=_options(rebalance_us=-1)),
+        Mutant("NobodyRebalances", "DELIV-6", "does not hear of rebalances",
+               breaks=_without_cause("rebalance")),
+        Mutant("ReturnsUnheard", "DELIV-7", "does not hear that a message went back",
+               breaks=_heard("kind <> 'retry'")),
+        Mutant("CommitNotAsked", "DELIV-7", "does not ask whether a failed message came again in place",
+               breaks=_heard("kind <> 'consume_ok'")),
+        Mutant("DeadMayWalk", "DELIV-7", "does not look at dead letters",
+               spoils=_never("dead-letter-delivered")),
+        Mutant("OneLevelForAll", "DELIV-8", "takes every level for the first",
+               breaks=_options(delays_ms=(1000,) * 18)),
+        Mutant("CommittedLater", "DELIV-9", "lets a commit count that comes much later", breaks=_wide_skew),
+        Mutant("RollbackUnheard", "DELIV-9", "does not hear of rollbacks",
+               breaks=_heard("kind <> 'rollback'")),
+        Mutant("WeakAcksPromise", "DELIV-1", "takes FLUSH_DISK_TIMEOUT for SEND_OK",
+               spoils=_is_a_violation("flush_disk_timeout")),
+        Mutant("IdsAreUnique", "DELIV-3", "believes that no two producers use one id",
+               spoils=_never("msgid-reused")),
+        Mutant("AnyNumberIsAnOffset", "DELIV-5", "does not know that offsets begin at 0",
+               spoils=_never("negative-commit")),
         Mutant("CrashIgnored", "DELIV-5", "does not know that a crash loses the newest commits",
                breaks=_without_cause("broker_crash")),
         Mutant("ResetForbidden", "DELIV-5", "calls an explicit reset a regression",
@@ -167,7 +283,7 @@ class Laboratory:
 
     evidence: Evidence
     truth: list[dict[str, Any]]
-    found: dict[str, DataFrame]
+    found: dict[str, list[Found]]
     """By catalogue id: what each check finds as it is, computed once."""
 
 
@@ -176,17 +292,16 @@ def laboratory(spark: SparkSession) -> Iterator[Laboratory]:
     with tempfile.TemporaryDirectory(prefix="mqproof-mutants-") as folder:
         log, store = Path(folder) / "log", Path(folder) / "store"
         generate(spark, Wish(EVENTS, dict.fromkeys(scenario.ANOMALIES, _PLANTED), _SEED), log)
-        planted_truth = planted.plant(store)
-        (log / "producer-s.ndjson").write_bytes(
-            b"".join(json.encode(row) + b"\n" for row in planted.events())
-        )
+        stories, planted_truth = planted.events(), planted_store.plant(store)
+        planted_truth += planted_store.plant_slave(Path(folder) / "slave")
+        rows = [*stories.rows, *planted_store.events()]
+        (log / "planted.ndjson").write_bytes(b"".join(json.encode(row) + b"\n" for row in rows))
+        directories = {planted_store.BROKER: store, planted_store.SLAVE: Path(folder) / "slave"}
         events = read(spark, [str(log)], Path(folder)).events
-        stored = read_stores(spark, {planted.BROKER: store}, Path(folder), planted.SLOTS)
+        stored = read_stores(spark, directories, Path(folder), planted_store.SLOTS)
         with gathered(events, store=stored) as (evidence, _, _):
-            found = {name: check.findings(evidence).persist() for name, check in CHECKS.items()}
-            yield Laboratory(evidence, read_truth(log) + planted_truth, found)
-            for frame in found.values():
-                frame.unpersist()
+            found = {name: _collected(check.findings(evidence)) for name, check in CHECKS.items()}
+            yield Laboratory(evidence, read_truth(log) + stories.truth + planted_truth, found)
 
 
 def names() -> tuple[str, ...]:
@@ -208,12 +323,13 @@ def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
 
 def judge(mutant: Mutant, lab: Laboratory) -> Result:
     """HELD when the mutant's findings differ from the truth."""
-    return _judged(mutant.name, mutant.story, {mutant.invariant: mutant.findings(lab)}, lab)
+    started = time.monotonic()
+    return _judged(mutant.name, mutant.story, {mutant.invariant: mutant.findings(lab)}, lab, started)
 
 
 def unbroken(lab: Laboratory) -> Result:
     """The control: the checks as they are must agree with the truth exactly, or catching proves nothing."""
-    return _judged(_UNBROKEN, "every check as it is", lab.found, lab)
+    return _judged(_UNBROKEN, "every check as it is", lab.found, lab, time.monotonic())
 
 
 @cache
@@ -225,9 +341,14 @@ def _own_laboratory() -> Laboratory:
     return stack.enter_context(laboratory(spark))
 
 
-def _judged(name: str, story: str, findings: Mapping[str, DataFrame], lab: Laboratory) -> Result:
-    started = time.monotonic()
-    found = [row.asDict() for frame in findings.values() for row in frame.where("cause IS NULL").collect()]
+def _collected(findings: DataFrame) -> list[Found]:
+    return [row.asDict() for row in findings.collect()]
+
+
+def _judged(
+    name: str, story: str, findings: Mapping[str, list[Found]], lab: Laboratory, started: float
+) -> Result:
+    found = [row for rows in findings.values() for row in rows if row["cause"] is None]
     due = [row for row in lab.truth if row["invariant"] in findings]
     difference = compare(found, due)
     wrong = [("missed", key) for key in difference.missed]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,11 +17,19 @@ from pyspark.sql import functions as f
 from spark_audit.inputs import InputError
 from spark_audit.sources.stores import SLOTS, register
 
+Config = TypeVar("Config", bound=msgspec.Struct)
+
 _BARE_KEY: Final = re.compile(r"([{,]\s*)(\d+)(\s*:)")
 _NOT_QUEUED: Final = (0x4, 0xC)
 """Transaction types of prepared and rollback records: they have no place in a queue."""
 
 _CELL_OFFSETS: Final = 4096
+
+_HASHED: Final = (
+    "size", "topic", "queue_id", "queue_offset", "born_ms", "stored_ms", "born_host", "store_host", "flag",
+    "sys_flag", "reconsume_times", "prepared_offset", "body_size", "body_crc", "properties",
+)  # fmt: skip
+"""Of a record, all but where it is."""
 
 QUEUE: Final = ("broker", "topic", "queue_id")
 
@@ -29,8 +37,8 @@ QUEUE: Final = ("broker", "topic", "queue_id")
 @dataclass(frozen=True, slots=True)
 class Stored:
     records: DataFrame
-    """broker, commit_offset, size, topic, queue_id, queue_offset, msg_id, stored_ms, queued (it belongs into
-    a queue) of each whole record."""
+    """broker, commit_offset, size, topic, queue_id, queue_offset, msg_id, born_ms, stored_ms, queued (it
+    belongs into a queue) and hashed (of all there is of it, its body by the CRC) of each whole record."""
     gaps: DataFrame
     """broker, kind (filler | zeros | damage), commit_offset, size, detail."""
     entries: DataFrame
@@ -40,8 +48,12 @@ class Stored:
     """broker, kind (entry | damage), file, commit_offset, detail."""
     offsets: DataFrame
     """broker, topic, group, queue_id, queue_offset: consumerOffset.json."""
+    topics: DataFrame
+    """broker, topic (null in one row for each topics.json that there is), queues: topics.json."""
     bounds: DataFrame
     """One row a broker: log_begin, whole_end (of the last whole record), is_clean (it was shut down)."""
+    replicas: DataFrame
+    """master, slave: brokers whose logs should be the same."""
     doubtful: DataFrame
     """broker, topic, queue_id, cell: where queue entries and records are not the same. Elsewhere nothing
     needs to be looked at one by one."""
@@ -76,8 +88,18 @@ class _Offsets(msgspec.Struct, rename="camel"):
     offset_table: dict[str, dict[int, int]] = {}
 
 
+class _Topic(msgspec.Struct, rename="camel"):
+    read_queue_nums: int = 0
+    write_queue_nums: int = 0
+
+
+class _Topics(msgspec.Struct, rename="camel"):
+    topic_config_table: dict[str, _Topic] = {}
+
+
 def name_stores(given: list[str]) -> dict[str, Path]:
-    """Broker to directory, of `DIR` or `BROKER=DIR`; a broker without a name is called as its directory.
+    """Broker to directory, of `DIR` or `BROKER=DIR`; a broker without a name is called as its directory, a
+    slave BROKER:ID.
 
     Raises:
         InputError: no store directory; two of one name.
@@ -100,11 +122,12 @@ def read_stores(spark: SparkSession, stores: Mapping[str, Path], scratch: Path, 
     """The tables. The commit logs are decoded once, into Parquet below `scratch`, which must outlive them.
 
     Raises:
-        InputError: a consumerOffset.json that is none.
+        InputError: a consumerOffset.json or topics.json that is none.
     """
     register(spark)
     log = _union(spark, stores, "rocketmq-commitlog", "commitlog", slots).select(
-        "broker", "kind", "commit_offset", "size", "topic", "queue_id", "queue_offset", "msg_id", "stored_ms",
+        "broker", "kind", "commit_offset", "size", "topic", "queue_id", "queue_offset", "msg_id", "born_ms",
+        "stored_ms", f.xxhash64(*_HASHED).alias("hashed"),
         (~f.col("sys_flag").bitwiseAND(0xC).isin(*_NOT_QUEUED)).alias("queued"), "detail",
     )  # fmt: skip
     log = _kept(spark, log, scratch / "commitlog")
@@ -122,7 +145,12 @@ def read_stores(spark: SparkSession, stores: Mapping[str, Path], scratch: Path, 
             [row for name, directory in stores.items() for row in _committed(name, directory)],
             "broker string, topic string, group string, queue_id int, queue_offset bigint",
         ),
+        spark.createDataFrame(
+            [row for name, directory in stores.items() for row in _topics(name, directory)],
+            "broker string, topic string, queues int",
+        ),
         _bounds(spark, stores, log),
+        spark.createDataFrame(_replicas(stores), "master string, slave string"),
         _doubtful(records.where("queued"), queues.where("kind = 'entry'")),
     )
 
@@ -131,6 +159,16 @@ def _kept(spark: SparkSession, rows: DataFrame, path: Path) -> DataFrame:
     """The rows, from files: many passes look at them, and the first decodes them."""
     rows.write.mode("overwrite").parquet(str(path))
     return spark.read.schema(rows.schema).parquet(str(path))
+
+
+def _replicas(stores: Mapping[str, Path]) -> list[tuple[str, str]]:
+    """(master, slave) of the stores given as BROKER:ID, where the master's is given, too."""
+    pairs = []
+    for slave in stores:
+        name, separator, broker_id = slave.rpartition(":")
+        if separator and broker_id.isdecimal() and int(broker_id) > 0:
+            pairs += [(master, slave) for master in (name, f"{name}:0") if master in stores]
+    return pairs
 
 
 def _bounds(spark: SparkSession, stores: Mapping[str, Path], log: DataFrame) -> DataFrame:
@@ -185,27 +223,46 @@ def _union(
 
 
 def _committed(broker: str, directory: Path) -> list[tuple[str, str, str, int, int]]:
-    """What consumerOffset.json says, else what its copy says, else nothing."""
-    for path in (
-        directory / "config" / "consumerOffset.json",
-        directory / "config" / "consumerOffset.json.bak",
-    ):
+    """What consumerOffset.json says, or nothing."""
+    told = _config(directory, "consumerOffset.json", _Offsets)
+    return [
+        (broker, *_parts(key), queue_id, offset)
+        for key, queues in (told.offset_table if told else {}).items()
+        for queue_id, offset in queues.items()
+    ]
+
+
+def _topics(broker: str, directory: Path) -> list[tuple[str, str | None, int]]:
+    """What topics.json says, with a row of its own that there is one; or nothing."""
+    told = _config(directory, "topics.json", _Topics)
+    if told is None:
+        return []
+    topics = told.topic_config_table.items()
+    return [
+        (broker, None, 0),
+        *[(broker, name, max(topic.read_queue_nums, topic.write_queue_nums)) for name, topic in topics],
+    ]
+
+
+def _config(directory: Path, name: str, shape: type[Config]) -> Config | None:
+    """What the file says, else what its copy says, else None.
+
+    Raises:
+        InputError: the copy is no such table.
+    """
+    for path in (directory / "config" / name, directory / "config" / f"{name}.bak"):
         try:
             # Released brokers do not quote numbers as keys.
-            text = _BARE_KEY.sub(r'\1"\2"\3', path.read_text())
-            table = msgspec.json.decode(text, type=_Offsets).offset_table
+            return msgspec.json.decode(_BARE_KEY.sub(r'\1"\2"\3', path.read_text()), type=shape)
         except FileNotFoundError:
             continue
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             if path.suffix == ".bak":
-                raise InputError(f"{path}: no table of offsets: {error}") from None
-            continue
-        return [
-            (broker, *_parts(key), queue_id, offset)
-            for key, queues in table.items()
-            for queue_id, offset in queues.items()
-        ]
-    return []
+                raise InputError(f"{path}: no table of {_TABLES[name]}: {error}") from None
+    return None
+
+
+_TABLES: Final = {"consumerOffset.json": "offsets", "topics.json": "topics"}
 
 
 def _parts(key: str) -> tuple[str, str]:

@@ -63,7 +63,7 @@ def message_sums(rows: DataFrame, groups: DataFrame) -> DataFrame:
     once_each = (f.col("deliveries") == f.coalesce("owed", f.lit(0))) & (
         f.col("handed") == f.coalesce("owed_xor", f.lit(0))
     )
-    nothing_owed = f.expr("acked = 0 AND deliveries = 0")
+    nothing_owed = f.expr("acked + soft_acked = 0 AND deliveries = 0")
     # Delivered though never sent, or though its producer does not know: NoPhantom's to tell.
     known_sent = f.expr("deliveries = 0 OR (sends > 0 AND (acked + soft_acked > 0 OR unknown = 0))")
     clean = (f.col("cut") == 0) & known_sent & (once_each | nothing_owed)

@@ -6,32 +6,68 @@ Begin at `check.py` for the shape of a check; `CHECKS` lists them all by catalog
 from typing import Final
 
 from spark_audit.checks import (
+    async_acked_survives_process_crash,
+    committed_stable,
+    dead_broker_forgotten,
     duplicates_explained,
+    election_safety,
     index_rebuildable,
+    leader_append_only,
+    leader_completeness,
+    live_broker_kept,
+    log_matching,
     no_acked_lost,
     no_phantom,
+    not_early,
     offset_monotone,
+    one_owner,
     queue_offsets_dense,
     queue_order,
     queue_points_into_log,
     recovered_prefix,
+    retry_avoids_last_broker,
+    retry_then_dead_letter,
+    slave_is_prefix,
+    status_honest,
     sync_acked_durable,
+    sync_acked_on_slave,
+    tables_agree,
+    transaction_atomic,
+    vote_once_per_term,
 )
 from spark_audit.checks.check import Check
 
 CHECKS: Final[dict[str, Check]] = {
     check.invariant: check
     for check in (
+        tables_agree.CHECK,
+        live_broker_kept.CHECK,
+        dead_broker_forgotten.CHECK,
+        retry_avoids_last_broker.CHECK,
         sync_acked_durable.CHECK,
+        async_acked_survives_process_crash.CHECK,
         queue_points_into_log.CHECK,
         queue_offsets_dense.CHECK,
         recovered_prefix.CHECK,
         index_rebuildable.CHECK,
+        sync_acked_on_slave.CHECK,
+        slave_is_prefix.CHECK,
+        status_honest.CHECK,
+        election_safety.CHECK,
+        leader_append_only.CHECK,
+        log_matching.CHECK,
+        leader_completeness.CHECK,
+        committed_stable.CHECK,
+        vote_once_per_term.CHECK,
         no_acked_lost.CHECK,
         no_phantom.CHECK,
         duplicates_explained.CHECK,
         queue_order.CHECK,
         offset_monotone.CHECK,
+        one_owner.CHECK,
+        retry_then_dead_letter.CHECK,
+        not_early.CHECK,
+        transaction_atomic.CHECK,
     )
 }
 """Catalogue id to its check, in the order of reports."""

@@ -1,4 +1,4 @@
-"""NoAckedLost's part about store directories: what was acknowledged is there, and offsets lie within queues.
+"""NoAckedLost's part about store directories: what was acknowledged is there.
 
 A message acknowledged at a place that has expired since, or at a broker whose store was not given, decides
 nothing (causes `expired`, `store_not_given`). The store must not be older than the event log.
@@ -11,10 +11,9 @@ from pyspark.sql import functions as f
 
 from spark_audit.checks.check import findings
 from spark_audit.evidence import Evidence
-from spark_audit.store import QUEUE, Stored
+from spark_audit.store import QUEUE
 
 ABSENT: Final = "not-in-store"
-AHEAD: Final = "offset-ahead"
 
 
 def not_in_store(evidence: Evidence, invariant: str) -> DataFrame:
@@ -52,22 +51,4 @@ def not_in_store(evidence: Evidence, invariant: str) -> DataFrame:
         first_ts="acked_ts",
         last_ts="acked_ts",
         evidence=f.lit("acknowledged with SEND_OK, and no record of the store has it"),
-    )
-
-
-def offset_ahead(store: Stored, invariant: str) -> DataFrame:
-    """Committed offsets beyond the end of their queue: what is stored there next would be skipped."""
-    stored = store.records.where("queued").select(*QUEUE, "queue_offset")
-    told = store.entries.where("kind = 'entry'").select(*QUEUE, "queue_offset")
-    ends = stored.unionByName(told).groupBy(*QUEUE).agg((f.max("queue_offset") + 1).alias("queue_end"))
-    committed = store.offsets.join(ends, list(QUEUE), "left").join(f.broadcast(store.bounds), "broker")
-    ahead = committed.where("queue_offset > coalesce(queue_end, 0)")
-    return findings(
-        ahead,
-        invariant,
-        "critical",
-        rule=f.lit(AHEAD),
-        # Of a queue without a trace nothing says where it ended.
-        cause=f.expr("CASE WHEN queue_end IS NULL AND log_begin > 0 THEN 'expired' END"),
-        evidence=f.format_string("committed, though the queue ends at %d", f.coalesce("queue_end", f.lit(0))),
     )

@@ -9,6 +9,7 @@ from pyspark.sql import functions as f
 
 from spark_audit.evidence import Evidence, Options, cause_key
 from spark_audit.schema import FINDINGS
+from spec.events import Kind
 
 CAUSE_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "rebalance": ("group",),
@@ -36,6 +37,9 @@ class Check:
     """It judges event logs."""
     of_stores: bool = False
     """It judges store directories."""
+    needs: tuple[str, ...] = ()
+    """Tallies. Where all of them are 0 there is nothing to judge: it is not run, and not tested. None: it
+    always runs, and having seen nothing it says so."""
 
 
 def explain(suspects: DataFrame, evidence: Evidence, causes: tuple[str, ...]) -> DataFrame:
@@ -74,6 +78,22 @@ def sole_place(field: str) -> Column:
     return f.when(f.size("places") == 1, f.col("places")[0][field])
 
 
+def sees(*kinds: Kind) -> tuple[str, ...]:
+    """The tallies of these kinds of events."""
+    return tuple(f"{kind}_events" for kind in kinds)
+
+
+def counted(*names: str) -> Callable[[Mapping[str, int]], dict[str, int]]:
+    """`looked_at` of a check that tells these tallies."""
+    return lambda tallies: {name: tallies[name] for name in names}
+
+
+def never_blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+    """Of a check that is run only where there is what it `needs`."""
+    del tallies, causes
+    return ""
+
+
 PLACE: Final = ("broker", "queue_id", "queue_offset")
 
 
@@ -86,4 +106,15 @@ def _between(skew_us: int) -> Callable[[Column], Column]:
     return lambda at: (at >= f.col("from_ts") - skew_us) & (at <= f.col("to_ts") + skew_us)
 
 
-__all__ = ["Check", "Evidence", "Options", "at_sole_place", "explain", "findings", "sole_place"]
+__all__ = [
+    "Check",
+    "Evidence",
+    "Options",
+    "at_sole_place",
+    "counted",
+    "explain",
+    "findings",
+    "never_blind",
+    "sees",
+    "sole_place",
+]

@@ -2,7 +2,7 @@
 
 The same place handed to a group again needs a rebalance, a restart of a consumer, a crash of the broker, a
 reset or a redelivery between the two; the same message at several places needs a producer that tried more
-than once, or a redelivery through the group's retry topic.
+than once, or a redelivery through the group's retry topic. An id is of one producer.
 Cannot conclude: which of several causes it was; the first that fits is counted.
 """
 
@@ -20,6 +20,7 @@ from spec.events import Kind
 INVARIANT: Final = "DELIV-3"
 DELIVERY: Final = "duplicate-delivery"
 OFFSET: Final = "duplicate-offset"
+REUSED: Final = "msgid-reused"
 
 _PLACE: Final = ("broker", "topic", "queue_id", "queue_offset")
 
@@ -34,7 +35,25 @@ def duplicates_explained(evidence: Evidence) -> DataFrame:
         .select("msg_id", "group", "client", "node", "ts", "seq", *_PLACE)
         .join(doubtful, "msg_id")
     )
-    return _same_place(deliveries, evidence).unionByName(_several_places(deliveries, evidence))
+    return (
+        _same_place(deliveries, evidence)
+        .unionByName(_several_places(deliveries, evidence))
+        .unionByName(_reused(evidence.messages))
+    )
+
+
+def _reused(messages: DataFrame) -> DataFrame:
+    """One id that several producers sent: each is tried again by its own, and copies of both look like
+    duplicates."""
+    return findings(
+        messages.where("producers > 1"),
+        INVARIANT,
+        "error",
+        rule=f.lit(REUSED),
+        first_ts="send_ts",
+        last_ts="send_ts",
+        evidence=f.format_string("sent by %d producers: it does not tell one message", "producers"),
+    )
 
 
 def _same_place(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
@@ -109,4 +128,4 @@ def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     return "" if tallies["messages_delivered"] else "no delivery is in the log"
 
 
-CHECK: Final = Check(INVARIANT, (DELIVERY, OFFSET), duplicates_explained, _looked_at, _blind)
+CHECK: Final = Check(INVARIANT, (DELIVERY, OFFSET, REUSED), duplicates_explained, _looked_at, _blind)

@@ -4,9 +4,12 @@ Lost means: its record was cut off by recovery, or the group was handed a later 
 this message. What lies beyond the group's last delivered offset is in flight (cause `unseen`), not lost; so
 is what was sent before the group's first delivery in the topic, since a group may start at the end of a
 queue. What an explicit reset of the offset jumped over was skipped on purpose (cause `offset_reset`).
-A record that an ASYNC_FLUSH broker lost in a crash is outside the guarantee (cause `async_flush`).
-With store directories (acked_in_store.py), what was acknowledged must be there, delivered or not, and no
-committed offset lies beyond the end of its queue.
+A record that an ASYNC_FLUSH broker lost in a crash is outside the guarantee (cause `async_flush`). What was
+answered FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT or SLAVE_NOT_AVAILABLE and is lost is counted under that
+status. A group's offset that its broker holds for committed lies beyond all that the broker ever appended to
+the queue: `offset-ahead`, as is one that a store holds.
+With store directories, what was acknowledged must be there, delivered or not (acked_in_store.py), and their
+brokers must know its topic (topics_known.py).
 Cannot conclude: anything about groups that subscribe by tag or expression; they look as if they lost the
 rest.
 """
@@ -17,8 +20,10 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.checks.acked_in_store import ABSENT, AHEAD, not_in_store, offset_ahead
+from spark_audit.checks.acked_in_store import ABSENT, not_in_store
 from spark_audit.checks.check import Check, at_sole_place, findings
+from spark_audit.checks.offsets_ahead import AHEAD, ahead_of_appends, ahead_of_store
+from spark_audit.checks.topics_known import METADATA, topics_unknown
 from spark_audit.evidence import Evidence, subscribed
 from spark_audit.profile import is_reset
 from spec.events import Kind
@@ -30,7 +35,9 @@ TRUNCATED: Final = "acked-then-truncated"
 
 def no_acked_lost(evidence: Evidence) -> DataFrame:
     missing = _missing(evidence)
-    unprotected = f.when(f.col("async_appends") == f.col("appends"), f.lit("async_flush"))
+    unprotected = f.coalesce(
+        f.col("weak"), f.when(f.col("async_appends") == f.col("appends"), f.lit("async_flush"))
+    )
     truncated = missing.where("appends > 0 AND cut = appends").select(
         "*", f.lit(TRUNCATED).alias("rule"), unprotected.alias("cause")
     )
@@ -49,16 +56,22 @@ def no_acked_lost(evidence: Evidence) -> DataFrame:
         ),
         **at_sole_place(),
     )
+    found = found.unionByName(ahead_of_appends(evidence, INVARIANT))
     if evidence.store is None:
         return found
-    return found.unionByName(not_in_store(evidence, INVARIANT)).unionByName(
-        offset_ahead(evidence.store, INVARIANT)
+    return (
+        found.unionByName(not_in_store(evidence, INVARIANT))
+        .unionByName(ahead_of_store(evidence.store, INVARIANT))
+        .unionByName(topics_unknown(evidence.store, INVARIANT))
     )
 
 
 def _missing(evidence: Evidence) -> DataFrame:
     """One row for each acknowledged message and group of its topic that was never handed it."""
-    acked = evidence.messages.where("acked > 0").join(
+    stored = evidence.messages.where("acked + soft_acked > 0")
+    # Each status but SEND_OK says what was not reached: such a loss is counted by it, and is no violation.
+    weak = f.when(f.col("acked") == 0, f.lower("soft_status"))
+    acked = stored.withColumn("weak", weak).join(
         f.broadcast(subscribed(evidence.spans)), f.col("topic") == f.col("subscribed_topic"), "left"
     )
     lacking = acked.withColumn("lacking", f.array_except("subscribed", "groups"))
@@ -78,6 +91,7 @@ def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
         "topic",
         "places",
         "acked_ts",
+        "weak",
         f.col("at.broker"),
         f.col("at.queue_id"),
         "at.queue_offset",
@@ -105,7 +119,7 @@ def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
         f.first("places").alias("places"),
         f.min("acked_ts").alias("acked_ts"),
         # Lost only when every place was passed; one that is still ahead keeps the message in flight.
-        f.max("cause").alias("cause"),
+        f.coalesce(f.max("cause"), f.max("weak")).alias("cause"),
     )
     return judged.withColumn("rule", f.lit(LOST))
 
@@ -133,5 +147,5 @@ def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
 
 
 CHECK: Final = Check(
-    INVARIANT, (LOST, TRUNCATED, ABSENT, AHEAD), no_acked_lost, _looked_at, _blind, of_stores=True
+    INVARIANT, (LOST, TRUNCATED, ABSENT, AHEAD, METADATA), no_acked_lost, _looked_at, _blind, of_stores=True
 )

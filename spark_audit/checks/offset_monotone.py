@@ -18,6 +18,7 @@ from spec.events import Kind
 
 INVARIANT: Final = "DELIV-5"
 RULE: Final = "offset-regression"
+NEGATIVE: Final = "negative-commit"
 
 _QUEUE: Final = ("group", "broker", "topic", "queue_id")
 
@@ -33,12 +34,30 @@ def offset_monotone(evidence: Evidence) -> DataFrame:
         f.min("from_ts").alias("first_ts"),
         f.max("to_ts").alias("last_ts"),
     )
-    return findings(
+    found = findings(
         seen,
         INVARIANT,
         "error",
         rule=f.lit(RULE),
         evidence=f.format_string("committed %d after %d", "queue_offset", "previous"),
+    )
+    return found.unionByName(_negative(evidence.spans))
+
+
+def _negative(spans: DataFrame) -> DataFrame:
+    """Committed below 0, which no queue has: whoever asks for it begins anywhere."""
+    committed = spans.where((f.col("kind") == Kind.OFFSET_COMMIT) & (f.col("offset_min") < 0))
+    each = committed.groupBy(*_QUEUE).agg(
+        f.min("offset_min").alias("queue_offset"),
+        f.min("first_ts").alias("first_ts"),
+        f.max("last_ts").alias("last_ts"),
+    )
+    return findings(
+        each,
+        INVARIANT,
+        "error",
+        rule=f.lit(NEGATIVE),
+        evidence=f.format_string("committed offset %d, and no queue has one below 0", "queue_offset"),
     )
 
 
@@ -51,4 +70,4 @@ def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     return "" if tallies["commit_steps"] else "no queue has two committed offsets in the log"
 
 
-CHECK: Final = Check(INVARIANT, (RULE,), offset_monotone, _looked_at, _blind)
+CHECK: Final = Check(INVARIANT, (RULE, NEGATIVE), offset_monotone, _looked_at, _blind)

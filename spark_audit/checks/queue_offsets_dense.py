@@ -1,8 +1,8 @@
 """FLUSH-4 QueueOffsetsDense: the records of a queue have offsets without gap or repetition.
 
-Cell by cell, a bitmap of the offsets is counted; records are looked at one by one only where the count is not
-that of a dense cell. The log may begin at any offset: older segments expire.
-A gap over damaged bytes is RecoveredPrefix's to judge (cause `damaged_record`).
+Cell by cell, a bitmap of the offsets is counted; records are looked at one by one only where the count is
+not that of a dense cell. The log may begin at any offset: older segments expire. A gap over damaged bytes is
+RecoveredPrefix's to judge (cause `damaged_record`).
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """DELIV-4 QueueOrder: one consumer is handed a queue in offset order, without jumping over what exists.
 
 Judged for each consumer by its own sequence numbers, so no clock matters. Going back or jumping is legal
-after a rebalance, a restart of the consumer, a crash of the broker or a reset of the offset.
-An offset exists when some consumer was handed it; one that nobody was ever handed is NoAckedLost's to judge.
+after a rebalance, a restart of the consumer, a crash of the broker or a reset of the offset. An offset
+exists when some consumer was handed it; one that nobody was ever handed is NoAckedLost's to judge.
 Cannot conclude: whether an orderly consumer overlapped within a queue (deliveries have no end in the log).
 """
 

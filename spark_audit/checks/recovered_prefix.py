@@ -3,6 +3,9 @@
 A record's CRC, lengths, texts and the position that it was written for are compared with what is there.
 Damage behind the last whole record of a log that was not shut down is a torn tail, which recovery cuts off
 (cause `torn_tail`).
+Store times along the log do not go back by more than the clock skew, as recovery chooses where to begin by
+them.
+With an event log, what recovery cut off does not come back.
 Cannot conclude: anything about headers, topics and properties altered without changing their length, which
 have no checksum; whether whole records at the end are missing.
 """
@@ -10,19 +13,31 @@ have no checksum; whether whole records at the end are missing.
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_audit.checks.check import Check, findings
 from spark_audit.evidence import Evidence
+from spark_audit.store import Stored
 
 INVARIANT: Final = "FLUSH-5"
 RULE: Final = "altered-record"
+TIME: Final = "time-anomaly"
+RESURRECTED: Final = "resurrected-tail"
+
+_CELL_BITS: Final = 24
 
 
 def recovered_prefix(evidence: Evidence) -> DataFrame:
     store = evidence.stored
     damage = store.gaps.where("kind = 'damage'").join(f.broadcast(store.bounds), "broker")
+    altered = _altered(damage)
+    return altered.unionByName(_back_in_time(store, evidence.options.skew_us)).unionByName(
+        _resurrected(evidence)
+    )
+
+
+def _altered(damage: DataFrame) -> DataFrame:
     is_tail = (f.col("commit_offset") >= f.col("whole_end")) & ~f.col("is_clean")
     return findings(
         damage,
@@ -31,6 +46,50 @@ def recovered_prefix(evidence: Evidence) -> DataFrame:
         rule=f.lit(RULE),
         cause=f.when(is_tail, f.lit("torn_tail")),
         evidence=f.format_string("%d bytes at commit offset %d: %s", "size", "commit_offset", "detail"),
+    )
+
+
+def _back_in_time(store: Stored, skew_us: int) -> DataFrame:
+    """Records stored before the one in front of them, or before they were born."""
+    cell = f.shiftright("commit_offset", _CELL_BITS).alias("cell")
+    records = store.records.select("*", cell)
+    in_cell = Window.partitionBy("broker", "cell").orderBy("commit_offset")
+    # What stands before the first record of a cell is the last of the cell before.
+    ends = records.groupBy("broker", "cell").agg(f.max_by("stored_ms", "commit_offset").alias("last_ms"))
+    before = f.lag("last_ms").over(Window.partitionBy("broker").orderBy("cell"))
+    ends = ends.select("broker", "cell", before.alias("cell_before_ms"))
+    previous = f.coalesce(f.lag("stored_ms").over(in_cell), f.col("cell_before_ms"))
+    timed = records.join(f.broadcast(ends), ["broker", "cell"]).withColumn("previous_ms", previous)
+    allowed_ms = skew_us // 1000
+    odd = timed.where(f"previous_ms - stored_ms > {allowed_ms} OR born_ms - stored_ms > {allowed_ms}")
+    return findings(
+        odd,
+        INVARIANT,
+        "error",
+        rule=f.lit(TIME),
+        first_ts=f.col("stored_ms") * 1000,
+        last_ts=f.col("stored_ms") * 1000,
+        evidence=f.format_string(
+            "stored at %d ms, behind one of %d, born at %d",
+            "stored_ms", f.coalesce("previous_ms", "stored_ms"), "born_ms",
+        ),
+    )  # fmt: skip
+
+
+def _resurrected(evidence: Evidence) -> DataFrame:
+    """Messages of which recovery cut off every append that is told, and that are in their broker's log."""
+    gone = evidence.messages.where("appends > 0 AND cut = appends").select(
+        "msg_id", "acked_ts", f.explode("places.broker").alias("broker")
+    )
+    back = evidence.stored.records.join(f.broadcast(gone.distinct()), ["msg_id", "broker"])
+    return findings(
+        back,
+        INVARIANT,
+        "critical",
+        rule=f.lit(RESURRECTED),
+        first_ts=f.col("stored_ms") * 1000,
+        last_ts=f.col("stored_ms") * 1000,
+        evidence=f.format_string("recovery had cut it off; it is at commit offset %d again", "commit_offset"),
     )
 
 
@@ -43,4 +102,4 @@ def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     return "" if tallies["stored_records"] else "no record is in the stores"
 
 
-CHECK: Final = Check(INVARIANT, (RULE,), recovered_prefix, _looked_at, _blind, False, True)
+CHECK: Final = Check(INVARIANT, (RULE, TIME, RESURRECTED), recovered_prefix, _looked_at, _blind, False, True)

@@ -2,7 +2,8 @@
 the audit reads").
 
 A message is gone when every append of it lies at or beyond the end to which its broker's log was later cut.
-Cannot conclude: anything about brokers whose appends or flush mode are not in the log, or that never crashed.
+Cannot conclude: anything about brokers whose appends or flush mode are not in the log, or that never
+crashed.
 """
 
 from collections.abc import Mapping

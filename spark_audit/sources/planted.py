@@ -5,10 +5,13 @@ a filler, a torn last record, entries that point behind the log's end, a last re
 """
 
 import json
+import shutil
 import struct
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from impl.message import Message
 from impl.store import record
@@ -16,6 +19,7 @@ from impl.store.index import key_hash
 from impl.store.index_file import Header
 
 BROKER: Final = "broker-s"
+SLAVE: Final = "broker-s:1"
 TOPIC: Final = "stored"
 GROUP: Final = "readers"
 QUEUES: Final = 3
@@ -24,6 +28,8 @@ EXPIRED: Final = 4
 """Offsets of each queue whose records were deleted with their segment."""
 SLOTS: Final = 50
 SEGMENT_BYTES: Final = 8192
+FORGOTTEN: Final = "forgotten"
+RESURRECTED: Final = 57
 ABSENT: Final = "m_acknowledged_and_gone"
 
 FAULTS: Final[dict[str, str]] = {
@@ -36,9 +42,15 @@ FAULTS: Final[dict[str, str]] = {
     "index_dangling": "an index entry points between two records (FLUSH-6)",
     "ahead": "a group committed more than the queue ever held (DELIV-1)",
     "absent": "acknowledged with SEND_OK, and nowhere in the store (DELIV-1)",
+    "forgotten": "topics.json does not know the topic of a record (DELIV-1)",
+    "time_back": "a record was stored ten minutes before the one in front of it (FLUSH-5)",
+    "resurrected": "a record that recovery had cut off is there (FLUSH-5)",
 }
 
-_AT: Final = {"altered": 30, "dangling": 34, "misplaced": 38, "undispatched": 42, "collision": 46, "gap": 50}
+_AT: Final = {
+    "altered": 30, "time_back": 54, "resurrected": RESURRECTED,
+    "dangling": 34, "misplaced": 38, "undispatched": 42, "collision": 46, "gap": 50,
+}  # fmt: skip
 """The number of the record that a fault befalls."""
 _UNIT: Final = struct.Struct(">qiq")
 _ENTRY: Final = struct.Struct(">iqii")
@@ -57,6 +69,17 @@ def plant(folder: Path, faults: Collection[str] = tuple(FAULTS)) -> list[dict[st
         row = dict.fromkeys(("topic", "queue_id", "queue_offset", "msg_id", "group"))
         truth.append({"anomaly": fault, "invariant": invariant, "rule": rule, "broker": BROKER} | row | key)
 
+    # A topic of one record.
+    first = record.encode(
+        Message(FORGOTTEN, b"body", {"UNIQ_KEY": "m_forgotten"}, 0, born_timestamp_ms=_TIME_MS)
+    )
+    record.place(first, 0, at, _TIME_MS)
+    log[at] += first
+    topics = {TOPIC: QUEUES} | ({} if "forgotten" in faults else {FORGOTTEN: 1})
+    forgotten_unit, at = (at, len(first), 0), at + len(first)
+    if "forgotten" in faults:
+        expect("forgotten", "DELIV-1", "metadata-loss", topic=FORGOTTEN)
+
     for number in range(RECORDS):
         fault = next((name for name in faults if _AT.get(name) == number), "")
         queue_id = number % QUEUES
@@ -74,7 +97,13 @@ def plant(folder: Path, faults: Collection[str] = tuple(FAULTS)) -> list[dict[st
             log[start] += record.filler(start + SEGMENT_BYTES - at)
             at = start + SEGMENT_BYTES
             log[at] = bytearray()
-        record.place(data, offsets[queue_id], at, _TIME_MS + number)
+        stored_ms = _TIME_MS + number
+        if fault == "time_back":
+            stored_ms -= 600_000
+            expect(fault, "FLUSH-5", "time-anomaly", msg_id=f"m_{number}", **place)
+        if fault == "resurrected":
+            expect(fault, "FLUSH-5", "resurrected-tail", msg_id=f"m_{number}", **place)
+        record.place(data, offsets[queue_id], at, stored_ms)
         if fault == "altered":
             data[90] ^= 1
             expect(fault, "FLUSH-5", "altered-record")
@@ -112,6 +141,52 @@ def plant(folder: Path, faults: Collection[str] = tuple(FAULTS)) -> list[dict[st
         place = {"topic": TOPIC, "queue_id": 0, "queue_offset": offsets[0] - 1}
         expect("absent", "DELIV-1", "not-in-store", msg_id=ABSENT, **place)
     _write(folder, log, units, index, {**offsets, 2: offsets[2] + 5 * ("ahead" in faults)})
+    _write_queue(folder, FORGOTTEN, 0, {0: forgotten_unit})
+    _write_topics(folder, topics)
+    return truth
+
+
+def plant_slave(folder: Path) -> list[dict[str, Any]]:
+    """Write the log of a slave of the store that `plant` writes with all faults. Returns the violations.
+
+    It has one record's flag changed, and one record where its master has two; and it is ahead of its master,
+    which lost its tail.
+    """
+    truth = [row | {"broker": SLAVE} for row in plant(folder) if row["invariant"] in ("FLUSH-4", "FLUSH-5")]
+    # What it takes an event log to see is told of the master only.
+    truth = [row for row in truth if row["anomaly"] != "resurrected"]
+    for name in ("consumequeue", "index", "config"):
+        shutil.rmtree(folder / name)
+    file = max((folder / "commitlog").iterdir())
+    data, base = bytearray(file.read_bytes()), int(file.name)
+    found, at = [], 0
+    while any(data[at : at + 4]):
+        found.append((at, record.peek(bytes(data[at : at + 8]))[0]))
+        at += found[-1][1]
+    *whole, (torn_at, _) = found
+
+    def expect(rule: str, at: int, invariant: str = "REPL-2") -> None:
+        stored = record.decode(bytes(data[at : at + dict(found)[at]]), base + at)
+        place = {"topic": TOPIC, "queue_id": stored.message.queue_id, "queue_offset": stored.queue_offset}
+        msg_id = None if invariant == "FLUSH-4" else stored.message_id
+        row = {"anomaly": rule, "invariant": invariant, "rule": rule, "broker": SLAVE, "group": None}
+        truth.append(row | place | {"msg_id": msg_id})
+
+    changed, merged, swallowed = whole[1][0], whole[4], whole[5]
+    data[changed + 19] ^= 1
+    expect("replica-divergence", changed)
+    expect("replica-divergence", merged[0])
+    expect("missing-on-slave", swallowed[0])
+    expect("cq-hole", swallowed[0], "FLUSH-4")
+    one = record.decode(bytes(data[merged[0] : merged[0] + merged[1]]), base + merged[0])
+    longer = replace(one.message, body=one.message.body + b"x" * swallowed[1])
+    draft = record.encode(longer)
+    record.place(draft, one.queue_offset, base + merged[0], one.store_timestamp_ms)
+    data[merged[0] : merged[0] + len(draft)] = draft
+    tail = _record(RECORDS, 0)
+    record.place(tail, EXPIRED + RECORDS // QUEUES, base + torn_at, _TIME_MS + RECORDS)
+    data[torn_at : torn_at + len(tail)] = tail
+    file.write_bytes(data)
     return truth
 
 
@@ -132,6 +207,24 @@ def events() -> list[dict[str, Any]]:
             if kind == "send_ack":
                 row |= {"queue_id": queue_id, "queue_offset": queue_offset, "status": "SEND_OK"}
             rows.append(row)
+    return rows + _resurrection()
+
+
+def _resurrection() -> list[dict[str, Any]]:
+    """What the broker logged of one record that recovery cut off, and of one that it appended again then."""
+    rows: list[dict[str, Any]] = []
+    told = (
+        ("recover", None, 0),
+        ("append", f"m_{RESURRECTED}", 1_000_000),
+        ("append", "m_61", 1_000_200),
+        ("recover", None, 1_000_000),
+        ("append", "m_61", 1_000_000),
+    )
+    for number, (kind, msg_id, commit_offset) in enumerate(told):
+        row = {"node": BROKER, "kind": kind, "seq": number, "ts": _TIME_MS * 1000 + number}
+        if kind == "append":
+            row |= {"msg_id": msg_id, "topic": "cut", "queue_id": 0, "queue_offset": number}
+        rows.append(row | {"commit_offset": commit_offset})
     return rows
 
 
@@ -158,12 +251,7 @@ def _write(
     for start, data in log.items():
         (folder / "commitlog" / f"{start:020d}").write_bytes(data.ljust(SEGMENT_BYTES, b"\0"))
     for queue_id, queue in units.items():
-        path = folder / "consumequeue" / TOPIC / str(queue_id)
-        path.mkdir(parents=True)
-        data = bytearray(_UNIT.size * 64)
-        for queue_offset, unit in queue.items():
-            _UNIT.pack_into(data, queue_offset * _UNIT.size, *unit)
-        (path / f"{0:020d}").write_bytes(data)
+        _write_queue(folder, TOPIC, queue_id, queue)
     (folder / "index").mkdir()
     header = Header(_TIME_MS, _TIME_MS + RECORDS, 100, max(at for _, at in index), 1, len(index) + 1)
     entries = b"".join(_ENTRY.pack(hashed, at, 0, 0) for hashed, at in index)
@@ -174,3 +262,17 @@ def _write(
     text = json.dumps({"offsetTable": {f"{TOPIC}@{GROUP}": {f"<{q}>": at for q, at in offsets.items()}}})
     (folder / "config" / "consumerOffset.json").write_text(text.replace('"<', "").replace('>"', ""))
     (folder / "abort").touch()
+
+
+def _write_queue(folder: Path, topic: str, queue_id: int, units: dict[int, tuple[int, int, int]]) -> None:
+    path = folder / "consumequeue" / topic / str(queue_id)
+    path.mkdir(parents=True)
+    data = bytearray(_UNIT.size * 64)
+    for queue_offset, unit in units.items():
+        _UNIT.pack_into(data, queue_offset * _UNIT.size, *unit)
+    (path / f"{0:020d}").write_bytes(data)
+
+
+def _write_topics(folder: Path, topics: dict[str, int]) -> None:
+    table = {name: {"topicName": name, "readQueueNums": n, "writeQueueNums": n} for name, n in topics.items()}
+    (folder / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": table}))

@@ -6,10 +6,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from report.model import Verdict
-from spark_audit.audit import audit, judge, violations, write_violations
+from report.model import Exit, Verdict, exit_code
+from spark_audit.audit import Audit, audit, judge, violations, write_violations
 from spark_audit.bench import measure
-from spark_audit.checks import CHECKS, EVENT_CHECKS
+from spark_audit.checks import CHECKS
+from spark_audit.evidence import Options
 from spark_audit.generate import Wish, generate
 from spark_audit.inputs import InputError
 from spark_audit.mutants import MUTANTS, laboratory, names, unbroken
@@ -19,10 +20,21 @@ from spark_audit.read import read
 from spark_audit.scenario import ANOMALIES
 from spark_audit.schema import FINDINGS
 from spark_audit.truth import compare, read_truth
-from tests.spark_audit.conftest import Story, frame
+from tests.spark_audit.conftest import STEP_US, Story, frame
 
 LOSS = CHECKS["DELIV-1"]
 SEEN = {"acked": 5, "acked_and_delivered": 5}
+
+
+GENERATED = {"FLUSH-1", "DELIV-1", "DELIV-2", "DELIV-3", "DELIV-4", "DELIV-5"}
+"""The invariants that the generator's anomalies break; their checks always run."""
+RUN = GENERATED | {"ROUTE-5", "DELIV-6", "DELIV-7"}
+"""Of the others, those whose subject is in a generated log."""
+
+
+def _verdicts(done: Audit) -> dict[str, Verdict]:
+    """Of all checks that ran."""
+    return {result.id: result.verdict for result in done.results if result.verdict is not Verdict.NOT_TESTED}
 
 
 def test_the_checks_find_exactly_what_was_planted(compiling_spark: SparkSession, tmp_path: Path) -> None:
@@ -32,8 +44,8 @@ def test_the_checks_find_exactly_what_was_planted(compiling_spark: SparkSession,
     difference = compare(violations(done), read_truth(log))
     assert difference.expected > 9 * len(ANOMALIES)
     assert (difference.missed, difference.false_alarms) == ((), ())
-    assert {result.verdict for result in done.results} == {Verdict.VIOLATED}
-    assert all(result.witnesses for result in done.results)
+    assert _verdicts(done) == {name: Verdict.VIOLATED if name in GENERATED else Verdict.HELD for name in RUN}
+    assert all(result.witnesses for result in done.results if result.id in GENERATED)
     assert done.pictures["over_time"]
     rows = write_violations(done, tmp_path / "violations.parquet")
     table = pq.read_table(tmp_path / "violations.parquet")
@@ -54,7 +66,7 @@ def test_a_log_with_nothing_but_decoys_holds(spark: SparkSession, tmp_path: Path
     generate(spark, Wish(5_000, seed=12, file_format="ndjson"), log)
     done = audit(read(spark, [str(log)], tmp_path).events, tmp_path, pictures=False)
     assert violations(done) == []
-    assert {result.id: result.verdict for result in done.results} == dict.fromkeys(EVENT_CHECKS, Verdict.HELD)
+    assert _verdicts(done) == dict.fromkeys(RUN, Verdict.HELD)
     assert done.explained[("DELIV-3", "duplicate-delivery", "rebalance")] > 0
 
 
@@ -71,8 +83,31 @@ def test_every_mutant_of_a_check_is_caught(spark: SparkSession) -> None:
 
 def test_an_empty_log_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
     done = audit(frame(spark, []), tmp_path, pictures=False)
-    assert {result.verdict for result in done.results} == {Verdict.UNKNOWN}
+    assert _verdicts(done) == dict.fromkeys(GENERATED, Verdict.UNKNOWN)
     assert all(result.detail for result in done.results)
+    assert exit_code(done.results) == Exit.INCONCLUSIVE
+
+
+def test_one_event_and_a_log_of_nothing_but_messages_in_flight_prove_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    checks = {name: CHECKS[name] for name in ("DELIV-1", "DELIV-2")}
+    for rows in (Story().rows, Story().stored("m_0", 0).stored("m_1", 1).rows):
+        done = audit(frame(spark, rows), tmp_path, pictures=False, checks=checks)
+        assert violations(done) == []
+        assert _verdicts(done) == dict.fromkeys(checks, Verdict.UNKNOWN)
+
+
+def test_clocks_that_are_seen_to_disagree_are_allowed_for(spark: SparkSession, tmp_path: Path) -> None:
+    # Its clock is three seconds ahead: it sends what was stored two rows ago.
+    story = Story().append("m_0", 0).send("m_0").ack("m_0", 0).deliver("m_0", 0)
+    story.rows[2]["ts"] += 2 * STEP_US
+    story.crash(kept_end=0)
+    for given, allowed_us in ((False, 3 * STEP_US), (True, 0)):
+        options = Options(skew_us=0, is_skew_given=given, exact=True)
+        checks = {"FLUSH-1": CHECKS["FLUSH-1"]}
+        done = audit(frame(spark, story.rows), tmp_path, options=options, pictures=False, checks=checks)
+        assert (done.skew_us, done.skew_seen_us) == (allowed_us, 3 * STEP_US)
 
 
 def test_rows_collected_twice_count_once(spark: SparkSession, tmp_path: Path) -> None:

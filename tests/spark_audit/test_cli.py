@@ -64,6 +64,10 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
         (["run"], "--events: name at least one event log, folder or pattern, or a --store"),
         (["run", "--events", "nowhere"], "nowhere: no such file or folder"),
         (["run", "--events", ".", "--check", "DELIV-99"], "--check: no check for DELIV-99"),
+        (["run", "--trace", "nowhere"], "nowhere: no such file or folder"),
+        (["run", "--trace", ".", "--check", "RAFT-1"], "--check RAFT-1: it judges --events"),
+        (["run", "--events", ".", "--check", "REPL-2"], "--check REPL-2: it judges a --store"),
+        (["run", "--events", ".", "--check", "ROUTE-4"], "--check: no check for ROUTE-4"),
         (["run", "--events", ".", "--flush", "maybe"], "--flush: 'maybe', expected SYNC_FLUSH"),
         (["generate", "--events", "9000", "--out", "x", "--anomaly", "lost"], "expected NAME=COUNT"),
         (["generate", "--events", "9000", "--out", "x", "--anomaly", "lots=1"], "anomaly 'lots'"),
@@ -91,6 +95,19 @@ def test_a_damaged_gzip_file_is_bad_input(spark: SparkSession, tmp_path: Path) -
     done = mqproof("run", "--events", tmp_path / "log.ndjson.gz")
     assert done.exit_code == Exit.USAGE, done.output
     assert f"{tmp_path}/log.ndjson.gz: damaged" in done.stderr
+
+
+def test_traces_alone_are_judged_with_bounds(spark: SparkSession, tmp_path: Path) -> None:
+    told = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "0", "k"])
+    (tmp_path / "traces.txt").write_text(f"{told}\x02Pub\x01x\x02")
+    done = mqproof("run", "--trace", tmp_path / "traces.txt", "--json", tmp_path / "r.json")
+    assert done.exit_code == Exit.INCONCLUSIVE, done.output
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert {result["id"]: result["verdict"] for result in report["results"]} == dict.fromkeys(
+        ("DELIV-1", "DELIV-2", "DELIV-3"), "unknown"
+    )
+    assert report["facts"]["unreadable traces"] == "1"
+    assert "between 0 and 1 of 1 were never sent" in done.output
 
 
 def test_a_failure_of_spark_is_told_by_its_innermost_cause() -> None:

@@ -51,6 +51,14 @@ def test_what_every_input_says_of_a_message_is_told_in_order_of_time(
     assert "group readers is past it" in output
 
 
+def test_traces_tell_their_part_of_a_life(spark: SparkSession, tmp_path: Path) -> None:
+    told = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "2", "k"])
+    (tmp_path / "traces.txt").write_text(f"{told}\x02{told.replace('m_0', 'm_1')}\x02")
+    code, output = explain("m_0", "--trace", tmp_path / "traces.txt")
+    assert code == Exit.HELD, output
+    assert output.split()[2:] == ["trace", "of", "g", "SubBefore", "times", "2"]
+
+
 def test_a_message_that_no_input_knows_is_no_success(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "log.ndjson").write_bytes(write_ndjson(Story().stored("m_0", 0).rows))
     code, output = explain("m_never", "--events", tmp_path / "log.ndjson")

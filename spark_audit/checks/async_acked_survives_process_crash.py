@@ -1,0 +1,75 @@
+"""FLUSH-2 AsyncAckedSurvivesProcessCrash: under ASYNC_FLUSH a SEND_OK message survives a crash of the
+process.
+
+A message is gone as in SyncAckedDurable. Its broker's process must have died and nothing worse: somebody,
+such as a harness, tells attrs.kind = process of every crash near the recovery that cut it off (else cause
+`system_crash_possible`).
+Cannot conclude: anything about crashes of which only the broker itself tells; it does not know what died.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import Check, at_sole_place, counted, findings
+from spark_audit.evidence import Evidence
+from spec.events import Kind
+
+INVARIANT: Final = "FLUSH-2"
+RULE: Final = "acked-then-truncated"
+
+
+def async_acked_survives_process_crash(evidence: Evidence) -> DataFrame:
+    gone = evidence.messages.where("acked > 0 AND appends > 0 AND cut = appends AND async_appends = appends")
+    at = gone.select("msg_id", f.explode("places.broker").alias("broker"), "acked_ts").distinct()
+    # A later crash may take what an earlier one left: all that came after its acknowledgement count.
+    met = at.join(f.broadcast(_crashed_lives(evidence.rare)), "broker").where(
+        f.col("to_ts") >= f.col("acked_ts") - evidence.options.skew_us
+    )
+    judged = met.groupBy("msg_id").agg(f.coalesce(f.min("process_only"), f.lit(False)).alias("process_only"))
+    return findings(
+        gone.join(judged, "msg_id", "left").fillna(False, ["process_only"]),
+        INVARIANT,
+        "critical",
+        rule=f.lit(RULE),
+        cause=f.when(~f.col("process_only"), f.lit("system_crash_possible")),
+        first_ts="send_ts",
+        last_ts="acked_ts",
+        evidence=f.lit("acknowledged with SEND_OK, then cut off though only the process had died"),
+        **at_sole_place(),
+    )
+
+
+def _crashed_lives(rare: DataFrame) -> DataFrame:
+    """broker, to_ts, process_only: of lives that ended in a crash, when the next began, and how."""
+    kind = f.col("kind")
+    rows = rare.where(kind.isin(Kind.CRASH, Kind.RECOVER) & f.col("broker").isNotNull())
+    before = Window.partitionBy("broker").orderBy("ts", "seq").rowsBetween(Window.unboundedPreceding, -1)
+    life = f.coalesce(f.sum(f.when(kind == Kind.RECOVER, 1).otherwise(0)).over(before), f.lit(0))
+    how = f.when(kind == Kind.CRASH, f.coalesce(f.col("attrs")["kind"], f.lit("unknown")))
+    lives = rows.withColumn("life", life).groupBy("broker", "life").agg(
+        f.max("ts").alias("to_ts"),
+        # A broker's own word is `unknown`: another's decides.
+        f.min(how.isin("process", "unknown")).alias("mild"),
+        f.max(how == "process").alias("told"),
+    )  # fmt: skip
+    crashed = lives.where("mild IS NOT NULL")
+    return crashed.select("broker", "to_ts", (f.col("mild") & f.col("told")).alias("process_only"))
+
+
+def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+    if causes.get("system_crash_possible"):
+        return "acknowledged messages were cut off, and nobody says that only a process died"
+    return "" if tallies["acked"] else "no message was acknowledged with SEND_OK"
+
+
+CHECK: Final = Check(
+    INVARIANT,
+    (RULE,),
+    async_acked_survives_process_crash,
+    counted("acked", "process_crashes"),
+    _blind,
+    needs=("process_crashes",),
+)

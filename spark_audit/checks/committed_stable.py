@@ -1,0 +1,74 @@
+"""RAFT-5 CommittedStable: once committed, an index never changes its entry anywhere.
+
+Members never tell different entries to be committed at one index, never cut what they told to be committed,
+and how far they told does not go back until they start again.
+Cannot conclude: anything about entries written before the logs begin.
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_audit import ledgers
+from spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from spark_audit.evidence import Evidence
+from spec.events import Kind
+
+INVARIANT: Final = "RAFT-5"
+CHANGED: Final = "committed-entry-changed"
+CUT: Final = "committed-entry-cut"
+BACK: Final = "commit-goes-back"
+
+
+def committed_stable(evidence: Evidence) -> DataFrame:
+    rows = ledgers.told(evidence.log)
+    return _changed(rows).unionByName(_backwards(rows))
+
+
+def _changed(rows: DataFrame) -> DataFrame:
+    each = ledgers.committed(rows).groupBy("ledger", "index").agg(
+        f.countDistinct("term").alias("versions"),
+        f.max("node").alias("broker"),
+        f.array_sort(f.collect_set(f.concat_ws(" of term ", "node", "term"))).alias("who"),
+    )  # fmt: skip
+    return findings(
+        each.where("versions > 1"),
+        INVARIANT,
+        "critical",
+        rule=f.lit(CHANGED),
+        queue_offset="index",
+        evidence=f.format_string(
+            "entry %d is committed as different ones: %s", "index", f.concat_ws(", ", f.slice("who", 1, 4))
+        ),
+    )
+
+
+def _backwards(rows: DataFrame) -> DataFrame:
+    """Commits and cuts behind what the member told to be committed since it started."""
+    steps = rows.where(f.col("kind").isin(Kind.RAFT_COMMIT, Kind.TRUNCATE, Kind.RECOVER))
+    by_seq = Window.partitionBy("node").orderBy("seq")
+    started = f.sum(f.when(f.col("kind") == Kind.RECOVER, 1).otherwise(0)).over(by_seq)
+    before = Window.partitionBy("node", "life").orderBy("seq").rowsBetween(Window.unboundedPreceding, -1)
+    committed = f.when(f.col("kind") == Kind.RAFT_COMMIT, f.col("index"))
+    steps = steps.withColumn("life", started).withColumn("reached", f.max(committed).over(before))
+    back = steps.where((f.col("kind") != Kind.RECOVER) & (f.col("index") < f.col("reached")))
+    is_cut = f.col("kind") == Kind.TRUNCATE
+    return findings(
+        back.withColumn("at", ledgers.where_told()),
+        INVARIANT,
+        "critical",
+        rule=f.when(is_cut, f.lit(CUT)).otherwise(f.lit(BACK)),
+        broker="node",
+        queue_offset="index",
+        commit_offset=None,
+        first_ts="ts",
+        last_ts="ts",
+        evidence=f.format_string("goes to entry %d, committed up to %d (%s)", "index", "reached", "at"),
+    )
+
+
+_SEEN: Final = sees(Kind.RAFT_COMMIT)
+CHECK: Final = Check(
+    INVARIANT, (CHANGED, CUT, BACK), committed_stable, counted(*_SEEN), never_blind, needs=_SEEN
+)

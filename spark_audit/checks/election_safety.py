@@ -1,0 +1,39 @@
+"""RAFT-1 ElectionSafety: at most one leader in a term.
+
+Cannot conclude: anything about leaders whose logs are not given, or that never said so.
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit import ledgers
+from spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from spark_audit.evidence import Evidence
+from spec.events import Kind
+
+INVARIANT: Final = "RAFT-1"
+RULE: Final = "two-leaders"
+
+
+def election_safety(evidence: Evidence) -> DataFrame:
+    leads = ledgers.told(evidence.log).where(f.col("kind") == Kind.BECOME_LEADER)
+    won = leads.groupBy("ledger", "term").agg(
+        f.min("node").alias("broker"),
+        f.countDistinct("node").alias("leaders"),
+        f.concat_ws(", ", f.array_sort(f.collect_set(ledgers.where_told()))).alias("who"),
+        f.min("ts").alias("first_ts"),
+        f.max("ts").alias("last_ts"),
+    )
+    return findings(
+        won.where("leaders > 1"),
+        INVARIANT,
+        "critical",
+        rule=f.lit(RULE),
+        evidence=f.format_string("term %d is led by %s", "term", "who"),
+    )
+
+
+_SEEN: Final = sees(Kind.BECOME_LEADER)
+CHECK: Final = Check(INVARIANT, (RULE,), election_safety, counted(*_SEEN), never_blind, needs=_SEEN)

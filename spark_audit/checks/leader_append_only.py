@@ -1,0 +1,53 @@
+"""RAFT-2 LeaderAppendOnly: a leader never overwrites or deletes its own entries.
+
+Cannot conclude: what a leader did before it said that it leads, or after it stopped without saying so.
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit import ledgers
+from spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from spark_audit.evidence import Evidence
+from spec.events import Kind
+
+INVARIANT: Final = "RAFT-2"
+RULE: Final = "leader-cuts"
+
+
+def leader_append_only(evidence: Evidence) -> DataFrame:
+    rows = ledgers.told(evidence.log)
+    reigns = ledgers.reigns(rows).select(f.col("node").alias("leader"), "term", "from_seq", "to_seq")
+    cuts = rows.where(f.col("kind") == Kind.TRUNCATE).drop("term")
+    while_leading = (
+        (f.col("node") == f.col("leader"))
+        & (f.col("seq") > f.col("from_seq"))
+        & (f.col("seq") < f.col("to_seq"))
+    )
+    met = cuts.join(f.broadcast(reigns), while_leading)
+    return findings(
+        met.withColumn("at", ledgers.where_told()),
+        INVARIANT,
+        "critical",
+        rule=f.lit(RULE),
+        broker="node",
+        queue_offset="index",
+        first_ts="ts",
+        last_ts="ts",
+        evidence=f.format_string(
+            "the leader of term %d cut its log behind entry %d (%s)", "term", "index", "at"
+        ),
+    )
+
+
+_SEEN: Final = sees(Kind.BECOME_LEADER)
+CHECK: Final = Check(
+    INVARIANT,
+    (RULE,),
+    leader_append_only,
+    counted(*_SEEN, *sees(Kind.TRUNCATE)),
+    never_blind,
+    needs=_SEEN,
+)

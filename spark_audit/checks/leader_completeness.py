@@ -1,0 +1,69 @@
+"""RAFT-4 LeaderCompleteness: a committed entry is in the log of every later leader.
+
+Committed is what a leader told to be, of a term before; the later leader's log is put together from what it
+wrote and cut.
+Cannot conclude: anything about what a leader had before its log begins.
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit import ledgers
+from spark_audit.checks.check import Check, counted, findings, sees
+from spark_audit.evidence import Evidence
+from spec.events import Kind
+
+INVARIANT: Final = "RAFT-4"
+RULE: Final = "committed-entry-missing"
+
+
+def leader_completeness(evidence: Evidence) -> DataFrame:
+    rows = ledgers.told(evidence.log)
+    committed = (
+        ledgers.committed(rows)
+        .where("by_term IS NOT NULL")
+        .groupBy("ledger", "index", "term")
+        .agg(f.min("by_term").alias("by_term"))
+    )
+    later = ledgers.reigns(rows).join(f.broadcast(ledgers.begins(rows)), "node")
+    leaders = later.select("ledger", "node", f.col("term").alias("led_term"), "from_seq", "base")
+    owed = committed.join(f.broadcast(leaders), "ledger").where("by_term < led_term AND index >= base")
+    had = ledgers.entries(rows).select(
+        f.col("node").alias("had_node"),
+        f.col("index").alias("had_index"),
+        f.col("term").alias("had_term"),
+        f.col("seq").alias("had_seq"),
+        "gone_seq",
+    )
+    has = (
+        (f.col("node") == f.col("had_node"))
+        & (f.col("index") == f.col("had_index"))
+        & (f.col("term") == f.col("had_term"))
+        & (f.col("had_seq") < f.col("from_seq"))
+        & (f.col("gone_seq") > f.col("from_seq"))
+    )
+    return findings(
+        owed.join(had, has, "left_anti"),
+        INVARIANT,
+        "critical",
+        rule=f.lit(RULE),
+        broker="node",
+        queue_offset="index",
+        evidence=f.format_string(
+            "committed in term %d as entry %d of term %d; the leader of term %d began without it (%s)",
+            "by_term", "index", "term", "led_term", ledgers.where_told(seq="from_seq"),
+        ),
+    )  # fmt: skip
+
+
+_SEEN: Final = sees(Kind.RAFT_COMMIT)
+CHECK: Final = Check(
+    INVARIANT,
+    (RULE,),
+    leader_completeness,
+    counted(*_SEEN, *sees(Kind.RAFT_APPEND, Kind.BECOME_LEADER)),
+    lambda tallies, _: "" if tallies["raft_append_events"] else "no entry of a ledger is in the log",
+    needs=_SEEN,
+)

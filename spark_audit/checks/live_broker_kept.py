@@ -1,0 +1,54 @@
+"""ROUTE-2 LiveBrokerKept: a broker whose heartbeats arrive in time is never evicted.
+
+Dropped for silence before its time was over, by the name server's own clock; how far that may have been set
+is the skew allowed.
+A broker that asks for a time of its own says so in its register (attrs.expiry_ms).
+Cannot conclude: anything, where a name server does not tell what brokers asked for.
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit import routes
+from spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from spark_audit.evidence import Evidence
+from spec.events import Kind
+
+INVARIANT: Final = "ROUTE-2"
+RULE: Final = "live-broker-evicted"
+
+
+def live_broker_kept(evidence: Evidence) -> DataFrame:
+    told = routes.asked_and_told(evidence.log)
+    silent = told.where((f.col("kind") == Kind.EXPIRE) & (f.col("reason") == "silent"))
+    # Of the address that is dropped: a member that moved was heard of at its new one.
+    early = silent.where(f.col("address") == f.col("address_now")).where(
+        f.col("ts") - f.col("seen_ts") < f.col("expiry_min_us") - evidence.options.skew_us
+    )
+    waited = ((f.col("ts") - f.col("seen_ts")) / 1000).cast("long")
+    return findings(
+        early.withColumn("at", f.concat_ws("#", "node", "seq")),
+        INVARIANT,
+        "error",
+        rule=f.lit(RULE),
+        broker="member",
+        first_ts="seen_ts",
+        last_ts="ts",
+        evidence=f.format_string(
+            "dropped as silent %d ms after it was heard of, %d are its due (%s)",
+            waited, (f.col("expiry_min_us") / 1000).cast("long"), "at",
+        ),
+    )  # fmt: skip
+
+
+_SEEN: Final = sees(Kind.EXPIRE)
+CHECK: Final = Check(
+    INVARIANT,
+    (RULE,),
+    live_broker_kept,
+    counted(*_SEEN, *sees(Kind.REGISTER, Kind.HEARTBEAT)),
+    never_blind,
+    needs=_SEEN,
+)

@@ -1,0 +1,51 @@
+"""RAFT-3 LogMatching: same index and term imply the same prefix.
+
+Of every entry that members wrote at one index in one term, place in the file, kind and the term of the entry
+before are the same; by induction then the prefix is.
+Cannot conclude: anything about bodies, which are not in the log.
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_audit import ledgers
+from spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from spark_audit.evidence import Evidence
+from spec.events import Kind
+
+INVARIANT: Final = "RAFT-3"
+RULE: Final = "divergent-entry"
+
+_SAME: Final = ("commit_offset", "magic", "term_before")
+
+
+def log_matching(evidence: Evidence) -> DataFrame:
+    written = ledgers.told(evidence.log).where(f.col("kind") == Kind.RAFT_APPEND)
+    by_seq = Window.partitionBy("node").orderBy("seq")
+    # Behind a cut the event before is of another place, and what stood there is not told.
+    follows = f.lag("index").over(by_seq) == f.col("index") - 1
+    written = written.withColumn("term_before", f.when(follows, f.lag("term").over(by_seq)))
+    each = written.groupBy("ledger", "index", "term").agg(
+        f.max("node").alias("broker"),
+        f.min("ts").alias("first_ts"),
+        f.max("ts").alias("last_ts"),
+        *[f.countDistinct(name).alias(name) for name in _SAME],
+        f.slice(f.array_sort(f.collect_set(ledgers.where_told())), 1, 4).alias("who"),
+    )
+    return findings(
+        each.where(" OR ".join(f"{name} > 1" for name in _SAME)),
+        INVARIANT,
+        "critical",
+        rule=f.lit(RULE),
+        commit_offset=None,
+        queue_offset="index",
+        evidence=f.format_string(
+            "entry %d of term %d is not the same everywhere: %s", "index", "term", f.concat_ws(", ", "who")
+        ),
+    )
+
+
+_SEEN: Final = sees(Kind.RAFT_APPEND)
+CHECK: Final = Check(INVARIANT, (RULE,), log_matching, counted(*_SEEN), never_blind, needs=_SEEN)

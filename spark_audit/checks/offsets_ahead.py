@@ -1,0 +1,55 @@
+"""NoAckedLost's part about committed offsets: they lie within their queues, or what comes next is skipped."""
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import findings
+from spark_audit.evidence import Evidence
+from spark_audit.store import QUEUE, Stored
+from spec.events import Kind
+
+AHEAD: Final = "offset-ahead"
+
+
+def ahead_of_appends(evidence: Evidence, invariant: str) -> DataFrame:
+    """Offsets that a broker noted, beyond all that it ever appended to the queue. Resets are not looked at.
+
+    Both are of one node, so that no log is newer than the other; a queue of which the log tells no append
+    decides nothing.
+    """
+    told = evidence.profile.where("placed AND rare IS NULL").withColumnRenamed("node", "broker")
+    appended = told.where(f.col("kind") == Kind.APPEND)
+    ends = appended.groupBy(*QUEUE).agg((f.max("offset_max") + 1).alias("queue_end"))
+    committed = told.where(f.col("kind") == Kind.OFFSET_COMMIT)
+    reached = committed.groupBy("group", *QUEUE).agg(
+        f.max("offset_max").alias("queue_offset"),
+        f.min("first_ts").alias("first_ts"),
+        f.max("last_ts").alias("last_ts"),
+    )
+    return findings(
+        reached.join(ends, list(QUEUE)).where("queue_offset > queue_end"),
+        invariant,
+        "critical",
+        rule=f.lit(AHEAD),
+        evidence=f.format_string("committed, though the queue never went beyond %d", "queue_end"),
+    )
+
+
+def ahead_of_store(store: Stored, invariant: str) -> DataFrame:
+    """Committed offsets beyond the end of their queue: what is stored there next would be skipped."""
+    stored = store.records.where("queued").select(*QUEUE, "queue_offset")
+    told = store.entries.where("kind = 'entry'").select(*QUEUE, "queue_offset")
+    ends = stored.unionByName(told).groupBy(*QUEUE).agg((f.max("queue_offset") + 1).alias("queue_end"))
+    committed = store.offsets.join(ends, list(QUEUE), "left").join(f.broadcast(store.bounds), "broker")
+    ahead = committed.where("queue_offset > coalesce(queue_end, 0)")
+    return findings(
+        ahead,
+        invariant,
+        "critical",
+        rule=f.lit(AHEAD),
+        # Of a queue without a trace nothing says where it ended.
+        cause=f.expr("CASE WHEN queue_end IS NULL AND log_begin > 0 THEN 'expired' END"),
+        evidence=f.format_string("committed, though the queue ends at %d", f.coalesce("queue_end", f.lit(0))),
+    )

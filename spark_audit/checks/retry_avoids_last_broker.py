@@ -1,0 +1,77 @@
+"""ROUTE-5 RetryAvoidsLastBroker: consecutive attempts of one send use different brokers where there is a
+choice.
+
+There is one when the same client sent messages of the topic to another broker before the first of the two
+attempts and after the second, and nothing is told that took that broker away at any time (else cause
+`no_choice`).
+Cannot conclude: anything about sends to a queue that the caller chose, if a client tries those again.
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import Check, counted, findings, never_blind
+from spark_audit.evidence import Evidence
+from spark_audit.sums import message_key
+from spec.events import Kind
+
+INVARIANT: Final = "ROUTE-5"
+RULE: Final = "same-broker-again"
+
+_AWAY: Final = (Kind.CRASH, Kind.TRUNCATE, Kind.EXPIRE, Kind.UNREGISTER)
+
+
+def retry_avoids_last_broker(evidence: Evidence) -> DataFrame:
+    again = evidence.sums.where("sends > 1").select("key")
+    sends = evidence.events.where((f.col("kind") == Kind.SEND) & f.col("broker").isNotNull())
+    sends = sends.join(again, message_key() == f.col("key"), "left_semi")
+    by_seq = Window.partitionBy("node", "msg_id").orderBy("seq")
+    pairs = sends.select(
+        "*",
+        f.lag(f.struct("broker", "attempt", "seq", "ts")).over(by_seq).alias("last"),
+    )
+    same = pairs.where("last.broker = broker AND last.attempt + 1 = attempt")
+    others = (
+        evidence.profile.where(f.col("kind") == Kind.SEND)
+        .groupBy(f.col("node").alias("its_node"), f.col("topic").alias("its_topic"), "stated")
+        .agg(f.min("seq_min").alias("its_first"), f.max("seq_max").alias("its_last"))
+        .join(f.broadcast(_taken_away(evidence)), f.col("stated") == f.col("away"), "left_anti")
+    )
+    choice = (
+        (f.col("node") == f.col("its_node"))
+        & (f.col("topic") == f.col("its_topic"))
+        & (f.col("stated") != f.col("broker"))
+        & (f.col("its_first") < f.col("last.seq"))
+        & (f.col("its_last") > f.col("seq"))
+    )
+    known = same.join(f.broadcast(others), choice, "left")
+    judged = known.groupBy("msg_id", "client", "broker", "topic", "attempt").agg(
+        f.max("stated").alias("other"), f.min("last.ts").alias("first_ts"), f.max("ts").alias("last_ts")
+    )
+    return findings(
+        judged,
+        INVARIANT,
+        "error",
+        rule=f.lit(RULE),
+        cause=f.when(f.col("other").isNull(), f.lit("no_choice")),
+        evidence=f.format_string(
+            "attempt %d went to the broker of the one before; the client used %s, too",
+            "attempt",
+            f.coalesce("other", f.lit("no other")),
+        ),
+    )
+
+
+def _taken_away(evidence: Evidence) -> DataFrame:
+    """Brokers of which something is told that may have kept a client from them."""
+    # The first of a log's starts took nothing away.
+    restarts = (f.col("kind") == Kind.RECOVER) & (f.col("seq") > 0)
+    told = evidence.log.where(f.col("kind").isin(*_AWAY) | restarts)
+    return told.where("broker IS NOT NULL").select(f.col("broker").alias("away")).distinct()
+
+
+CHECK: Final = Check(
+    INVARIANT, (RULE,), retry_avoids_last_broker, counted("sends_again"), never_blind, needs=("sends_again",)
+)

@@ -1,0 +1,104 @@
+"""DELIV-7 RetryThenDeadLetter: a failing message is retried, then dead-lettered, never dropped.
+
+Dropped is one whose consumption failed and whose offset the same node then committed as done, though it
+never went back to the broker (retry, dead_letter) and never came again. A dead letter is not delivered
+again, but for what repeats any delivery: a rebalance, a restart, a crash, a reset (named as the cause).
+Cannot conclude: whether the delays of the ladder and the number of retries were kept, which no log tells;
+anything about clients that do not tell of failures.
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import Check, counted, explain, findings, never_blind, sees
+from spark_audit.evidence import Evidence
+from spec.events import Kind
+
+INVARIANT: Final = "DELIV-7"
+DROPPED: Final = "failed-and-dropped"
+AGAIN: Final = "dead-letter-delivered"
+
+_PLACE: Final = ("broker", "topic", "queue_id", "queue_offset")
+_SEEN: Final = sees(Kind.CONSUME_FAIL, Kind.DEAD_LETTER)
+_CAUSES: Final = ("rebalance", "consumer_restart", "broker_crash", "offset_reset")
+
+
+def retry_then_dead_letter(evidence: Evidence) -> DataFrame:
+    return _dropped(evidence).unionByName(_again(evidence))
+
+
+def _dropped(evidence: Evidence) -> DataFrame:
+    events, kind = evidence.events, f.col("kind")
+    failed = events.where(kind == Kind.CONSUME_FAIL).groupBy("msg_id", "group", "node", *_PLACE).agg(
+        f.max("seq").alias("fail_seq"), f.max("ts").alias("fail_ts"), f.max("client").alias("client")
+    )  # fmt: skip
+    went_on = events.where(kind.isin(Kind.RETRY, Kind.DEAD_LETTER, Kind.DELIVER, Kind.CONSUME_OK)).select(
+        f.col("msg_id").alias("its_id"),
+        f.col("group").alias("its_group"),
+        f.col("ts").alias("its_ts"),
+        f.col("kind").alias("its_kind"),
+        f.col("node").alias("its_node"),
+        f.col("seq").alias("its_seq"),
+    )
+    went_back = f.col("its_kind").isin(Kind.RETRY, Kind.DEAD_LETTER)
+    # Its own node tells by its numbers what came after; of others only clocks do.
+    later = f.when(f.col("its_node") == f.col("node"), f.col("its_seq") > f.col("fail_seq")).otherwise(
+        f.col("its_ts") >= f.col("fail_ts") - evidence.options.skew_us
+    )
+    same = (f.col("its_id") == f.col("msg_id")) & (f.col("its_group") == f.col("group"))
+    left = failed.join(went_on, same & (went_back | later), "left_anti")
+    commits = events.where(kind == Kind.OFFSET_COMMIT).select(
+        f.col("node").alias("by_node"),
+        f.col("group").alias("by_group"),
+        *[f.col(name).alias(f"by_{name}") for name in _PLACE],
+        f.col("seq").alias("by_seq"),
+        f.col("ts").alias("by_ts"),
+    )
+    passed = f.col("by_node") == f.col("node")
+    for name in ("group", "broker", "topic", "queue_id"):
+        passed = passed & (f.col(f"by_{name}") == f.col(name))
+    passed = (
+        passed & (f.col("by_queue_offset") > f.col("queue_offset")) & (f.col("by_seq") > f.col("fail_seq"))
+    )
+    gone = left.join(commits, passed).groupBy("msg_id", "group", "client", *_PLACE).agg(
+        f.min("fail_ts").alias("first_ts"), f.min("by_ts").alias("last_ts")
+    )  # fmt: skip
+    return findings(
+        gone,
+        INVARIANT,
+        "critical",
+        rule=f.lit(DROPPED),
+        evidence=f.lit("consumption failed; it neither went back nor came again, and is committed as done"),
+    )
+
+
+def _again(evidence: Evidence) -> DataFrame:
+    events, kind = evidence.events, f.col("kind")
+    dead = events.where(kind == Kind.DEAD_LETTER).groupBy("msg_id", "group").agg(f.max("ts").alias("from_ts"))
+    handed = events.where(kind == Kind.DELIVER).join(dead, ["msg_id", "group"])
+    late = handed.where(f.col("ts") > f.col("from_ts") + evidence.options.skew_us)
+    first = Window.partitionBy("msg_id", "group").orderBy("ts", "node", "seq")
+    late = (
+        late.withColumn("nth", f.row_number().over(first)).where("nth = 1").withColumn("to_ts", f.col("ts"))
+    )
+    return findings(
+        explain(late, evidence, _CAUSES),
+        INVARIANT,
+        "error",
+        rule=f.lit(AGAIN),
+        first_ts="from_ts",
+        last_ts="to_ts",
+        evidence=f.lit("delivered to the group that had made a dead letter of it"),
+    )
+
+
+CHECK: Final = Check(
+    INVARIANT,
+    (DROPPED, AGAIN),
+    retry_then_dead_letter,
+    counted(*_SEEN, *sees(Kind.RETRY)),
+    never_blind,
+    needs=_SEEN,
+)

@@ -1,0 +1,112 @@
+"""REPL-1 SyncAckedOnSlave: under SYNC_MASTER a SEND_OK message is in a slave's log.
+
+Before a master answers SEND_OK, a slave has told it that its log goes beyond the message's first byte; both
+are events of the master, in its own order. With a slave's store, that log still does: unless the slave was
+not shut down (cause `slave_crashed`), as its page cache is all that is promised.
+Cannot conclude: anything about masters that do not tell their role with what they hear from slaves, or
+before the first of it where their log does not begin with a start; whether the slave has the message's last
+byte.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import Check, counted, findings, sees
+from spark_audit.evidence import Evidence
+from spec.events import Kind
+
+INVARIANT: Final = "REPL-1"
+UNHEARD: Final = "acked-before-slave"
+ABSENT: Final = "acked-not-on-slave"
+
+_TOLD_ROLE: Final = (Kind.HA_ACK, Kind.HA_TRANSFER)
+
+
+def sync_acked_on_slave(evidence: Evidence) -> DataFrame:
+    rows = _of_masters(evidence.log)
+    by_seq = Window.partitionBy("node").orderBy("seq")
+    life = f.sum(f.when(f.col("kind") == Kind.RECOVER, 1).otherwise(0)).over(by_seq)
+    so_far = Window.partitionBy("node", "life").orderBy("seq")
+    heard = f.max(f.when(f.col("kind") == Kind.HA_ACK, f.col("commit_offset"))).over(so_far)
+    told = rows.withColumn("life", life).withColumn("heard", heard)
+    acked = told.where((f.col("kind") == Kind.SEND_ACK) & ((f.col("life") > 0) | f.col("heard").isNotNull()))
+    early = acked.where(f.coalesce("heard", f.lit(-1)) <= f.col("commit_offset"))
+    found = findings(
+        early.withColumn("at", f.concat_ws("#", "node", "seq")),
+        INVARIANT,
+        "critical",
+        rule=f.lit(UNHEARD),
+        first_ts="ts",
+        last_ts="ts",
+        evidence=f.format_string(
+            "answered SEND_OK (%s) at commit offset %d, slaves had told of %d",
+            "at", "commit_offset", f.coalesce("heard", f.lit(0)),
+        ),
+    )  # fmt: skip
+    if evidence.store is None:
+        return found
+    return found.unionByName(_not_in_slaves_store(rows, evidence))
+
+
+def _of_masters(log: DataFrame) -> DataFrame:
+    """What brokers that always were SYNC_MASTER heard from slaves and answered with SEND_OK; their starts."""
+    role = f.col("attrs")["role"]
+    told = log.where(f.col("kind").isin(*_TOLD_ROLE)).groupBy(f.col("node").alias("master")).agg(
+        f.min(role).alias("low"), f.max(role).alias("high")
+    )  # fmt: skip
+    masters = told.where("low = 'SYNC_MASTER' AND high = 'SYNC_MASTER'").select("master")
+    waited = f.coalesce(f.col("attrs")["wait"], f.lit("true")) != "false"
+    is_ok = (f.col("kind") == Kind.SEND_ACK) & (f.col("status") == "SEND_OK") & waited
+    rows = log.where(f.col("kind").isin(Kind.HA_ACK, Kind.RECOVER) | is_ok).where("commit_offset IS NOT NULL")
+    return rows.join(f.broadcast(masters), f.col("node") == f.col("master"), "left_semi").drop("attrs")
+
+
+def _not_in_slaves_store(rows: DataFrame, evidence: Evidence) -> DataFrame:
+    store = evidence.stored
+    ends = store.bounds.select(f.col("broker").alias("slave"), "whole_end", "is_clean")
+    slaves = store.replicas.join(ends, "slave")
+    # Several slaves: one that has it is enough.
+    best = slaves.groupBy(f.col("master").alias("of_master")).agg(
+        f.max("whole_end").alias("whole_end"),
+        f.min("is_clean").alias("is_clean"),
+        f.max("slave").alias("slave"),
+    )
+    acked = rows.where(f.col("kind") == Kind.SEND_ACK)
+    beyond = acked.join(
+        f.broadcast(best),
+        (f.col("node") == f.col("of_master")) & (f.col("commit_offset") >= f.col("whole_end")),
+    )
+    return findings(
+        beyond,
+        INVARIANT,
+        "critical",
+        rule=f.lit(ABSENT),
+        cause=f.when(~f.col("is_clean"), f.lit("slave_crashed")),
+        first_ts="ts",
+        last_ts="ts",
+        evidence=f.format_string(
+            "answered SEND_OK at commit offset %d, the log of %s ends at %d",
+            "commit_offset",
+            "slave",
+            "whole_end",
+        ),
+    )
+
+
+def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+    del causes
+    return "" if tallies["ha_ack_events"] else "no master tells what it heard from a slave"
+
+
+CHECK: Final = Check(
+    INVARIANT,
+    (UNHEARD, ABSENT),
+    sync_acked_on_slave,
+    counted("acks_of_brokers", *sees(*_TOLD_ROLE)),
+    _blind,
+    of_stores=True,
+    needs=sees(*_TOLD_ROLE),
+)

@@ -1,0 +1,69 @@
+"""ROUTE-1 TablesAgree: the name server's tables agree, as far as its answers show them.
+
+Each broker named in a route has registered there and was not dropped since; whose queues can be written is
+named with an address.
+Cannot conclude: anything before the name server's start is in its log, or about what no route names.
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit import routes
+from spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from spark_audit.evidence import Evidence
+from spec.events import Kind
+
+INVARIANT: Final = "ROUTE-1"
+DROPPED: Final = "route-to-dropped-broker"
+STRANGER: Final = "queue-without-broker"
+
+
+def tables_agree(evidence: Evidence) -> DataFrame:
+    asked = routes.asked_and_told(evidence.log).where(f.col("kind") == Kind.ROUTE)
+    unknown = asked.where(~f.coalesce("is_known", f.lit(False)))
+    # Asked again and again, it is one broker that is in routes.
+    told = unknown.groupBy("node", "member").agg(
+        f.count(f.lit(1)).alias("times"),
+        f.concat_ws("#", "node", f.min("seq")).alias("at"),
+        f.min("ts").alias("first_ts"),
+        f.max("ts").alias("last_ts"),
+    )
+    dropped = findings(
+        told,
+        INVARIANT,
+        "error",
+        rule=f.lit(DROPPED),
+        broker="member",
+        evidence=f.format_string(
+            "in %d routes, first in %s, though it is dropped or was never known", "times", "at"
+        ),
+    )
+    return dropped.unionByName(_strangers(evidence.log))
+
+
+def _strangers(log: DataFrame) -> DataFrame:
+    attrs = f.col("attrs")
+    named = f.transform(
+        f.split(attrs["brokers"], ","), lambda member: f.regexp_replace(member, ":[^:]*$", "")
+    )
+    rows = log.where((f.col("kind") == Kind.ROUTE) & (attrs["writable"] != "")).select(
+        "ts",
+        "topic",
+        f.concat_ws("#", "node", "seq").alias("at"),
+        f.explode(f.array_except(f.split(attrs["writable"], ","), named)).alias("broker"),
+    )
+    return findings(
+        rows,
+        INVARIANT,
+        "error",
+        rule=f.lit(STRANGER),
+        first_ts="ts",
+        last_ts="ts",
+        evidence=f.format_string("%s gives a route to its queues, and no address of it", "at"),
+    )
+
+
+_SEEN: Final = sees(Kind.ROUTE)
+CHECK: Final = Check(INVARIANT, (DROPPED, STRANGER), tables_agree, counted(*_SEEN), never_blind, needs=_SEEN)

@@ -1,0 +1,38 @@
+"""NoAckedLost's part about topics.json: nobody can read a topic that its broker has forgotten."""
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import findings
+from spark_audit.checks.queue_points_into_log import LIGHT_QUEUE_PREFIX
+from spark_audit.store import Stored
+
+METADATA: Final = "metadata-loss"
+
+
+def topics_unknown(store: Stored, invariant: str) -> DataFrame:
+    """Topics with queue entries of records that are there, and none in the topics.json of their broker.
+
+    Queues beyond a topic's number of queues are legal, as somebody reduced it (cause `queues_reduced`), and
+    can be read no more. Brokers without a topics.json, such as those of a copied log, are not judged.
+    """
+    entries = store.entries.where("kind = 'entry'").join(f.broadcast(store.bounds), "broker")
+    kept = entries.where(f"commit_offset >= log_begin AND NOT startswith(topic, '{LIGHT_QUEUE_PREFIX}')")
+    held = kept.groupBy("broker", "topic").agg(
+        f.max("queue_id").alias("queue_id_max"), f.count(f.lit(1)).alias("entries")
+    )
+    judged = held.join(
+        f.broadcast(store.topics.where("topic IS NULL").select("broker")), "broker", "left_semi"
+    )
+    known = judged.join(f.broadcast(store.topics.where("topic IS NOT NULL")), ["broker", "topic"], "left")
+    odd = known.where("queues IS NULL OR queue_id_max >= queues")
+    return findings(
+        odd,
+        invariant,
+        "critical",
+        rule=f.lit(METADATA),
+        cause=f.expr("CASE WHEN queues IS NOT NULL THEN 'queues_reduced' END"),
+        evidence=f.format_string("topics.json does not know it; its queues hold %d messages", "entries"),
+    )

@@ -1,0 +1,60 @@
+"""RAFT-6 VoteOncePerTerm: a node votes at most once in a term, across restarts.
+
+Votes are those made durable, granted, and found on the disk by a start. Terms never go back.
+Cannot conclude: anything about votes of nodes whose logs are not given.
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_audit import ledgers
+from spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from spark_audit.evidence import Evidence
+from spec.events import Kind
+
+INVARIANT: Final = "RAFT-6"
+TWICE: Final = "voted-twice"
+BACK: Final = "term-goes-back"
+
+
+def vote_once_per_term(evidence: Evidence) -> DataFrame:
+    rows = ledgers.told(evidence.log).where(f.col("kind").isin(Kind.VOTE, Kind.RECOVER))
+    durable = rows.where((f.col("kind") == Kind.RECOVER) | (f.col("status") == "DURABLE"))
+    votes = rows.where("voted_for IS NOT NULL").groupBy("node", "term").agg(
+        f.countDistinct("voted_for").alias("votes"),
+        f.array_sort(f.collect_set("voted_for")).alias("who"),
+        f.min("ts").alias("first_ts"),
+        f.max("ts").alias("last_ts"),
+        f.concat_ws(", ", f.slice(f.array_sort(f.collect_set(ledgers.where_told())), 1, 4)).alias("at"),
+    )  # fmt: skip
+    twice = findings(
+        votes.where("votes > 1"),
+        INVARIANT,
+        "critical",
+        rule=f.lit(TWICE),
+        broker="node",
+        evidence=f.format_string("voted for %s in term %d (%s)", f.concat_ws(" and ", "who"), "term", "at"),
+    )
+    return twice.unionByName(_backwards(durable))
+
+
+def _backwards(durable: DataFrame) -> DataFrame:
+    before = Window.partitionBy("node").orderBy("seq").rowsBetween(Window.unboundedPreceding, -1)
+    terms = durable.withColumn("reached", f.max("term").over(before)).where("term < reached")
+    return findings(
+        terms.withColumn("at", ledgers.where_told()),
+        INVARIANT,
+        "critical",
+        rule=f.lit(BACK),
+        broker="node",
+        commit_offset=None,
+        first_ts="ts",
+        last_ts="ts",
+        evidence=f.format_string("in term %d, was in term %d before (%s)", "term", "reached", "at"),
+    )
+
+
+_SEEN: Final = sees(Kind.VOTE)
+CHECK: Final = Check(INVARIANT, (TWICE, BACK), vote_once_per_term, counted(*_SEEN), never_blind, needs=_SEEN)

@@ -1,0 +1,133 @@
+"""What members of DLedger groups did, as the tables that the RAFT checks share (docs/protocol.md, "Event
+log").
+
+Everything is put in order by the numbers of the member that told it; no clock matters. An entry lives from
+its raft_append to the first cut of that member below it, or to the next entry that it writes at that index.
+What a member had before its log begins is not known, and nothing is claimed of it.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from spec.events import Kind
+
+KINDS: Final = (Kind.VOTE, Kind.BECOME_LEADER, Kind.RAFT_APPEND, Kind.RAFT_COMMIT)
+"""Told by members of ledgers only."""
+
+_TURNS: Final = (Kind.BECOME_LEADER, Kind.STEP_DOWN, Kind.HEARTBEAT, Kind.CRASH, Kind.RECOVER)
+"""A member's role may be another one from here on."""
+
+_ALL: Final = (*KINDS, *_TURNS, Kind.TRUNCATE)
+
+_OPEN: Final = (1 << 63) - 1
+"""The end of what has not ended."""
+
+
+def told(log: DataFrame) -> DataFrame:
+    """ledger, node, seq, ts, kind, term, status, commit_offset, index, voted_for, magic of all events of
+    ledgers.
+
+    A ledger goes by its members, and by the part that their nodes' names have in common with no other ledger:
+    all up to the last separator.
+    """
+    attrs = f.col("attrs")
+    index = attrs["index"].cast("long")
+    # A broker's own recoveries and cuts count bytes; a name server's heartbeats know no term.
+    of_ledger = f.when(f.col("kind").isin(Kind.TRUNCATE, Kind.RECOVER), index.isNotNull()).otherwise(
+        (f.col("kind") != Kind.HEARTBEAT) | f.col("term").isNotNull()
+    )
+    rows = log.where(f.col("kind").isin(*_ALL) & of_ledger).select(
+        "node", "seq", "ts", "kind", "term", "status", "commit_offset",
+        index.alias("index"),
+        f.when(f.col("status") == "ACCEPT", attrs["candidate"])
+        .otherwise(f.nullif(attrs["voted_for"], f.lit("")))
+        .alias("voted_for"),
+        attrs["magic"].alias("magic"),
+        attrs["members"].alias("members"),
+    )  # fmt: skip
+    prefix = f.regexp_replace("node", "[^-_.:/]*$", "")
+    known = rows.where("members IS NOT NULL").groupBy("node").agg(f.max("members").alias("members"))
+    named = rows.drop("members").join(f.broadcast(known), "node", "left")
+    return named.withColumn("ledger", f.concat_ws(" ", prefix, "members")).drop("members")
+
+
+def reigns(rows: DataFrame) -> DataFrame:
+    """ledger, node, term, from_seq, to_seq (exclusive): when a member led, as far as it said."""
+    return _turns(rows).where("by_term IS NOT NULL").withColumnRenamed("by_term", "term")
+
+
+def entries(rows: DataFrame) -> DataFrame:
+    """ledger, node, index, term, seq, gone_seq: what a member's log held, and until when (exclusive)."""
+    below = f.struct("seq", "index")
+    cuts = (
+        rows.where(f.col("kind").isin(Kind.TRUNCATE, Kind.RECOVER))
+        .groupBy(f.col("node").alias("cut_node"))
+        .agg(f.collect_list(below).alias("cuts"))
+    )
+    known = _appends(rows).join(f.broadcast(cuts), f.col("node") == f.col("cut_node"), "left")
+    cut = f.array_min(
+        f.transform(
+            f.filter("cuts", lambda cut: (cut["seq"] > f.col("seq")) & (cut["index"] < f.col("index"))),
+            lambda cut: cut["seq"],
+        )
+    )
+    replaced = f.lead("seq").over(Window.partitionBy("node", "index").orderBy("seq"))
+    gone = f.least(f.coalesce(cut, f.lit(_OPEN)), f.coalesce(replaced, f.lit(_OPEN)))
+    return known.select("ledger", "node", "index", "term", "seq", gone.alias("gone_seq"))
+
+
+def committed(rows: DataFrame) -> DataFrame:
+    """ledger, node, index, term, by_term: entries that a member told to be committed while it had them.
+
+    `by_term` is the term of its reign then, null of one that followed.
+    """
+    turns = _turns(rows).select(f.col("node").alias("turn_node"), "by_term", "from_seq", "to_seq")
+    commits = rows.where(f.col("kind") == Kind.RAFT_COMMIT).select("node", "seq", "index")
+    inside = (f.col("node") == f.col("turn_node")) & f.col("seq").between(f.col("from_seq"), f.col("to_seq"))
+    last = (
+        commits.join(f.broadcast(turns), inside)
+        .groupBy(f.col("node").alias("commit_node"), "from_seq", "by_term")
+        .agg(f.max("index").alias("commit_index"), f.max_by("seq", "index").alias("commit_seq"))
+    )
+    had = (
+        (f.col("node") == f.col("commit_node"))
+        & (f.col("index") <= f.col("commit_index"))
+        & (f.col("seq") < f.col("commit_seq"))
+        & (f.col("gone_seq") > f.col("commit_seq"))
+    )
+    return entries(rows).join(f.broadcast(last), had).select("ledger", "node", "index", "term", "by_term")
+
+
+def begins(rows: DataFrame) -> DataFrame:
+    """node and base: the first index of which the log tells whether the member has it."""
+
+    def first(kind: Kind, index: Column) -> Column:
+        told = f.col("kind") == kind
+        return f.min_by(f.when(told, index), f.when(told, f.col("seq")))
+
+    # A start tells where the log ends, so everything behind that is known to be absent.
+    appended, started = first(Kind.RAFT_APPEND, f.col("index")), first(Kind.RECOVER, f.col("index") + 1)
+    return rows.groupBy("node").agg(f.least(appended, started).alias("base"))
+
+
+def where_told(node: str = "node", seq: str = "seq") -> Column:
+    """Which row of which log says so: NODE#SEQ."""
+    return f.concat_ws("#", node, seq)
+
+
+def _turns(rows: DataFrame) -> DataFrame:
+    """ledger, node, from_seq, to_seq (exclusive), and by_term where it led."""
+    ends = f.lead("seq").over(Window.partitionBy("node").orderBy("seq"))
+    return rows.where(f.col("kind").isin(*_TURNS)).select(
+        "ledger",
+        "node",
+        f.when(f.col("kind") == Kind.BECOME_LEADER, f.col("term")).alias("by_term"),
+        f.col("seq").alias("from_seq"),
+        f.coalesce(ends, f.lit(_OPEN)).alias("to_seq"),
+    )
+
+
+def _appends(rows: DataFrame) -> DataFrame:
+    return rows.where(f.col("kind") == Kind.RAFT_APPEND)

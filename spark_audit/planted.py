@@ -1,0 +1,471 @@
+"""An event log of what is not traffic: ledgers, name servers, replication, retries; with known anomalies.
+
+For tests of the checks and of the checks' mutants, beside the generated log, whose traffic it does not
+touch: nodes, topics and groups are its own. Each story has a legal twin or two, told in the comments, which
+no check may call a violation.
+"""
+
+from collections import Counter
+from typing import Any, Final
+
+from spec.events import Kind
+
+_STEP_US: Final = 1_000_000
+"""A second between events: far more than the clock skew that checks allow for."""
+_START_US: Final = 1_780_000_000_000_000
+
+Row = dict[str, Any]
+
+
+class Script:
+    """Events in order of time, each node's numbered; and the violations that an audit must find in them."""
+
+    def __init__(self, start_us: int = _START_US) -> None:
+        self.rows: list[Row] = []
+        self.truth: list[Row] = []
+        self._now_us = start_us
+        self._next: Counter[str] = Counter()
+
+    def tell(self, node: str, kind: Kind, attrs: dict[str, Any] | None = None, **fields: Any) -> "Script":
+        seq, self._next[node] = self._next[node], self._next[node] + 1
+        told = {name: str(value) for name, value in (attrs or {}).items()}
+        self.rows.append(
+            {"ts": self._now_us, "seq": seq, "node": node, "kind": str(kind), "attrs": told, **fields}
+        )
+        return self.wait(_STEP_US)
+
+    def wait(self, microseconds: int) -> "Script":
+        self._now_us += microseconds
+        return self
+
+    def expect(self, invariant: str, rule: str, **key: Any) -> "Script":
+        empty = dict.fromkeys(("broker", "topic", "queue_id", "queue_offset", "msg_id", "group"))
+        self.truth.append({"anomaly": rule, "invariant": invariant, "rule": rule} | empty | key)
+        return self
+
+
+def events() -> Script:
+    """All stories."""
+    script = Script()
+    _ledger_that_holds(script)
+    _ledger_with_two_leaders(script)
+    _ledger_that_loses(script)
+    _name_server(script)
+    _replicas(script)
+    _delayed(script)
+    _failing(script)
+    _transactions(script)
+    _owners(script)
+    _retries(script)
+    _crashes(script)
+    _offsets(script)
+    _ids(script)
+    return script
+
+
+# --- ledgers
+
+
+class _Member:
+    """One member of a ledger, by what it tells."""
+
+    def __init__(self, script: Script, ledger: str, name: str, members: str = "n0,n1,n2") -> None:
+        self.node, self._script, self._members = f"{ledger}-{name}", script, members
+
+    def starts(self, term: int = 0, index: int = -1, voted_for: str = "") -> "_Member":
+        attrs = {"index": index, "end_term": term, "voted_for": voted_for, "members": self._members}
+        return self._tell(Kind.RECOVER, attrs, term=term)
+
+    def votes(self, term: int, voted_for: str) -> "_Member":
+        return self._tell(Kind.VOTE, {"voted_for": voted_for}, term=term, status="DURABLE")
+
+    def leads(self, term: int) -> "_Member":
+        return self._tell(Kind.BECOME_LEADER, term=term)
+
+    def follows(self, term: int, leader: str) -> "_Member":
+        return self._tell(Kind.HEARTBEAT, {"leader": leader}, term=term)
+
+    def writes(self, index: int, term: int, at: int | None = None) -> "_Member":
+        at = 100 * index if at is None else at
+        return self._tell(Kind.RAFT_APPEND, {"index": index, "magic": 1}, term=term, commit_offset=at)
+
+    def commits(self, index: int) -> "_Member":
+        return self._tell(Kind.RAFT_COMMIT, {"index": index})
+
+    def cuts(self, index: int) -> "_Member":
+        return self._tell(Kind.TRUNCATE, {"index": index})
+
+    def _tell(self, kind: Kind, attrs: dict[str, Any] | None = None, **fields: Any) -> "_Member":
+        self._script.tell(self.node, kind, attrs, **fields)
+        return self
+
+
+def _group(script: Script, ledger: str) -> tuple[_Member, _Member, _Member]:
+    n0, n1, n2 = (_Member(script, ledger, f"n{i}") for i in range(3))
+    return n0.starts(), n1.starts(), n2.starts()
+
+
+def _ledger_that_holds(script: Script) -> None:
+    """Two elections, an entry that was never committed is replaced, a restart. Members of another ledger have
+    the same names."""
+    n0, n1, n2 = _group(script, "calm")
+    n0.votes(1, "n0").leads(1).writes(0, 1).writes(1, 1)
+    n1.votes(1, "n0").follows(1, "n0").writes(0, 1)
+    n0.commits(0)
+    n1.commits(0)
+    n2.writes(0, 1).votes(2, "n2").leads(2).writes(1, 2, at=100).writes(2, 2)
+    # Entry 1 of term 1 was not committed: it may go, and by its leader when that one no longer leads.
+    n0.votes(2, "n2").follows(2, "n2").cuts(0).writes(1, 2).writes(2, 2)
+    n2.commits(2)
+    n0.commits(2)
+    # It starts again with the vote it made durable, and learns again how far all is committed.
+    n0.starts(term=2, index=2, voted_for="n2").follows(2, "n2").commits(0).commits(2)
+    n0.votes(3, "n0").leads(3)
+    # Its log begins in the middle of its life: what it had before is not known.
+    late = _Member(script, "calm", "n3", "n0,n1,n2,n3")
+    late.writes(3, 3).leads(4).commits(3)
+
+
+def _ledger_with_two_leaders(script: Script) -> None:
+    n0, n1, n2 = _group(script, "torn")
+    n0.votes(1, "n0").leads(1)
+    n1.votes(1, "n1").leads(1)
+    script.expect("RAFT-1", "two-leaders", broker="torn-n0")
+    # It forgot its vote when it started again, and then its term.
+    n2.votes(1, "n0").starts(term=1).votes(1, "n1")
+    script.expect("RAFT-6", "voted-twice", broker="torn-n2")
+    n2.votes(4, "").votes(3, "")
+    script.expect("RAFT-6", "term-goes-back", broker="torn-n2")
+    # One index and term, two places in the file; and behind entries of different terms.
+    n0.writes(0, 1).writes(1, 1)
+    n1.writes(0, 1).writes(1, 1, at=130)
+    script.expect("RAFT-3", "divergent-entry", broker="torn-n1", queue_offset=1)
+    n0.writes(2, 1).writes(3, 4)
+    n1.writes(2, 2).writes(3, 4)
+    script.expect("RAFT-3", "divergent-entry", broker="torn-n1", queue_offset=3)
+    n0.cuts(2)
+    script.expect("RAFT-2", "leader-cuts", broker="torn-n0", queue_offset=2)
+
+
+def _ledger_that_loses(script: Script) -> None:
+    n0, n1, n2 = _group(script, "loss")
+    n0.leads(1).writes(0, 1).writes(1, 1)
+    n1.follows(1, "n0").writes(0, 1).writes(1, 1)
+    n2.follows(1, "n0").writes(0, 1)
+    n0.commits(1)
+    n2.leads(2).writes(1, 2)
+    script.expect("RAFT-4", "committed-entry-missing", broker="loss-n2", queue_offset=1)
+    n2.commits(1)
+    script.expect("RAFT-5", "committed-entry-changed", broker="loss-n2", queue_offset=1)
+    n1.commits(1).follows(2, "n2").cuts(0)
+    script.expect("RAFT-5", "committed-entry-cut", broker="loss-n1", queue_offset=0)
+    n1.commits(0)
+    script.expect("RAFT-5", "commit-goes-back", broker="loss-n1", queue_offset=0)
+
+
+# --- routes
+
+
+def _name_server(script: Script) -> None:
+    """120 s of silence are allowed, looked at every 10 s."""
+    node = "names"
+
+    def heard(kind: Kind, name: str, broker_id: int | None = None, address: str = "", **more: Any) -> None:
+        attrs = {"broker": name, "address": address or f"{name}:10911", **more}
+        script.tell(node, kind, attrs | ({} if broker_id is None else {"id": broker_id}))
+
+    def asked(brokers: str, writable: str) -> None:
+        script.tell(node, Kind.ROUTE, {"brokers": brokers, "writable": writable}, topic="routed")
+
+    # What it heard before it started is forgotten, and not judged.
+    heard(Kind.REGISTER, "old", 0)
+    asked("older:0", "older")
+    script.tell(node, Kind.RECOVER, {"expiry_ms": 120_000, "scan_interval_ms": 10_000})
+    for name in ("kept", "moved", "hasty", "quick"):
+        own: dict[str, Any] = {"expiry_ms": 5000} if name == "quick" else {}
+        heard(Kind.REGISTER, name, 0, **own)
+    asked("hasty:0,kept:0,moved:0", "hasty,kept,moved")
+    # It came back at another address, and the old one is dropped.
+    heard(Kind.REGISTER, "moved", 0, "moved:20911")
+    heard(Kind.EXPIRE, "moved", None, "moved:10911", reason="connection closed")
+    asked("moved:0", "moved")
+    # It asked for five seconds itself.
+    script.wait(5 * _STEP_US)
+    heard(Kind.EXPIRE, "quick", reason="silent")
+    heard(Kind.EXPIRE, "hasty", reason="silent")
+    script.expect("ROUTE-2", "live-broker-evicted", broker="hasty:0")
+    asked("hasty:0,kept:0", "hasty,kept")
+    asked("hasty:0,kept:0", "hasty,kept")
+    script.expect("ROUTE-1", "route-to-dropped-broker", broker="hasty:0")
+    asked("kept:0", "gone,kept")
+    script.expect("ROUTE-1", "queue-without-broker", broker="gone", topic="routed")
+    script.wait(100 * _STEP_US)
+    heard(Kind.HEARTBEAT, "kept")
+    script.wait(100 * _STEP_US)
+    asked("kept:0,moved:0", "kept,moved")
+    script.expect("ROUTE-3", "route-to-dead-broker", broker="moved:0")
+    heard(Kind.EXPIRE, "moved", None, "moved:20911", reason="silent")
+    heard(Kind.UNREGISTER, "kept")
+    asked("", "")
+    # A name server that starts again knows nobody.
+    script.tell(node, Kind.RECOVER, {"expiry_ms": 120_000, "scan_interval_ms": 10_000})
+    asked("kept:0", "kept")
+    script.expect("ROUTE-1", "route-to-dropped-broker", broker="kept:0")
+
+
+def _retries(script: Script) -> None:
+    """Sends that are tried again: at another broker, where there is one."""
+    node, seqs = "sender", iter(range(100))
+
+    def tried(msg_id: str, *brokers: str) -> None:
+        for attempt, broker in enumerate(brokers, 1):
+            script.tell(node, Kind.SEND, {"broker": broker}, msg_id=msg_id, topic="tried", attempt=attempt)
+            if attempt < len(brokers):
+                told: Row = {"msg_id": msg_id, "topic": "tried", "status": "unknown", "attempt": attempt}
+                script.tell(node, Kind.SEND_FAIL, {"broker": broker}, **told)
+
+    # Nothing else is known yet.
+    tried("r_first", "broker-p", "broker-p")
+    for broker in ("broker-p", "broker-q"):
+        tried(f"r_{next(seqs)}", broker)
+    tried("r_elsewhere", "broker-p", "broker-q")
+    tried("r_stubborn", "broker-p", "broker-p")
+    script.expect("ROUTE-5", "same-broker-again", broker="broker-p", topic="tried", msg_id="r_stubborn")
+    for broker in ("broker-p", "broker-q"):
+        tried(f"r_{next(seqs)}", broker)
+
+
+# --- replication
+
+
+def _replicas(script: Script) -> None:
+    """A synchronous master, an asynchronous one, and one that only tells what it flushed."""
+    place = {"topic": "copied", "queue_id": 0}
+
+    def acked(node: str, number: int, status: str = "SEND_OK", **attrs: Any) -> None:
+        stored = place | {"queue_offset": number, "commit_offset": 100 * number, "status": status}
+        script.tell(node, Kind.SEND_ACK, attrs, msg_id=f"{node}_{number}", **stored)
+
+    def heard(node: str, offset: int, role: str) -> None:
+        script.tell(node, Kind.HA_ACK, {"slave": "10.0.0.9:1", "role": role}, commit_offset=offset)
+
+    def starts(node: str, offset: int, flush: str) -> None:
+        script.tell(node, Kind.RECOVER, {"flush_disk_type": flush}, commit_offset=offset)
+
+    starts("sync", 0, "ASYNC_FLUSH")
+    heard("sync", 100, "SYNC_MASTER")
+    acked("sync", 0)
+    acked("sync", 1, "FLUSH_SLAVE_TIMEOUT")
+    acked("sync", 1, wait="false")
+    acked("sync", 2)
+    script.expect("REPL-1", "acked-before-slave", broker="sync", queue_offset=2, msg_id="sync_2", **place)
+    # Started again: what the slave told the life before is no promise of this one.
+    heard("sync", 900, "SYNC_MASTER")
+    starts("sync", 300, "ASYNC_FLUSH")
+    acked("sync", 3)
+    script.expect("REPL-1", "acked-before-slave", broker="sync", queue_offset=3, msg_id="sync_3", **place)
+    # No synchronous master, and one whose log begins in the middle of a life.
+    heard("lazy", 0, "ASYNC_MASTER")
+    acked("lazy", 7)
+    acked("late", 7)
+    heard("late", 800, "SYNC_MASTER")
+    starts("disk", 100, "SYNC_FLUSH")
+    acked("disk", 0)
+    acked("disk", 1, "FLUSH_DISK_TIMEOUT")
+    acked("disk", 1, wait="false")
+    script.tell("disk", Kind.FLUSH, {"file": "queues"}, commit_offset=500)
+    acked("disk", 2)
+    script.expect("REPL-3", "ok-before-flush", broker="disk", queue_offset=2, msg_id="disk_2", **place)
+    script.tell("disk", Kind.FLUSH, {"file": "log"}, commit_offset=400)
+    acked("disk", 3)
+
+
+# --- consumption
+
+
+def _delayed(script: Script) -> None:
+    """Level 2 is five seconds. A second passes between events."""
+    node = "clock"
+
+    def appended(msg_id: str, level: int = 0, offset: int = 0) -> None:
+        topic, queue_id = ("SCHEDULE_TOPIC_XXXX", level - 1) if level else ("late", 0)
+        script.tell(
+            node,
+            Kind.APPEND,
+            msg_id=msg_id,
+            topic=topic,
+            queue_id=queue_id,
+            queue_offset=offset,
+            commit_offset=0,
+        )
+
+    script.tell(node, Kind.RECOVER, commit_offset=0)
+    appended("d_due", 2)
+    script.wait(4 * _STEP_US)
+    appended("d_due", offset=0)
+    # Delayed twice by a producer that tried twice, handed on twice; and again after a crash.
+    appended("d_twice", 1)
+    appended("d_twice", 1)
+    appended("d_twice", offset=1)
+    appended("d_twice", offset=2)
+    appended("d_twice", offset=3)
+    appended("d_early", 2)
+    script.wait(2 * _STEP_US)
+    appended("d_early", offset=4)
+    script.expect("DELIV-8", "early", broker=node, topic="late", queue_id=0, queue_offset=4, msg_id="d_early")
+
+
+class _Reader:
+    """One consumer of one queue of a topic that nobody else reads."""
+
+    def __init__(self, script: Script, node: str, topic: str, group: str) -> None:
+        self._script, self._node = script, node
+        self._told = {"topic": topic, "queue_id": 0, "group": group, "client": node}
+        self._attrs = {"broker": "broker-r"}
+
+    def tells(self, kind: Kind, msg_id: str | None, offset: int | None = None) -> "_Reader":
+        self._script.tell(self._node, kind, self._attrs, msg_id=msg_id, queue_offset=offset, **self._told)
+        return self
+
+    def is_handed(self, msg_id: str, offset: int) -> "_Reader":
+        return self.tells(Kind.DELIVER, msg_id, offset)
+
+    def fails(self, msg_id: str, offset: int) -> "_Reader":
+        return self.tells(Kind.CONSUME_FAIL, msg_id, offset)
+
+    def commits(self, offset: int) -> "_Reader":
+        return self.tells(Kind.OFFSET_COMMIT, None, offset)
+
+
+def _sent(script: Script, topic: str, *msg_ids: str) -> None:
+    for offset, msg_id in enumerate(msg_ids):
+        script.tell("writer", Kind.SEND, msg_id=msg_id, topic=topic, attempt=1)
+        place = {"topic": topic, "queue_id": 0, "queue_offset": offset}
+        attrs = {"broker": "broker-r"}
+        script.tell("writer", Kind.SEND_ACK, attrs, msg_id=msg_id, status="SEND_OK", **place)
+
+
+def _failing(script: Script) -> None:
+    _sent(script, "failing", "f_retried", "f_again", "f_dropped", "f_dead", "f_pending")
+    reader = _Reader(script, "failing-0", "failing", "patient")
+    place = {"broker": "broker-r", "topic": "failing", "queue_id": 0, "group": "patient"}
+    reader.is_handed("f_retried", 0).fails("f_retried", 0).tells(Kind.RETRY, "f_retried", 0).commits(1)
+    # Tried again in place, as orderly consumers do.
+    reader.is_handed("f_again", 1).fails("f_again", 1).tells(Kind.CONSUME_OK, "f_again", 1).commits(2)
+    reader.is_handed("f_dropped", 2).fails("f_dropped", 2).commits(3)
+    script.expect("DELIV-7", "failed-and-dropped", queue_offset=2, msg_id="f_dropped", **place)
+    reader.is_handed("f_dead", 3).fails("f_dead", 3).tells(Kind.DEAD_LETTER, "f_dead", 3).commits(4)
+    reader.is_handed("f_dead", 3)
+    script.expect("DELIV-7", "dead-letter-delivered", queue_offset=3, msg_id="f_dead", **place)
+    # Not committed yet when the log ends.
+    reader.is_handed("f_pending", 4).fails("f_pending", 4)
+
+
+def _transactions(script: Script) -> None:
+    def resolved(msg_id: str, *kinds: Kind) -> None:
+        for kind in (Kind.HALF, *kinds):
+            script.tell("broker-t", kind, msg_id=msg_id, topic="halves")
+
+    ids = ("h_committed", "h_early", "h_aborted", "h_both")
+    _sent(script, "halves", *ids)
+    reader = _Reader(script, "halves-0", "halves", "ledger")
+    resolved("h_committed", Kind.CHECK, Kind.COMMIT)
+    reader.is_handed("h_committed", 0)
+    resolved("h_early")
+    reader.is_handed("h_early", 1)
+    script.tell("broker-t", Kind.COMMIT, msg_id="h_early", topic="halves")
+    script.expect("DELIV-9", "precommitted-read", topic="halves", msg_id="h_early", group="ledger")
+    resolved("h_aborted", Kind.ROLLBACK)
+    reader.is_handed("h_aborted", 2)
+    script.expect("DELIV-9", "aborted-read", topic="halves", msg_id="h_aborted", group="ledger")
+    resolved("h_both", Kind.COMMIT, Kind.ROLLBACK)
+    reader.is_handed("h_both", 3)
+    script.expect("DELIV-9", "committed-and-rolled-back", topic="halves", msg_id="h_both")
+    # Nobody has said what becomes of it.
+    resolved("h_open")
+
+
+def _owners(script: Script) -> None:
+    """One and the other get messages of one queue by turns, long after the last rebalance."""
+
+    def handed(topic: str, *turns: int, calm_us: int = 60 * _STEP_US) -> None:
+        _sent(script, topic, *(f"{topic}_{offset}" for offset in range(len(turns))))
+        for name in ("0", "1"):
+            told: Row = {"topic": topic, "group": f"{topic}s", "client": f"{topic}-{name}"}
+            script.tell(f"{topic}-{name}", Kind.REBALANCE, **told)
+        script.wait(calm_us)
+        for offset, turn in enumerate(turns):
+            _Reader(script, f"{topic}-{turn}", topic, f"{topic}s").is_handed(f"{topic}_{offset}", offset)
+
+    handed("owned", 0, 0, 1, 1)
+    # Not every member has heard of it yet.
+    handed("moving", 0, 1, 0, 1, calm_us=0)
+    handed("shared", 0, 1, 0, 1)
+    place = {"broker": "broker-r", "topic": "shared", "queue_id": 0, "group": "shareds"}
+    script.expect("DELIV-6", "double-owned", **place)
+    # Each of them jumps over what the other was handed.
+    for topic in ("moving", "shared"):
+        place |= {"topic": topic, "group": f"{topic}s"}
+        for offset in (1, 2):
+            script.expect("DELIV-4", "poll-skip", queue_offset=offset, msg_id=f"{topic}_{offset}", **place)
+
+
+# --- crashes, offsets, ids
+
+
+def _crashes(script: Script) -> None:
+    """Brokers under ASYNC_FLUSH lose their tail: one as its process dies, others with their machines."""
+
+    def stored(node: str, msg_id: str, status: str = "SEND_OK") -> None:
+        place: Row = {"msg_id": msg_id, "topic": node, "queue_id": 0, "queue_offset": 0}
+        script.tell("pusher", Kind.SEND, {"broker": node}, msg_id=msg_id, topic=node, attempt=1)
+        script.tell(node, Kind.APPEND, {"size": 100}, commit_offset=0, **place)
+        script.tell("pusher", Kind.SEND_ACK, {"broker": node}, status=status, **place)
+
+    def dies(node: str, *kinds: str) -> None:
+        for kind in kinds:
+            script.tell("chaos", Kind.CRASH, {"node": node, "kind": kind})
+        script.tell(node, Kind.CRASH, {"kind": "unknown"})
+        script.tell(node, Kind.RECOVER, {"flush_disk_type": "ASYNC_FLUSH"}, commit_offset=0)
+
+    for node, kinds in (("proc", ("process",)), ("host", ("os",)), ("both", ("process", "os")), ("mute", ())):
+        script.tell(node, Kind.RECOVER, {"flush_disk_type": "ASYNC_FLUSH"}, commit_offset=0)
+        stored(node, f"c_{node}")
+        dies(node, *kinds)
+    place = {"broker": "proc", "topic": "proc", "queue_id": 0, "queue_offset": 0}
+    script.expect("FLUSH-2", "acked-then-truncated", msg_id="c_proc", **place)
+    # The disk was told to be late: such a loss is counted, and promised by nobody.
+    script.tell("slow", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
+    stored("slow", "c_weak", "FLUSH_DISK_TIMEOUT")
+    dies("slow", "os")
+
+
+def _offsets(script: Script) -> None:
+    node = "keeper"
+    place: Row = {"topic": "kept", "queue_id": 0}
+
+    def committed(group: str, offset: int, **attrs: str) -> None:
+        script.tell(node, Kind.OFFSET_COMMIT, attrs, group=group, queue_offset=offset, **place)
+
+    for offset in range(3):
+        script.tell(
+            node, Kind.APPEND, msg_id=f"k_{offset}", queue_offset=offset, commit_offset=100 * offset, **place
+        )
+    committed("level", 3)
+    committed("ahead", 4)
+    script.expect("DELIV-1", "offset-ahead", broker=node, queue_offset=4, group="ahead", **place)
+    committed("chosen", 9, reset="true")
+    committed("below", -1)
+    script.expect("DELIV-5", "negative-commit", broker=node, queue_offset=-1, group="below", **place)
+
+
+def _ids(script: Script) -> None:
+    """Two producers, one id."""
+    for node in ("twin-0", "twin-1"):
+        script.tell(node, Kind.SEND, {"broker": "broker-r"}, msg_id="i_twins", topic="twins", attempt=1)
+    for offset, node in enumerate(("twin-0", "twin-1")):
+        place = {"topic": "twins", "queue_id": 0, "queue_offset": offset}
+        attrs = {"broker": "broker-r"}
+        script.tell(node, Kind.SEND_ACK, attrs, msg_id="i_twins", status="SEND_OK", **place)
+        _Reader(script, "twins-0", "twins", "twins").is_handed("i_twins", offset)
+    script.expect("DELIV-3", "msgid-reused", topic="twins", msg_id="i_twins")
