@@ -51,7 +51,7 @@ class Class:
     traces: int = 0
     """So many TLC looked at."""
     witnesses: tuple[Witness, ...] = ()
-    """What TLC does not explain."""
+    """What TLC does not explain first."""
 
     def __str__(self) -> str:
         return self.wrong or f"not classed: {self.why}"
@@ -106,4 +106,4 @@ def _class(invariant: str, verdicts: Sequence[LogVerdict]) -> Class:
     if not refused:
         return Class(Wrong.MAPPING, traces=traces)
     wrong = Wrong.MODEL if invariant == SPEC_1 else Wrong.CODE
-    return Class(wrong, traces=traces, witnesses=refused)
+    return Class(wrong, traces=traces, witnesses=refused[:1])

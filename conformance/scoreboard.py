@@ -12,19 +12,20 @@ EVIDENCE: Final = "Evidence"
 
 
 def scoreboard(parts: Sequence[Part], order: Order) -> Report:
-    """Every result, the evidence suite by suite, and the minimal script of each violation."""
-    return _report(parts, order, [result for part in parts for result in part.results], _tables(parts))
+    """Every result, the minimal script of each violation, and the evidence suite by suite."""
+    results = (result for part in parts for result in part.results)
+    return _report(parts, order, results, (*_minimal_scripts(parts), *_tables(parts)))
 
 
 def page(parts: Sequence[Part], order: Order) -> Report:
-    """The same for people: with the rows that a part sums up."""
+    """The same for people: with the rows that a part sums up, and a script only at its violation."""
     return _report(parts, order, _summed(parts), _tables(parts))
 
 
 def screen(parts: Sequence[Part], order: Order) -> Report:
-    """The page without what is of one suite alone, if there are several."""
-    tables = _tables(parts) if len(parts) == 1 else _common_tables(parts)
-    return _report(parts, order, _summed(parts), tables)
+    """The same for a terminal: without what is of one suite alone, if there are several."""
+    tables = _tables(parts) if len(parts) == 1 else (_evidence(parts),)
+    return _report(parts, order, _summed(parts), (*_minimal_scripts(parts), *tables))
 
 
 def _report(
@@ -51,30 +52,26 @@ def _facts(parts: Sequence[Part], order: Order) -> dict[str, str]:
 
 
 def _tables(parts: Sequence[Part]) -> Iterator[Table]:
-    yield from _common_tables(parts)
+    yield _evidence(parts)
     for part in parts:
         yield from part.tables
 
 
-def _common_tables(parts: Sequence[Part]) -> Iterator[Table]:
+def _minimal_scripts(parts: Sequence[Part]) -> Iterator[Table]:
+    """The shortest script of each suite, with what it violates; the others are among the witnesses."""
     for part in parts:
-        yield from _minimal_scripts(part.results)
-    yield _evidence(parts)
-
-
-def _minimal_scripts(results: Iterable[Result]) -> Iterator[Table]:
-    """The shortest script of a suite, with what it violates; the others are among the witnesses."""
-    scripts = {
-        result.id: witness.timeline
-        for result in results
-        for witness in result.witnesses
-        if witness.text == SCRIPT
-    }
-    if scripts:
-        shortest = min(scripts.values(), key=len)
-        violated = ", ".join(invariant for invariant, script in scripts.items() if script == shortest)
-        rows = tuple((moment.at, moment.who, moment.what) for moment in shortest)
-        yield Table(f"Minimal script that violates {violated}", ("step", "what was done", "answer"), rows)
+        scripts = {
+            result.id: witness.timeline
+            for result in part.results
+            for witness in result.witnesses
+            if witness.text == SCRIPT
+        }
+        if scripts:
+            shortest = min(scripts.values(), key=len)
+            violated = ", ".join(invariant for invariant, script in scripts.items() if script == shortest)
+            rows = tuple((moment.at, moment.who, moment.what) for moment in shortest)
+            title = f"Minimal script that violates {violated}"
+            yield Table(title, ("step", "what was done", "answer"), rows)
 
 
 def _evidence(parts: Sequence[Part]) -> Table:

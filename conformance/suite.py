@@ -32,7 +32,7 @@ STEPS_MAX: Final = 40
 """Of one example, not counting what the session adds to examine a restarted broker."""
 SHRINK_EXAMPLES_MAX: Final = 300
 """So many are judged to make a violation smaller, at most. No time: the same seed ends in the same script."""
-SCRIPT: Final = "the shortest run that violates it"
+SCRIPT: Final = "the shortest run seen that violates it"
 """The text of the witness whose timeline has the steps."""
 
 Progress = Callable[[int, int], None]

@@ -14,6 +14,8 @@ from report.svg import inline
 
 WITNESSES_MAX: Final = 100
 """Shown per result; the page says how many more there are and the JSON file has all of them."""
+TIMELINE_OPEN_MAX: Final = 40
+"""Longer ones are shown when they are asked for."""
 
 
 def render(report: Report) -> str:
@@ -30,6 +32,7 @@ def render(report: Report) -> str:
         unheld=unheld(report.results),
         figures=[(figure.title, Markup(inline(figure.svg, figure.title))) for figure in report.figures],
         witnesses_max=WITNESSES_MAX,
+        timeline_open_max=TIMELINE_OPEN_MAX,
     )
 
 

@@ -48,7 +48,7 @@ def _explain(alike: tuple[Result, ...]) -> Iterator[str]:
     for witness in result.witnesses[:WITNESSES_MAX]:
         yield f"- {_escape(witness.text)}"
         for moment in witness.timeline:
-            yield f"  - {_escape(' '.join(filter(None, (moment.at, moment.who, moment.what))))}"
+            yield f"  - {_escape(str(moment))}"
     if len(result.witnesses) > WITNESSES_MAX:
         yield f"- … {len(result.witnesses) - WITNESSES_MAX} more"
     if result.witnesses:

@@ -8,6 +8,7 @@ from report.model import Result, Verdict, overall
 
 SYMBOLS: Final = {Verdict.HELD: "✓", Verdict.VIOLATED: "✗", Verdict.UNKNOWN: "?", Verdict.NOT_TESTED: "–"}
 """A verdict is always a symbol and a word, so that it reads without colour."""
+_URGENT: Final = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.NOT_TESTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,14 @@ def label(verdict: Verdict | None) -> str:
 
 
 def unheld(results: Iterable[Result]) -> tuple[tuple[Result, ...], ...]:
-    """What is to be explained, in order; what a layer says in the same words of several results, once."""
+    """What is to be explained, violations first; what a layer says of several in the same words, once."""
     together: dict[tuple[object, ...], list[Result]] = {}
     for at, result in enumerate(results):
         if result.verdict is not Verdict.HELD:
             alone = () if result.detail and not (result.witnesses or result.replay) else (at,)
             key = (result.layer, result.verdict, result.detail, *alone)
             together.setdefault(key, []).append(result)
-    return tuple(map(tuple, together.values()))
+    return tuple(map(tuple, sorted(together.values(), key=lambda alike: _URGENT.index(alike[0].verdict))))
 
 
 def titled(results: Sequence[Result]) -> str:

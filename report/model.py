@@ -36,6 +36,10 @@ class Moment:
     what: str
     """What they do; of a script, the answer."""
 
+    def __str__(self) -> str:
+        begun = " ".join(filter(None, (self.at, self.who)))
+        return ": ".join(filter(None, (begun, self.what)))
+
 
 @dataclass(frozen=True, slots=True)
 class Witness:

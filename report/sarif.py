@@ -58,6 +58,8 @@ def _rule(rule_id: str, name: str) -> dict[str, Any]:
 
 def _result(result: Result, witness: Witness) -> dict[str, Any]:
     text = ": ".join(filter(None, (result.detail, witness.text)))
+    text += "".join(f"\n{moment}" for moment in witness.timeline)
+    text += "\n" if witness.timeline and result.replay else ""
     text += f"; replay: {result.replay}" if result.replay else ""
     return {
         "ruleId": printable(result.id),

@@ -59,9 +59,11 @@ def render(report: Report, *, width: int = 100, colour: bool = False, ascii_only
         console.print(_results_table(report.results, width))
     for table in report.tables:
         console.print()
+        console.print(Text(one_line(table.title), style="italic"))
         console.print(_plain_table(table))
     console.print()
-    for alike in unheld(report.results):
+    # What is most urgent comes last: nearest to where the next command is typed.
+    for alike in sorted(unheld(report.results), key=lambda alike: alike[0].verdict is Verdict.VIOLATED):
         _explain(console, alike)
     console.print(_summary(report), soft_wrap=True)
     return _text(console, ascii_only)
@@ -116,7 +118,7 @@ def _results_table(results: tuple[Result, ...], width: int) -> RichTable:
 
 
 def _plain_table(source: Table) -> RichTable:
-    table = _table(one_line(source.title))
+    table = _table()
     for column in source.columns:
         table.add_column(one_line(column), overflow="fold")
     for row in source.rows:

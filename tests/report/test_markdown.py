@@ -12,7 +12,7 @@ def test_it_has_the_matrix_the_results_and_the_replay_command() -> None:
     assert "| FLUSH-1 SyncAckedDurable | conformance | ✗ violated | 200 scripts, 35 crashes | 12.5 |" in text
     assert f"```\n{REPLAY}\n```" in text
     assert r"| check \| model | 3.2 |" in text
-    assert "too is gone\n  - 12:00:00.5 broker-a crash\n" in text
+    assert "too is gone\n  - 12:00:00.5 broker-a: crash\n" in text
 
 
 def test_cells_cannot_break_out() -> None:
