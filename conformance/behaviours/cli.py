@@ -44,7 +44,7 @@ def behaviours(
         bool, typer.Option("--outcomes", help="With --write: those of outcomes too. Takes minutes.")
     ] = False,
     images: Annotated[
-        bool, typer.Option("--images", help="Flush on impl: also each disk image that a crash may leave.")
+        bool, typer.Option("--images", help="Flush, Replication on impl: each disk image of a crash too.")
     ] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
@@ -199,7 +199,16 @@ def _replayed(
         recovered, states = Recovered(), States(steps)
         for script in scripts:
             expand(script, states, recovered)
-        counts |= {"crash_edges": recovered.edges, "disk_images": recovered.images}
+        counts |= recovered.counts
+        failures += recovered.failures
+    if images and (target, model) == ("impl", "Replication"):
+        from conformance.targets import pair_images
+        from conformance.targets.crash_images import Recovered
+
+        recovered = Recovered()
+        for script in scripts:
+            pair_images.expand(script, recovered)
+        counts |= recovered.counts
         failures += recovered.failures
     result = Result(
         "SPEC-1",

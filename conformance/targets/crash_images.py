@@ -35,6 +35,11 @@ class Recovered:
     """Those that the model has."""
     failures: list[Failure] = field(default_factory=list)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """For a report."""
+        return {"crash_edges": self.edges, "disk_images": self.images}
+
 
 class States:
     """The model's states, found by what they look like."""
@@ -73,7 +78,7 @@ def expand(script: Script, states: States, found: Recovered, every: int = 1) -> 
     try:
         for number in range(at):
             target.take(number)
-        for image in list(_images(target.disk))[::every]:
+        for image in list(images(target.disk))[::every]:
             found.images += 1
             landed.add(_recover(target, script, image))
     except DeviationError as error:
@@ -102,7 +107,7 @@ def _projected(state: Variables) -> str:
     return order({name: state[name] for name in _SEEN})
 
 
-def _images(disk: SimulatedDisk) -> Iterator[Image]:
+def images(disk: SimulatedDisk) -> Iterator[Image]:
     """Each file cut at each byte, the others whole or lost; and some drawn images."""
     most = disk.unsynced()
     for label, size in most.contents.items():

@@ -255,7 +255,8 @@ class SteppedGroup:
         leader.now += _PUSH_TIMEOUT_MS
         leader.does(lambda: leader.core.tick(leader.now))
         request = self._last(PushRequest, source, target, term)
-        if any(entry.index >= len(self._members[target].entries) for entry in request.batch_entry):
+        has = {(entry.index, entry.term) for entry in self._members[target].entries}
+        if not has.issuperset((entry.index, entry.term) for entry in request.batch_entry):
             raise ImpossibleError(f"{source} tells {target} of an entry with it")
         self._deliver(request)
 
@@ -378,8 +379,10 @@ class SteppedGroup:
             return [0] * len(self._members)
         reached = {each: member.watermark(each) for each in self._members}
         if member.core.state.role is Role.LEADER:
-            for _, response in self._under_way(name):
-                if isinstance(response, PushResponse) and response in self._arrived:
+            for request, response in self._under_way(name):
+                if not isinstance(response, PushResponse) or request.term != member.core.state.term:
+                    continue
+                if response in self._arrived:
                     reached[response.local_id] = max(reached[response.local_id], response.index + 1)
         return list(reached.values())
 

@@ -8,7 +8,7 @@ what it shows does not wait for that, as in the model.
 import asyncio
 import random
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, TypeVar
 
 from conformance.behaviours.corpus import Script, Stimulus, Variables
@@ -35,14 +35,14 @@ T = TypeVar("T")
 
 MASTER: Final = 0
 SLAVE: Final = 1
-_TOPIC: Final = "T"
+TOPIC: Final = "T"
 _DIRECTORY: Final = "store"
 _LOG: Final = f"{_DIRECTORY}/commitlog/{0:020}"
 _SEGMENT_BYTES: Final = 1 << 12
 _BODY: Final = b"."
 _NEVER_MS: Final = 10**12
-_FALL_BEHIND_BYTES_MAX: Final = 1 << 10
-"""More than one record, which is all that the smoke model has: it allows two."""
+_FALL_BEHIND_MAX: Final = 2
+"""In records, in all configurations of the model."""
 _NOBODY: Final = {"flush": "waiting", "replica": "waiting"}
 _MOVED: Final = frozenset(
     {GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE}
@@ -53,19 +53,19 @@ async def _at_once(function: Callable[[], T]) -> T:
     return function()
 
 
-class _Node:
+class Node:
     """A disk, and the store on it while its process lives."""
 
     def __init__(self, flush_mode: FlushMode) -> None:
         self.disk = SimulatedDisk()
-        self._flush_mode = flush_mode
+        self.flush_mode = flush_mode
         self.store: MessageStore | None = None
         self._durable = 0
 
     def start(self) -> None:
         runtime = Runtime(ManualClock(), self.disk, SimulatedNetwork(), random.Random(0), _at_once)
         config = StoreConfig(
-            flush_mode=self._flush_mode,
+            flush_mode=self.flush_mode,
             commit_log_segment_bytes=_SEGMENT_BYTES,
             consume_queue_segment_bytes=20 * 16,
             index_enabled=False,
@@ -118,10 +118,18 @@ class _Node:
         return Image(most.names, contents)
 
 
+@cache
+def _record_bytes() -> int:
+    """All records have the same size."""
+    node = Node(FlushMode.ASYNC_FLUSH)
+    node.start()
+    return node.running().append(Message(TOPIC, _BODY, {UNIQUE_KEY: "m1"}, 0)).size
+
+
 class _RecordByRecord:
     """A master's log, of which one record at a time is read: in the model a transfer is of one."""
 
-    def __init__(self, node: _Node) -> None:
+    def __init__(self, node: Node) -> None:
         self._store = node.running()
         self._node = node
         self.log_segment_bytes = self._store.log_segment_bytes
@@ -147,7 +155,7 @@ class SteppedPair:
         self._loop = SimulatedLoop()
         self._role = script.initial["role"]
         self._messages = [f"m{number + 1}" for number in range(len(script.initial["answer"]))]
-        self._nodes = (_Node(FlushMode(script.initial["flush_mode"])), _Node(FlushMode.ASYNC_FLUSH))
+        self._nodes = (Node(FlushMode(script.initial["flush_mode"])), Node(FlushMode.ASYNC_FLUSH))
         self._gone = False
         self._answer = ["unsent"] * len(self._messages)
         self._seen: list[str] = []
@@ -198,6 +206,9 @@ class SteppedPair:
     def close(self) -> None:
         self._loop.close()
 
+    def node(self, n: int) -> Node:
+        return self._nodes[n]
+
     # A send
 
     def _append_record(self, m: int) -> None:
@@ -205,7 +216,7 @@ class SteppedPair:
             self._hear_report()
             self._is_heard_early = True
         store = self._nodes[MASTER].running()
-        message = Message(_TOPIC, _BODY, {UNIQUE_KEY: self._messages[m]}, 0)
+        message = Message(TOPIC, _BODY, {UNIQUE_KEY: self._messages[m]}, 0)
         self._appended[m] = store.append(message)
         if self._role == Role.SYNC_MASTER:
             self._replica[m] = self._now(partial(self._waits.wait, self._appended[m].end))
@@ -324,14 +335,14 @@ class SteppedPair:
         self._seen.append(message)
 
     def _correct_offset(self) -> None:
-        found = self._nodes[MASTER].running().get(_TOPIC, 0, len(self._seen), 1)
+        found = self._nodes[MASTER].running().get(TOPIC, 0, len(self._seen), 1)
         if found.status not in _MOVED:
             raise DeviationError(f"a pull behind the end is answered {found.status}")
         del self._seen[found.next_offset :]
 
     def _next(self, n: int) -> str | None:
         self._nodes[n].running().dispatch()
-        found = self._nodes[n].running().get(_TOPIC, 0, len(self._seen), 1)
+        found = self._nodes[n].running().get(TOPIC, 0, len(self._seen), 1)
         return record.decode(found.records[0]).message_id if found.status is GetStatus.FOUND else None
 
     # Ends of a broker's life, and its beginning
@@ -370,7 +381,7 @@ class SteppedPair:
         self._late: set[int] = set()
         config = ReplicationConfig(
             role=Role(self._role),
-            fall_behind_bytes_max=_FALL_BEHIND_BYTES_MAX,
+            fall_behind_bytes_max=_FALL_BEHIND_MAX * _record_bytes(),
             slave_timeout_ms=_NEVER_MS,
         )
         self._waits = ReplicaWaits(self._acks, config)
@@ -395,7 +406,7 @@ class SteppedPair:
         store = self._nodes[MASTER].store
         if store is None or store.dispatched_end < store.log_end:
             return False
-        found = store.get(_TOPIC, 0, len(self._seen), 1)
+        found = store.get(TOPIC, 0, len(self._seen), 1)
         return _refused(found.status not in _MOVED or found.next_offset == len(self._seen), "CorrectOffset")
 
     def _refuses_flush_timeout(self, m: int) -> bool:

@@ -171,8 +171,8 @@ def _witness(log: LogVerdict, number: int) -> Witness:
     window, verdict = log.windows[number], log.verdicts[number]
     at = verdict.explained
     before = "; ".join(_show(event) for event in window.events[max(0, at - _NEAR) : at])
-    event = f"{_show(window.events[at])} (seq {window.seqs[at]})"
-    text = f"no action of {log.model} explains {event}, after {before}"
+    event = f"{_show(window.events[at])} (seq {window.seqs[at]}, event {at + 1} of {verdict.events})"
+    text = f"no action of {log.model} explains {event}, after {before or 'nothing'}"
     values = {"seq": str(window.seqs[at]), "explained": str(at), "events": str(verdict.events)}
     if closest := log.closest.get(number):
         values["closest"] = "; ".join(map(str, closest))
@@ -181,5 +181,14 @@ def _witness(log: LogVerdict, number: int) -> Witness:
 
 
 def _show(event: dict[str, object]) -> str:
-    fields = ", ".join(f"{name}={value}" for name, value in event.items() if name != "event")
+    fields = ", ".join(f"{name}={_value(value)}" for name, value in event.items() if name != "event")
     return f"{event['event']}({fields})"
+
+
+def _value(value: object) -> str:
+    """The same each time: sets have no order of their own."""
+    if isinstance(value, frozenset | set):
+        return f"{{{', '.join(sorted(map(_value, value)))}}}"
+    if isinstance(value, tuple | list):
+        return f"<{', '.join(map(_value, value))}>"
+    return str(value)

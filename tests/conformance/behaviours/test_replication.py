@@ -8,7 +8,10 @@ from conformance.behaviours.corpus import Script, file_of, read, read_lines
 from conformance.behaviours.replay import Replayed, replay
 from conformance.behaviours.target import resolve
 from conformance.planting import planted
+from conformance.targets.crash_images import Recovered
+from conformance.targets.pair_images import expand
 from conformance.targets.pair_mutants import MUTANTS
+from impl.store import recovery
 
 EVERY = 25
 
@@ -46,6 +49,36 @@ def test_they_take_nearly_every_step_of_the_model() -> None:
     assert len(seen.states) >= 3990  # of 4,016
     assert len(seen.steps) >= 12_680  # of 12,734
     assert set(seen.impossible) == {"AcceptReport"}
+
+
+def test_a_start_from_whatever_a_crash_leaves_has_what_was_durable(sample: list[Script]) -> None:
+    found = Recovered()
+    for script in sample:
+        expand(script, found, every=11)
+    assert [failure.why for failure in found.failures] == []
+    assert found.edges > 50
+    assert found.images > 500
+
+
+def test_a_start_that_forgets_queue_entries_is_found_by_a_disk_image(
+    sample: list[Script], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "dispatch_again", lambda *_: 0)
+    found = Recovered()
+    for script in sample:
+        expand(script, found, every=40)
+    assert found.failures
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(900)
+def test_each_image_of_each_crash_is_recovered() -> None:
+    found = Recovered()
+    for script in scripts(4):
+        expand(script, found)
+    assert not found.failures
+    assert found.outcomes == found.allowed
+    assert found.images > 50_000
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,65 @@
+"""A crash of a master's or a slave's system stands for many disk images, as one of Flush does: each is made
+of the real files, and the broker is started from it.
+
+Whatever is left, the log that it finds has what was durable and is a prefix of what was there; all of it is
+durable then, and all of it is shown.
+"""
+
+from conformance.behaviours.corpus import Script
+from conformance.behaviours.replay import Failure
+from conformance.behaviours.target import DeviationError
+from conformance.targets.crash_images import Recovered, images
+from conformance.targets.stepped_pair import TOPIC, Node, SteppedPair
+from impl.runtime.simulated_disk import Image
+from impl.store import record
+
+CRASH = "SystemCrash"
+
+
+def expand(script: Script, found: Recovered, every: int = 1) -> None:
+    """The images of the first system crash of a script, every so many-th of them; none if it has none."""
+    at = next((number for number, step in enumerate(script.steps) if step.action == CRASH), None)
+    if at is None:
+        return
+    n = script.steps[at].parameters[0]
+    before = list(script.states())[at]
+    log, durable = before["log"][n], before["flushed"][n]
+    allowed = {tuple(log[:length]) for length in range(durable, len(log) + 1)}
+    target = SteppedPair()
+    target.open(script)
+    landed: set[tuple[str, ...]] = set()
+    try:
+        for number in range(at):
+            target.take(number)
+        for image in list(images(target.node(n).disk))[::every]:
+            found.images += 1
+            landed.add(_recover(target.node(n), image))
+    except DeviationError as error:
+        found.failures.append(Failure(script, at, str(error)))
+    finally:
+        target.close()
+    found.edges += 1
+    found.outcomes += len(landed)
+    found.allowed += len(allowed)
+    for wrong in sorted(landed - allowed)[:1]:
+        found.failures.append(
+            Failure(script, at, f"recovery finds {wrong}, one of {sorted(allowed)} expected")
+        )
+
+
+def _recover(node: Node, image: Image) -> tuple[str, ...]:
+    """The messages that a start finds in the image."""
+    after = Node(node.flush_mode)
+    after.disk = node.disk.copy()
+    after.disk.crash_os(image)
+    after.start()
+    found = [message for message, _ in after.records()]
+    if after.durable() != len(found):
+        raise DeviationError(f"{after.durable()} of {found} are durable after a start")
+    if (shown := _shown(after)) != found:
+        raise DeviationError(f"a start shows {shown} of {found}")
+    return tuple(found)
+
+
+def _shown(node: Node) -> list[str]:
+    return [record.decode(one).message_id for one in node.running().get(TOPIC, 0, 0).records]
