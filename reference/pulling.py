@@ -4,6 +4,7 @@ Pure functions of one queue; Delivery.tla leaves out statuses, counts and tags, 
 "Get statuses" and "Consumer offsets" in docs/protocol.md.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -90,6 +91,24 @@ def begins(queue: Queue, committed: int | None) -> frozenset[int | None]:
     if queue.end == 0:
         return frozenset({0, None})
     return frozenset({None if queue.first else 0})
+
+
+def found_by_time(times: Sequence[tuple[int, int]], asked: int) -> frozenset[int]:
+    """The offsets that a search by time may tell: `times` has offset and time of storing of each message. 4.9
+    and ours tell the nearest message, the earlier one of two, and the last behind the end; 5.x tells the
+    first that is not before that time, and behind the end the end. Of a queue without messages it is 0."""
+    if not times:
+        return frozenset({0})
+    exact = {offset for offset, time in times if time == asked}
+    if exact:
+        return frozenset(exact)
+    before = max((each for each in times if each[1] < asked), default=None)
+    after = min((each for each in times if each[1] > asked), default=None)
+    if before is None or after is None:
+        last = times[-1][0]
+        return frozenset({last, last + 1} if after is None else {after[0]})
+    nearer = asked - before[1] <= after[1] - asked
+    return frozenset({before[0], after[0]} if nearer else {after[0]})
 
 
 def held(queue: Queue, offset: int) -> bool:

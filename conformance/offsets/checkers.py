@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from conformance.history.finding import Finding, Tally
-from conformance.offsets.steps import Bounds, Commit, Hold, Operation, Pull, Query, Send
+from conformance.offsets.steps import Bounds, Commit, Hold, Operation, Pull, Query, Search, Send
 from conformance.offsets.target import Message, Pulled
 from conformance.stepped import Checkers, Run
 from reference.pulling import Status, selects
@@ -105,7 +105,7 @@ def _reads(run: Run[Operation]) -> Iterator[tuple[int, Pull | Hold, Pulled, dict
             case Hold(queue_id=queue_id, held=held):
                 sent.setdefault(queue_id, []).extend(held.sent)
                 yield step, operation, held.answer, sent
-            case Bounds() | Commit() | Query():
+            case Bounds() | Commit() | Query() | Search():
                 pass
 
 

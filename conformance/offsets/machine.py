@@ -64,6 +64,10 @@ class OffsetsMachine(Machine[OffsetsTarget, OffsetsSession]):
         self.session.commit(queue, self._offset(queue, place, back), oneway=oneway)
         self.session.query(queue)
 
+    @rule(queue=_queues, place=st.integers(0, 5), shift_ms=st.sampled_from((0, 0, -1, 1, -1000, 1000)))
+    def search(self, queue: int, place: int, shift_ms: int) -> None:
+        self.session.search(queue, place, shift_ms)
+
     @rule()
     def look(self) -> None:
         self.session.look()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Final, NamedTuple
 
-from conformance.offsets.steps import Bounds, Commit, Expire, Hold, Operation, Pull, Query, Send
+from conformance.offsets.steps import Bounds, Commit, Expire, Hold, Operation, Pull, Query, Search, Send
 from conformance.offsets.target import QUEUES, Message, Pulled
 from conformance.stepped import Explanation
 from reference import pulling
@@ -58,6 +58,12 @@ def _after(state: State, operation: Operation) -> Iterable[State]:
         case Bounds(queue_id, low, high):
             queue = state.queues[queue_id]
             return (state,) if (queue.first, queue.end) == (low, high) else ()
+        case Search(queue_id, found):
+            queue = state.queues[queue_id]
+            there = tuple(offset for offset, _ in found.times) == tuple(range(queue.first, queue.end))
+            # Where all have expired, releases tell one end or the other.
+            told = found.offset in pulling.found_by_time(found.times, found.asked_ms)
+            return (state,) if there and (told or queue.first == queue.end) else ()
         case Expire():
             return _expired(state)
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from conformance.offsets.checkers import CHECKERS
 from conformance.offsets.oracle import EXPLANATION, State
-from conformance.offsets.steps import Bounds, Commit, Expire, Hold, Operation, Pull, Query, Send
+from conformance.offsets.steps import Bounds, Commit, Expire, Hold, Operation, Pull, Query, Search, Send
 from conformance.offsets.target import QUEUES, Capability, Message, OffsetsTarget
 from conformance.stepped import Stepped
 from reference.pulling import EVERYTHING, Status, selects
@@ -80,6 +80,10 @@ class OffsetsSession(Stepped[State, Operation]):
     def bounds(self, queue_id: int) -> None:
         low, high = self.target.min_offset(queue_id), self.target.max_offset(queue_id)
         self.saw(Bounds(queue_id, low, high))
+
+    def search(self, queue_id: int, place: int, shift_ms: int) -> None:
+        """By the time when a message was stored, or a little before or after it."""
+        self.saw(Search(queue_id, self.target.search(queue_id, place, shift_ms)))
 
     def expire(self) -> None:
         self.target.expire()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from conformance.offsets.target import Held, Message, Pulled
+from conformance.offsets.target import Held, Message, Pulled, Searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,20 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """Which offset is that of a time."""
+
+    queue_id: int
+    found: Searched
+
+    def __str__(self) -> str:
+        return f"search queue {self.queue_id} by time: {self.found}"
+
+
+@dataclass(frozen=True, slots=True)
 class Expire:
     def __str__(self) -> str:
         return "old messages expire"
 
 
-Operation = Send | Pull | Hold | Commit | Query | Bounds | Expire
+Operation = Send | Pull | Hold | Commit | Query | Bounds | Search | Expire

@@ -55,6 +55,20 @@ class Held:
     """From the last of these to the answer; 0 when it came before."""
 
 
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search by time came to."""
+
+    times: tuple[tuple[int, int], ...]
+    """Of all messages that are there: offset and time of storing, in milliseconds."""
+    asked_ms: int
+    offset: int
+
+    def __str__(self) -> str:
+        stored = ", ".join(f"{offset} at {time - self.asked_ms:+}" for offset, time in self.times)
+        return f"{self.offset} (stored, in ms from then: {stored or 'nothing'})"
+
+
 class OffsetsTarget(Protocol):
     """One broker under test. Every call returns when its effect is there, but for `commit_oneway`; `open` is
     the first, `close` the last. Methods of capabilities that the target does not declare are never called."""
@@ -95,6 +109,11 @@ class OffsetsTarget(Protocol):
 
     def query(self, queue_id: int) -> int | None:
         """The group's offset; None for "not found"."""
+        ...
+
+    def search(self, queue_id: int, place: int, shift_ms: int) -> Searched:
+        """The offset for the time when message number `place` of those that are there was stored, and so much
+        later; for now, if there is none."""
         ...
 
     def min_offset(self, queue_id: int) -> int: ...

@@ -2,7 +2,17 @@
 
 import pytest
 
-from reference.pulling import Answer, Queue, Status, begins, held, pulled, selects, tag_hash
+from reference.pulling import (
+    Answer,
+    Queue,
+    Status,
+    begins,
+    found_by_time,
+    held,
+    pulled,
+    selects,
+    tag_hash,
+)
 
 QUEUE = Queue(first=1, tags=("A", "A", "", "BB", "A"))
 
@@ -46,3 +56,24 @@ def test_a_group_begins_where_it_committed_or_at_the_first_message() -> None:
     assert begins(QUEUE, None) == {None}
     assert begins(QUEUE._replace(first=0), None) == {0}
     assert begins(Queue(), None) == {0, None}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (99, {3}),
+        (100, {3}),
+        (101, {3, 4}),
+        (102, {3, 4}),
+        (103, {4}),
+        (104, {4, 5}),
+        (110, {6}),
+        (111, {6, 7}),
+    ],
+)
+def test_a_search_by_time_tells_the_nearest_message_or_the_next(asked: int, told: set[int]) -> None:
+    assert found_by_time([(3, 100), (4, 104), (5, 104), (6, 110)], asked) == told
+
+
+def test_in_a_queue_without_messages_every_time_is_at_zero() -> None:
+    assert found_by_time([], 7) == {0}

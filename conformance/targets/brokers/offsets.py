@@ -2,9 +2,10 @@
 
 import asyncio
 import random
+import time
 from typing import Final
 
-from conformance.offsets.target import QUEUES, Capability, Held, Message, Pulled
+from conformance.offsets.target import QUEUES, Capability, Held, Message, Pulled, Searched
 from conformance.targets import REFERENCE
 from conformance.targets.brokers.caller import TIMEOUT_S, Caller
 from conformance.targets.brokers.grounds import CONFIG, Ground
@@ -19,6 +20,7 @@ from impl.remoting.headers import (
     PULL_MAY_SUSPEND,
     PullRequest,
     PullResponse,
+    SearchOffsetRequest,
     UpdateOffsetRequest,
 )
 from reference import pulling
@@ -33,6 +35,9 @@ _STATUSES: Final[dict[int, Status]] = {
 _HOLD_MS: Final = 15_000
 _REAL_HOLD_MS: Final = 60_000
 """A machine may be slow."""
+_ALL: Final = 32
+_APART_S: Final = 0.002
+"""Messages are stored at different times."""
 _ARRIVED_S: Final = 0.02
 """So long a pull may take to get there before messages are sent that it waits for; no more than a hint."""
 _OLD_S: Final = CONFIG.store.file_reserved_ms / 1000 + 1
@@ -53,8 +58,7 @@ class BrokerOffsets:
         self._ground.run(self._open())
 
     def send(self, queue_id: int, msg_id: str, tag: str) -> int:
-        sent = self._ground.run(self._caller.send(self._topic, queue_id, msg_id, tag=tag))
-        return sent.queue_offset
+        return self._ground.run(self._send(queue_id, msg_id, tag))
 
     def pull(
         self, queue_id: int, offset: int, count: int, expression: str, commit: int | None = None
@@ -76,6 +80,9 @@ class BrokerOffsets:
 
     def query(self, queue_id: int) -> int | None:
         return self._ground.run(self._caller.committed(self._group, self._topic, queue_id))
+
+    def search(self, queue_id: int, place: int, shift_ms: int) -> Searched:
+        return self._ground.run(self._search(queue_id, place, shift_ms))
 
     def min_offset(self, queue_id: int) -> int:
         return self._ground.run(self._caller.offset(RequestCode.GET_MIN_OFFSET, self._topic, queue_id))
@@ -106,17 +113,33 @@ class BrokerOffsets:
         await self._caller.forget([self._topic], [self._group])
         await self._caller.stop()
 
+    async def _send(self, queue_id: int, msg_id: str, tag: str) -> int:
+        sent = await self._caller.send(self._topic, queue_id, msg_id, tag=tag)
+        await asyncio.sleep(_APART_S)
+        return sent.queue_offset
+
+    async def _search(self, queue_id: int, place: int, shift_ms: int) -> Searched:
+        times: list[tuple[int, int]] = []
+        offset = await self._caller.offset(RequestCode.GET_MIN_OFFSET, self._topic, queue_id)
+        while found := await self._stored(queue_id, offset):
+            times += [(each.queue_offset, each.store_timestamp_ms) for each in found]
+            offset = times[-1][0] + 1
+        of = times[place % len(times)][1] if times else round(time.time() * 1000)
+        header = SearchOffsetRequest(self._topic, queue_id, of + shift_ms)
+        answer = await self._caller.ask(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+        told = headers.read(headers.OffsetResponse, answer.fields).offset
+        return Searched(tuple(times), of + shift_ms, told)
+
+    async def _stored(self, queue_id: int, offset: int) -> list[StoredMessage]:
+        answer = await self._caller.ask(
+            RequestCode.PULL_MESSAGE, self._request(queue_id, offset, _ALL, "*"), accepts=_STATUSES
+        )
+        return list(read_records(answer.body))
+
     async def _pull(
         self, queue_id: int, offset: int, count: int, expression: str, commit: int | None, hold_ms: int = 0
     ) -> Pulled:
-        flags = PULL_HAS_SUBSCRIPTION
-        flags |= PULL_MAY_SUSPEND if hold_ms else 0
-        flags |= PULL_COMMITS_OFFSET if commit is not None else 0
-        header = PullRequest(
-            consumer_group=self._group, topic=self._topic, queue_id=queue_id, queue_offset=offset,
-            max_msg_nums=count, sys_flag=flags, commit_offset=commit or 0, suspend_timeout_millis=hold_ms,
-            sub_version=0, subscription=expression, expression_type="TAG",
-        )  # fmt: skip
+        header = self._request(queue_id, offset, count, expression, commit, hold_ms)
         timeout_s = TIMEOUT_S + hold_ms / 1000
         answer = await self._caller.ask(
             RequestCode.PULL_MESSAGE, header, accepts=_STATUSES, timeout_s=timeout_s
@@ -154,6 +177,19 @@ class BrokerOffsets:
         await asyncio.sleep(_OLD_S)
         await self._caller.ask(RequestCode.DELETE_EXPIRED_COMMITLOG)
 
+    def _request(
+        self, queue_id: int, offset: int, count: int, expression: str, commit: int | None = None,
+        hold_ms: int = 0,
+    ) -> PullRequest:  # fmt: skip
+        flags = PULL_HAS_SUBSCRIPTION
+        flags |= PULL_MAY_SUSPEND if hold_ms else 0
+        flags |= PULL_COMMITS_OFFSET if commit is not None else 0
+        return PullRequest(
+            consumer_group=self._group, topic=self._topic, queue_id=queue_id, queue_offset=offset,
+            max_msg_nums=count, sys_flag=flags, commit_offset=commit or 0, suspend_timeout_millis=hold_ms,
+            sub_version=0, subscription=expression, expression_type="TAG",
+        )  # fmt: skip
+
     def _update(self, queue_id: int, offset: int) -> UpdateOffsetRequest:
         return UpdateOffsetRequest(self._group, self._topic, queue_id, offset)
 
@@ -175,6 +211,8 @@ class ReferenceOffsets:
     def open(self) -> None:
         self._queues = [Queue()] * QUEUES
         self._ids: list[list[str]] = [[] for _ in range(QUEUES)]
+        self._times: list[list[int]] = [[] for _ in range(QUEUES)]
+        self._now_ms = 1
         self._committed: list[int | None] = [None] * QUEUES
         self._unknown: list[tuple[int, int]] = []
 
@@ -182,6 +220,8 @@ class ReferenceOffsets:
         queue = self._queues[queue_id]
         self._queues[queue_id] = queue._replace(tags=(*queue.tags, tag))
         self._ids[queue_id].append(msg_id)
+        self._now_ms += self._chance.randint(0, 3)
+        self._times[queue_id].append(self._now_ms)
         return queue.end
 
     def pull(
@@ -215,6 +255,13 @@ class ReferenceOffsets:
         self._note()
         told = pulling.begins(self._queues[queue_id], self._committed[queue_id])
         return self._chance.choice(sorted(told, key=str))
+
+    def search(self, queue_id: int, place: int, shift_ms: int) -> Searched:
+        queue = self._queues[queue_id]
+        times = tuple((at, self._times[queue_id][at]) for at in range(queue.first, queue.end))
+        asked_ms = (times[place % len(times)][1] if times else self._now_ms) + shift_ms
+        told = self._chance.choice(sorted(pulling.found_by_time(times, asked_ms)))
+        return Searched(times, asked_ms, told)
 
     def min_offset(self, queue_id: int) -> int:
         return self._queues[queue_id].first

@@ -16,6 +16,7 @@ from impl.store.results import GetResult, GetStatus
 _get, _refusal, _read_messages = MessageStore.get, reader._refusal, reader.read_messages
 _tags, _commit = pull._tags, OffsetTable.commit
 _commit_offset, _query = queries.commit_offset, OffsetTable.query
+_offset_at_time = queries.offset_at_time
 
 
 def _too_small_goes_to_the_end(offset: int, begin: int, end: int) -> tuple[GetStatus, int] | None:
@@ -92,6 +93,10 @@ def _nothing_is_zero(table: OffsetTable, group: str, topic: str, queue_id: int) 
     return _query(table, group, topic, queue_id) or 0
 
 
+def _one_later(services: Services, topic: str, queue_id: int, timestamp_ms: int) -> int:
+    return _offset_at_time(services, topic, queue_id, timestamp_ms) + 1
+
+
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
     return name, Mutant(name, defect, breaks, where, wrong)
 
@@ -152,6 +157,10 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "nothing-is-zero", "a group without an offset is at 0 where the first message has expired",
             "SPEC-1", "impl.broker.offsets:OffsetTable.query", _nothing_is_zero,
+        ),
+        _mutant(
+            "time-of-the-next", "a search by time finds the message after the one of that time", "SPEC-1",
+            "impl.broker.queries:offset_at_time", _one_later,
         ),
     ]
 )  # fmt: skip

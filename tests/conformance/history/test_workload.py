@@ -53,19 +53,20 @@ def test_a_workload_does_everything_that_the_rules_look_at() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mutant", "rule"),
+    ("mutant", "rule", "first"),
     [
-        ("ack-before-flush", "C02"),
-        ("last-record-forgotten", "C02"),
-        ("queue-of-the-neighbour", "A08"),
-        ("not-dispatched-again", "C02"),
-        ("pull-skips", "A09"),
+        ("ack-before-flush", "C02", 1),
+        ("last-record-forgotten", "C02", 3),
+        ("queue-of-the-neighbour", "A08", 0),
+        ("not-dispatched-again", "C02", 1),
+        ("pull-skips", "A09", 0),
     ],
 )
-def test_a_defect_of_the_broker_is_noticed(mutant: str, rule: str) -> None:
-    """Within a few histories: which fault comes when follows from the seed."""
+def test_a_defect_of_the_broker_is_noticed(mutant: str, rule: str, first: int) -> None:
+    """Within a few histories: which fault comes when follows from the seed. The first is one that had it."""
     with planted(MUTANTS[mutant]):
-        histories = (run("impl", Workload(messages=30, faults=4, seed=seed)) for seed in range(20))
+        seeds = range(first, first + 20)
+        histories = (run("impl", Workload(messages=30, faults=4, seed=seed)) for seed in seeds)
         assert any(rule in violated(told) for told in histories)
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from conformance.offsets.checkers import CHECKERS
 from conformance.offsets.oracle import EXPLANATION
-from conformance.offsets.steps import Bounds, Commit, Expire, Hold, Operation, Pull, Query, Send
-from conformance.offsets.target import Held, Message, Pulled
+from conformance.offsets.steps import Bounds, Commit, Expire, Hold, Operation, Pull, Query, Search, Send
+from conformance.offsets.target import Held, Message, Pulled, Searched
 from conformance.stepped import Stepped
 from reference.pulling import Status
 from report.model import Verdict
@@ -77,6 +77,23 @@ def test_who_waits_is_answered_soon_and_by_what_it_waits_for(
 )
 def test_a_wrong_answer_breaks_the_invariant_named_for_it(invariant: str, operation: Operation) -> None:
     assert judged(*SENT, operation)[invariant] is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize(
+    ("times", "asked", "offset", "verdict"),
+    [
+        (((0, 10), (1, 14)), 10, 0, Verdict.HELD),
+        (((0, 10), (1, 14)), 11, 1, Verdict.HELD),
+        (((0, 10), (1, 14)), 15, 2, Verdict.HELD),
+        (((0, 10), (1, 14)), 10, 1, Verdict.VIOLATED),
+        (((0, 10), (1, 14)), 13, 0, Verdict.VIOLATED),
+        (((1, 14),), 14, 1, Verdict.VIOLATED),  # the first message is there, too
+    ],
+)
+def test_a_search_by_time_finds_what_was_stored_then(
+    times: tuple[tuple[int, int], ...], asked: int, offset: int, verdict: Verdict
+) -> None:
+    assert judged(*SENT, Search(0, Searched(times, asked, offset)))["SPEC-1"] is verdict
 
 
 def test_an_offset_that_went_back_by_itself_is_noticed() -> None:
