@@ -101,6 +101,8 @@ def written(
     every = sorted(((name, plain(parameters)) for name, parameters in labels), key=order)
     initial = {number: at for at, number in enumerate(steps.initial)}
     told = lru_cache(maxsize=None)(lambda number: plain(steps.states[number]))
+    # By the whole label: what is 0 of one action is False of another.
+    words = lru_cache(maxsize=None)(lambda label: (label[0], plain(label[1])))
     yield _line(
         {
             "schema": SCHEMA,
@@ -117,7 +119,7 @@ def written(
         for step in behaviour.steps:
             after = told(step.target)
             changes = {name: value for name, value in after.items() if value != before[name]}
-            rows.append([step.label[0], plain(step.label[1]), changes])
+            rows.append([*words(step.label), changes])
             before = after
         row: dict[str, Any] = {"initial": initial[behaviour.initial], "steps": rows}
         if number % SAMPLE_EVERY == 0:
