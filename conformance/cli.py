@@ -78,6 +78,20 @@ def conform(
         str, typer.Option(metavar="COMMAND", help="remoting://: nothing reaches the broker any more.")
     ] = "",
     rejoin: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: undoes --isolate.")] = "",
+    freeze: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: SIGSTOP to the broker.")] = "",
+    thaw: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: undoes --freeze.")] = "",
+    namesrv_start: Annotated[
+        str, typer.Option(metavar="COMMAND", help="remoting://: starts the name server, {name_server}.")
+    ] = "",
+    namesrv_kill: Annotated[
+        str, typer.Option(metavar="COMMAND", help="remoting://: SIGKILL to the name server.")
+    ] = "",
+    namesrv_isolate: Annotated[
+        str, typer.Option(metavar="COMMAND", help="remoting://: nothing reaches the name server; or SIGSTOP.")
+    ] = "",
+    namesrv_rejoin: Annotated[
+        str, typer.Option(metavar="COMMAND", help="remoting://: undoes --namesrv-isolate.")
+    ] = "",
     strict: Annotated[bool, typer.Option("--strict", help="wire: a SHOULD that is not met fails.")] = False,
     dryrun: Annotated[bool, typer.Option("--dryrun", help="List what would be judged, ask nobody.")] = False,
 ) -> None:
@@ -106,7 +120,10 @@ def conform(
     if since not in SINCE:
         stop(f"--since {since}: expected {' or '.join(SINCE)}", Exit.USAGE)
     try:
-        controls = Controls(start, stop_, kill, isolate, rejoin)
+        controls = Controls(
+            start, stop_, kill, isolate, rejoin, freeze, thaw,
+            namesrv_start, namesrv_kill, namesrv_isolate, namesrv_rejoin,
+        )  # fmt: skip
     except ControlError as error:
         stop(str(error), Exit.USAGE)
     if controls != NO_CONTROLS and not target.startswith(REMOTING):

@@ -20,6 +20,12 @@ FIELDS: Final = {
     "name_server": "the name server's address, HOST:PORT",
 }
 """What a template may name, and what it stands for."""
+_PAIRS: Final = (
+    ("isolate", "rejoin"),
+    ("freeze", "thaw"),
+    ("namesrv_start", "namesrv_kill"),
+    ("namesrv_isolate", "namesrv_rejoin"),
+)
 SECONDS_MAX: Final = 120.0
 _SAID_MAX: Final = 200
 
@@ -46,20 +52,32 @@ class Controls:
     """Nothing reaches the broker from now on."""
     rejoin: str = ""
     """Undoes it."""
+    freeze: str = ""
+    """SIGSTOP."""
+    thaw: str = ""
+    """SIGCONT."""
+    namesrv_start: str = ""
+    """The same for the name server, whose only field is {name_server}."""
+    namesrv_kill: str = ""
+    namesrv_isolate: str = ""
+    namesrv_rejoin: str = ""
 
     def __post_init__(self) -> None:
         for name, template in self.given():
             _check(name, template)
         if (self.stop or self.kill) and not self.start:
             raise ControlError("--stop, --kill: of no use without --start")
-        if bool(self.isolate) != bool(self.rejoin):
-            raise ControlError("--isolate, --rejoin: each is of no use without the other")
+        for one, other in _PAIRS:
+            if bool(getattr(self, one)) != bool(getattr(self, other)):
+                raise ControlError(
+                    f"--{_option(one)}, --{_option(other)}: each is of no use without the other"
+                )
 
     def given(self) -> Iterator[tuple[str, str]]:
         """(option, template) of those that are not empty."""
         for one in fields(self):
             if template := getattr(self, one.name):
-                yield one.name, template
+                yield _option(one.name), template
 
 
 def run(option: str, template: str, values: Mapping[str, str]) -> None:
@@ -86,12 +104,17 @@ def run(option: str, template: str, values: Mapping[str, str]) -> None:
         raise TargetError(f"--{option} {command!r}: ended with code {done.returncode}{why}")
 
 
+def _option(name: str) -> str:
+    return name.replace("_", "-")
+
+
 def _check(option: str, template: str) -> None:
     try:
         named = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
     except ValueError as error:
         raise ControlError(f"--{option} {template!r}: {error}; a brace is written twice") from None
+    fields_known = ("name_server",) if option.startswith("namesrv-") else tuple(FIELDS)
     for name in named:
-        if name not in FIELDS:
-            known = ", ".join(f"{{{each}}}" for each in FIELDS)
+        if name not in fields_known:
+            known = ", ".join(f"{{{each}}}" for each in fields_known)
             raise ControlError(f"--{option} {template!r}: unknown field {{{name}}}, expected {known}")

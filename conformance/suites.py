@@ -195,7 +195,7 @@ def _load_routing() -> Suite:
 def _routing_targets(order: Order) -> Targets:
     from conformance.targets.routing.name_servers import targets
 
-    return targets(order.name_server, slave_speaks=order.since != SINCE[0])
+    return targets(order.name_server, slave_speaks=order.since != SINCE[0], controls=order.controls)
 
 
 def _of_one_broker(name: str, about: str) -> Drawn:

@@ -27,6 +27,8 @@ def _events(machine: "RoutingMachine") -> list[str]:
         events.append(Capability.WAIT)
     if Capability.RESTART in machine.target.capabilities and not machine.restarted:
         events.append(Capability.RESTART)
+    if Capability.ISOLATE in machine.target.capabilities and not machine.isolated:
+        events.append(Capability.ISOLATE)
     return events
 
 
@@ -38,6 +40,8 @@ class RoutingMachine(Machine[NameServerTarget, RoutingSession]):
 
     restarted = False
     """Once an example is enough: a process takes its time."""
+    isolated = False
+    """Likewise: a request that nobody answers."""
 
     @initialize(registrations=_registrations)
     def open(self, registrations: list[tuple[Broker, tuple[str, ...]]]) -> None:
@@ -73,6 +77,10 @@ class RoutingMachine(Machine[NameServerTarget, RoutingSession]):
             case Capability.RESTART:
                 self.session.restart()
                 self.restarted = True
+            case Capability.ISOLATE:
+                broker, topics = then[0]
+                self.session.register_isolated(broker, topics)
+                self.isolated = True
             case _:
                 self.session.wipe(name)
         self.session.look()

@@ -17,6 +17,7 @@ from conformance.routing.steps import (
     HangUp,
     Operation,
     Register,
+    RegisterIsolated,
     Restart,
     Unregister,
     Wait,
@@ -51,6 +52,10 @@ class Oracle:
                 self._connected.add(broker)
                 self._silent_s[broker] = 0.0
                 self._each("Register", lambda tables: self._registered(tables, broker, topics))
+            case RegisterIsolated(broker, topics):
+                missed = self.tables
+                self._each("Register", lambda tables: self._registered(tables, broker, topics))
+                self.tables |= missed
             case Unregister(broker):
                 self._each("BrokerDies", lambda tables: routing.forgotten(CONFIG, tables, {broker}))
             case HangUp(broker) if broker in self._connected:

@@ -14,6 +14,7 @@ from conformance.routing.steps import (
     History,
     Operation,
     Register,
+    RegisterIsolated,
     Restart,
     Unregister,
     Wait,
@@ -72,6 +73,13 @@ class RoutingSession:
         self.target.restart()
         self._saw(Restart())
 
+    def register_isolated(self, broker: Broker, topics: Sequence[str]) -> None:
+        """Between two registrations that arrive, so that the broker is known, whatever became of this one."""
+        self.register(broker, TOPICS)
+        self.target.register_isolated(broker, topics)
+        self._saw(RegisterIsolated(broker, tuple(topics)))
+        self.register(broker, topics)
+
     # -- what is told
 
     def look(self) -> None:
@@ -98,8 +106,8 @@ class RoutingSession:
 
     @property
     def faults(self) -> int:
-        """Connections that closed, silences, deaths of the name server."""
-        return sum(isinstance(one, HangUp | Wait | Restart) for one in self._operations)
+        """Connections that closed, silences, deaths of the name server, and times when it was cut off."""
+        return sum(isinstance(one, HangUp | Wait | Restart | RegisterIsolated) for one in self._operations)
 
     def actions(self) -> Counter[str]:
         """How often each action of the model was taken to explain something."""

@@ -53,6 +53,17 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True)
+class RegisterIsolated:
+    """Nobody knows whether the name server learned of it."""
+
+    broker: Broker
+    topics: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.broker} registers with {', '.join(self.topics)}: the name server is cut off"
+
+
+@dataclass(frozen=True, slots=True)
 class AskRoute:
     topic: str
     answer: Route | None
@@ -79,7 +90,18 @@ class AskPublish:
         return f"a client sends {self.topic} to: {', '.join(sorted(self.answer)) or 'nobody'}"
 
 
-Operation = Register | Unregister | HangUp | Wipe | Wait | Restart | AskRoute | AskCluster | AskPublish
+Operation = (
+    Register
+    | RegisterIsolated
+    | Unregister
+    | HangUp
+    | Wipe
+    | Wait
+    | Restart
+    | AskRoute
+    | AskCluster
+    | AskPublish
+)
 
 
 @dataclass(frozen=True, slots=True)

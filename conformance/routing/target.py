@@ -20,6 +20,7 @@ class Capability(StrEnum):
 
     WAIT = "wait"  # `wait`: time passes for the name server
     RESTART = "restart"  # `restart`
+    ISOLATE = "isolate"  # `register_isolated`
     CLIENT = "client"  # `publish`: there is a client to be judged as well
     SLAVE_SPEAKS = "slave_speaks"  # since 5.0: without a master, the slave says which queues its name has
 
@@ -110,6 +111,11 @@ class NameServerTarget(Protocol):
 
     def restart(self) -> None:
         """The name server dies, with all connections, and comes back."""
+        ...
+
+    def register_isolated(self, broker: Broker, topics: Sequence[str]) -> None:
+        """As `register`, for a broker that is connected, while nothing reaches the name server: it may learn
+        of that afterwards, or never. Returns when it can be reached again."""
         ...
 
     def close(self) -> None:

@@ -23,6 +23,10 @@ class Lever(StrEnum):
     REJOIN = "rejoin"
     FREEZE = "freeze"
     THAW = "thaw"
+    NAMESRV_START = "namesrv-start"
+    NAMESRV_KILL = "namesrv-kill"
+    NAMESRV_ISOLATE = "namesrv-isolate"
+    NAMESRV_REJOIN = "namesrv-rejoin"
 
 
 Levers = Mapping[Lever, Callable[[Place], None]]
@@ -52,21 +56,32 @@ def by_shell(controls: Controls) -> Levers:
 
 def of_apache(server: "ApacheServer") -> Levers:
     """A broker of Apache's that was started here."""
+    return {
+        Lever.START: _lever(server.start),
+        Lever.STOP: _lever(server.stop),
+        Lever.KILL: _lever(server.kill),
+        Lever.FREEZE: _lever(lambda: os.killpg(server.pid, signal.SIGSTOP)),
+        Lever.THAW: _lever(lambda: os.killpg(server.pid, signal.SIGCONT)),
+    }
+
+
+def of_apache_names(server: "ApacheServer") -> Levers:
+    """A name server of Apache's that was started here: it is cut off by being frozen."""
+    return {
+        Lever.NAMESRV_START: _lever(server.start),
+        Lever.NAMESRV_KILL: _lever(server.kill),
+        Lever.NAMESRV_ISOLATE: _lever(lambda: os.killpg(server.pid, signal.SIGSTOP)),
+        Lever.NAMESRV_REJOIN: _lever(lambda: os.killpg(server.pid, signal.SIGCONT)),
+    }
+
+
+def _lever(work: Callable[[], None]) -> Callable[[Place], None]:
     from conformance.targets.apache.servers import ApacheServerError
 
-    def lever(work: Callable[[], None]) -> Callable[[Place], None]:
-        def pulled(_: Place) -> None:
-            try:
-                work()
-            except ApacheServerError as error:
-                raise TargetError(str(error)) from None
+    def pulled(_: Place) -> None:
+        try:
+            work()
+        except ApacheServerError as error:
+            raise TargetError(str(error)) from None
 
-        return pulled
-
-    return {
-        Lever.START: lever(server.start),
-        Lever.STOP: lever(server.stop),
-        Lever.KILL: lever(server.kill),
-        Lever.FREEZE: lever(lambda: os.killpg(server.pid, signal.SIGSTOP)),
-        Lever.THAW: lever(lambda: os.killpg(server.pid, signal.SIGCONT)),
-    }
+    return pulled

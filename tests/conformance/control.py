@@ -1,6 +1,7 @@
-"""What a person's control commands do, here to a broker of ours: `control.py FOLDER start|stop|kill [...]`.
+"""What a person's control commands do, here to a server of ours:
+`control.py FOLDER start|stop|kill|freeze|thaw [...]`.
 
-The broker's process id lies in the folder, beside its store; what comes after `start` is its command.
+The server's process id lies in the folder, beside its store; what comes after `start` is its command.
 """
 
 import os
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 
 SECONDS_MAX = 60.0
+_SIGNALS = {"freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
 
 
 def gone(pid: int) -> bool:
@@ -32,6 +34,9 @@ def main(folder: Path, what: str, *command: str) -> None:
         pid_file.write_text(str(process.pid))
         return
     pid = int(pid_file.read_text())
+    if what in _SIGNALS:
+        os.kill(pid, _SIGNALS[what])
+        return
     os.kill(pid, signal.SIGKILL if what == "kill" else signal.SIGTERM)
     deadline = time.monotonic() + SECONDS_MAX
     while not gone(pid):

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,16 @@ from conformance.cluster import Cluster, cluster, free_port
 from conformance.controls import ControlError, Controls, run
 from conformance.history.steps import End, Send
 from conformance.order import Order
-from conformance.session import Session
+from conformance.routing.oracle import BROKERS
+from conformance.routing.session import RoutingSession
+from conformance.routing.target import TOPICS
+from conformance.routing.target import Capability as Routing
+from conformance.session import SPEC_1, Session
 from conformance.target import Capability, Fault, Outcome, Setup, TargetError
 from conformance.targets import resolve
 from conformance.targets.impl import ImplTarget
 from conformance.targets.link import FAULTS
+from conformance.targets.routing.name_servers import targets
 from reference.flush import ASYNC_FLUSH, SYNC_FLUSH
 from report.model import Exit, Verdict
 from tests.conformance import control
@@ -118,6 +124,66 @@ def test_commands_end_its_broker_and_bring_it_back(commanded: tuple[str, Control
     assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
 
 
+def test_a_broker_is_frozen_and_thawed(commanded: tuple[str, Controls]) -> None:
+    name_server, controls = commanded
+    freeze, thaw = (controls.kill.removesuffix("kill") + word for word in ("freeze", "thaw"))
+    target = resolve(f"remoting://{name_server}", replace(controls, freeze=freeze, thaw=thaw))()
+    assert Capability.FREEZE in target.capabilities
+    try:
+        session = Session(target, Setup(SYNC_FLUSH))
+        session.disturb(Fault.FREEZE)
+        session.send(0, 10)
+        session.calm()
+        session.drain()
+        sent = next(one for one in session.history.operations if isinstance(one, Send))
+        findings = session.findings()
+    finally:
+        target.close()
+    assert sent.answer.outcome is Outcome.INDETERMINATE
+    assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
+
+
+def test_commands_kill_a_name_server_and_cut_it_off(tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    command = shlex.join([sys.executable, control.__file__, str(tmp_path)])
+    server = [sys.executable, "-m", "mqproof", "namesrv", "--port", address.rpartition(":")[2]]
+    controls = Controls(
+        namesrv_start=f"{command} start {shlex.join([*server, '--store', str(tmp_path / 'names')])}",
+        namesrv_kill=f"{command} kill",
+        namesrv_isolate=f"{command} freeze",
+        namesrv_rejoin=f"{command} thaw",
+    )
+    run("namesrv-start", controls.namesrv_start, PLACE)
+    try:
+        with targets(f"remoting://{address}", controls=controls) as factory:
+            target = factory()
+            deadline = time.monotonic() + 120
+            while True:
+                try:
+                    session = RoutingSession(target)
+                    break
+                except TargetError:
+                    target.close()
+                    assert time.monotonic() < deadline, "the name server does not come up"
+                    time.sleep(0.05)
+            assert target.capabilities >= {Routing.RESTART, Routing.ISOLATE}
+            session.register(BROKERS[0], TOPICS)
+            session.register_isolated(BROKERS[0], TOPICS[1:])
+            session.look()
+            session.restart()
+            session.look()
+            session.register(BROKERS[0], TOPICS)
+            session.look()
+            findings = session.findings()
+            assert session.faults == 2
+            target.close()
+    finally:
+        with suppress(OSError):
+            control.main(tmp_path, "kill")
+    assert findings[SPEC_1].verdict is findings["ROUTE-2"].verdict is Verdict.HELD
+    assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
+
+
 def test_a_broker_that_an_example_left_down_is_started(commanded: tuple[str, Controls]) -> None:
     name_server, controls = commanded
     target = resolve(f"remoting://{name_server}", controls)()
@@ -156,12 +222,18 @@ def test_what_a_peer_calls_itself_is_no_command(tmp_path: Path) -> None:
         ({"kill": "kill {}", "start": "x"}, "unknown field {}"),
         ({"kill": "kill"}, "--stop, --kill: of no use without --start"),
         ({"isolate": "x"}, "--isolate, --rejoin: each is of no use without the other"),
+        ({"thaw": "x"}, "--freeze, --thaw: each is of no use without the other"),
+        ({"namesrv_kill": "x"}, "--namesrv-start, --namesrv-kill: each is of no use without the other"),
+        (
+            {"namesrv_kill": "x {broker}", "namesrv_start": "x"},
+            "--namesrv-kill 'x {broker}': unknown field {broker}, expected {name_server}",
+        ),
     ],
 )
 def test_a_template_that_cannot_be_used_is_one_line(templates: dict[str, str], said: str) -> None:
     with pytest.raises(ControlError, match=re.escape(said)):
         Controls(**templates)
-    options = [word for name, text in templates.items() for word in (f"--{name}", text)]
+    options = [word for name, text in templates.items() for word in (f"--{name.replace('_', '-')}", text)]
     done = CliRunner().invoke(app, ["conform", "--target", "remoting://127.0.0.1:1", *options])
     assert (done.exit_code, done.stderr.count("\n")) == (Exit.USAGE, 1)
 

@@ -6,16 +6,20 @@ Begin with `targets`, which turns the name given to `--target` into a factory.
 import asyncio
 import secrets
 import tempfile
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from conformance.controls import Controls
 from conformance.planting import planted
 from conformance.routing.target import Broker, Capability, NameServerTarget, Route, Times
 from conformance.target import TargetError
-from conformance.targets import IMPL, MUTANT, PYTHON, REMOTING, UnknownTargetError
+from conformance.targets import IMPL, MUTANT, NO_CONTROLS, PYTHON, REMOTING, UnknownTargetError
 from conformance.targets.adapter import adapter
+from conformance.targets.client import Place
+from conformance.targets.levers import Lever, Levers, by_shell, of_apache_names
 from conformance.targets.mutants import Mutant
 from conformance.targets.routing.player import Player
 from impl.event_log import EventLog
@@ -34,17 +38,23 @@ Factory = Callable[[], NameServerTarget]
 
 APACHE: Final = "apache:"
 NODE: Final = "namesrv"
+_UNHEARD_S: Final = 1.0
+_NEEDS: Final[Mapping[Capability, tuple[Lever, Lever]]] = {
+    Capability.RESTART: (Lever.NAMESRV_KILL, Lever.NAMESRV_START),
+    Capability.ISOLATE: (Lever.NAMESRV_ISOLATE, Lever.NAMESRV_REJOIN),
+}
 _CONFIG: Final = NameServerConfig()
 TIMES: Final = Times(_CONFIG.broker_expiry_ms / 1000, _CONFIG.scan_interval_ms / 1000)
 """RocketMQ's own, which ours are too; a broker may name another expiry, ours here do not."""
 
 
 @contextmanager
-def targets(name: str, *, slave_speaks: bool = True) -> Iterator[Factory]:
+def targets(name: str, *, slave_speaks: bool = True, controls: Controls = NO_CONTROLS) -> Iterator[Factory]:
     """The factory of the target called `impl`, `remoting://HOST:PORT`, `apache:LINE`, `mutant:NAME` or
     `python:MODULE:CLASS`.
 
-    What it needs runs within the block. `slave_speaks` is told of a running name server: it is of 5.x.
+    What it needs runs within the block. Of a name server that runs `slave_speaks` tells that it is of 5.x,
+    and `controls` what can be done to it.
 
     Raises:
         UnknownTargetError: the name is none of these. TargetError: the name server did not come up.
@@ -64,12 +74,15 @@ def targets(name: str, *, slave_speaks: bool = True) -> Iterator[Factory]:
             address = Address.parse(name.removeprefix(REMOTING))
         except ValueError:
             raise UnknownTargetError(f"{name!r}: remoting://HOST:PORT of a name server expected") from None
-        yield lambda: RunningNameServer(name, address, slave_speaks=slave_speaks)
+        levers = by_shell(controls)
+        yield lambda: RunningNameServer(name, address, slave_speaks=slave_speaks, levers=levers)
     elif name.startswith(PYTHON):
         yield adapter(name, NameServerTarget)
     elif name.startswith(APACHE):
         with _apache(name.removeprefix(APACHE)) as (release, server):
-            yield lambda: ApacheNameServer(name, server, slave_speaks=not release.startswith("4."))
+            slave_speaks, address = not release.startswith("4."), Address(*server.address)
+            levers = of_apache_names(server)
+            yield lambda: RunningNameServer(name, address, slave_speaks=slave_speaks, levers=levers)
     else:
         raise UnknownTargetError(
             f"{name!r} is no target of the suite routing, expected impl, remoting://HOST:PORT, apache:LINE,"
@@ -164,7 +177,8 @@ class ImplNameServer(_Played):
     def open(self) -> None:
         loop = SimulatedLoop()
         self._open(loop)
-        self._runtime = simulated(loop, SimulatedNetwork())
+        self._network = SimulatedNetwork()
+        self._runtime = simulated(loop, self._network)
         self.events.clear()
         self._log = EventLog(self.events.append, NODE, self._runtime.clock)
         self._address = self._run(self._started(0))
@@ -178,6 +192,11 @@ class ImplNameServer(_Played):
         self._run(killed())
         self._run(self._started(self._address.port))
         self._run(self._player.again())
+
+    def register_isolated(self, broker: Broker, topics: Sequence[str]) -> None:
+        self._network.silence(self._address)
+        self._run(self._player.register_unheard(broker, topics, _UNHEARD_S))
+        self._network.heal(self._address)
 
     async def _started(self, port: int) -> Address:
         self._server = NameServer(NameServerConfig(port=port), self._runtime, self._log)
@@ -206,12 +225,17 @@ class MutantNameServer(ImplNameServer):
 
 
 class RunningNameServer(_Played):
-    """One that runs already, and goes on running."""
+    """One that runs already, and goes on running; what can be done to it, the levers tell."""
 
-    def __init__(self, name: str, address: Address, *, slave_speaks: bool) -> None:
+    def __init__(
+        self, name: str, address: Address, *, slave_speaks: bool, levers: Levers = MappingProxyType({})
+    ) -> None:
         super().__init__(name)
-        self.capabilities = frozenset({Capability.SLAVE_SPEAKS} if slave_speaks else ())
+        can = {capability for capability, needed in _NEEDS.items() if levers.keys() >= set(needed)}
+        self.capabilities = frozenset(can | ({Capability.SLAVE_SPEAKS} if slave_speaks else set()))
         self._address = address
+        self._levers = levers
+        self._undo: Lever | None = None
 
     def open(self) -> None:
         self._open(asyncio.new_event_loop())
@@ -219,23 +243,30 @@ class RunningNameServer(_Played):
         self.cluster()  # it must be there
 
     def restart(self) -> None:
-        raise NotImplementedError
-
-
-class ApacheNameServer(RunningNameServer):
-    """Apache's, started for this run; it can be killed."""
-
-    def __init__(self, name: str, server: "ApacheServer", *, slave_speaks: bool) -> None:
-        super().__init__(name, Address(*server.address), slave_speaks=slave_speaks)
-        self.capabilities |= {Capability.RESTART}
-        self._server = server
-
-    def restart(self) -> None:
-        from conformance.targets.apache.servers import ApacheServerError
-
-        try:
-            self._server.kill()
-            self._server.start()
-        except ApacheServerError as error:
-            raise TargetError(str(error)) from None
+        self._undo = Lever.NAMESRV_START
+        self._pull(Lever.NAMESRV_KILL)
+        self._put_back()
         self._run(self._player.again())
+        self._run(self._player.answers())
+
+    def register_isolated(self, broker: Broker, topics: Sequence[str]) -> None:
+        self._undo = Lever.NAMESRV_REJOIN
+        self._pull(Lever.NAMESRV_ISOLATE)
+        self._run(self._player.register_unheard(broker, topics, _UNHEARD_S))
+        self._put_back()
+        self._run(self._player.answers())
+
+    def close(self) -> None:
+        try:
+            self._put_back()
+        finally:
+            super().close()
+
+    def _put_back(self) -> None:
+        """An example may have been broken off anywhere."""
+        undo, self._undo = self._undo, None
+        if undo is not None:
+            self._pull(undo)
+
+    def _pull(self, lever: Lever) -> None:
+        self._levers[lever](Place("", "", str(self._address)))

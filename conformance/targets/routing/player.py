@@ -6,6 +6,7 @@ that nothing else the name server knows is touched or looked at.
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from conformance.routing.target import Broker, Route
@@ -34,6 +35,8 @@ _NOTICED_S: Final = 1.0
 """So long a name server may take to notice that a connection was closed."""
 _LOOK_S: Final = 0.02
 _TALK_S: Final = 50.0
+_ANSWERS_TRIES: Final = 600
+_ANSWERS_LOOK_S: Final = 0.1
 CLUSTER: Final = "conform"
 _COMPANION: Final = "companion"
 """A topic that every broker has: 5.5.0 takes no first registration of a single topic."""
@@ -72,6 +75,25 @@ class Player:
             self._prefix + broker.name, broker.broker_id, self._address(broker), own, version=len(topics)
         )
         await self._asked(self._lines.setdefault(broker, RemotingClient(self._runtime.remoting)), request)
+
+    async def register_unheard(self, broker: Broker, topics: Sequence[str], timeout_s: float) -> None:
+        """The same over the connection that it has; nobody answers, or too late."""
+        own = [self._prefix + topic for topic in (*topics, _COMPANION)]
+        request = registration(
+            self._prefix + broker.name, broker.broker_id, self._address(broker), own, version=len(topics)
+        )
+        with suppress(RemotingError):
+            await self._lines[broker].invoke(self._name_server, request, timeout_s)
+
+    async def answers(self) -> None:
+        """Returns when the name server answers. Raises TargetError when it takes too long."""
+        for _ in range(_ANSWERS_TRIES):
+            with suppress(RemotingError):
+                request = new_request(RequestCode.GET_BROKER_CLUSTER_INFO)
+                await self._asker.invoke(self._name_server, request, _TIMEOUT_S)
+                return
+            await asyncio.sleep(_ANSWERS_LOOK_S)
+        raise TargetError(f"name server {self._name_server} does not answer")
 
     async def unregister(self, broker: Broker) -> None:
         header = headers.UnregisterBrokerRequest(

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from typer.testing import CliRunner
@@ -10,12 +10,14 @@ from typer.testing import CliRunner
 from conformance import mutants
 from conformance.cli import app
 from conformance.routing.checkers import CHECKERS
+from conformance.routing.oracle import Oracle
+from conformance.routing.steps import AskCluster, AskRoute, Operation, Register, RegisterIsolated
 from conformance.routing.suite import ROUTING
-from conformance.routing.target import Capability
+from conformance.routing.target import TOPICS, Broker, Capability, Route
 from conformance.session import SPEC_1
 from conformance.suite import examine, run_suite
 from conformance.targets.routing.mutants import MUTANTS
-from conformance.targets.routing.name_servers import ImplNameServer, targets
+from conformance.targets.routing.name_servers import TIMES, ImplNameServer, targets
 from impl.namesrv.config import NameServerConfig
 from impl.namesrv.server import NameServer
 from impl.runtime.network import AsyncioNetwork
@@ -46,6 +48,37 @@ def test_the_mutant_is_caught_by_the_invariant_named_for_it(name: str) -> None:
 
 def test_every_invariant_of_the_suite_has_a_mutant() -> None:
     assert {mutant.breaks for mutant in MUTANTS.values()} == {*CHECKERS, SPEC_1}
+
+
+def test_a_registration_that_nobody_answered_arrived_or_did_not() -> None:
+    broker, both, one = Broker("a", 0), TOPICS, TOPICS[1:]
+
+    def explained(*seen: Operation) -> bool:
+        oracle = Oracle(TIMES, slave_speaks=True)
+        return all(
+            oracle.observe(each) for each in (Register(broker, one), RegisterIsolated(broker, both), *seen)
+        )
+
+    told = AskRoute(TOPICS[0], Route({"a": "write"}, {"a": frozenset({0})}))
+    nothing = AskRoute(TOPICS[0], None)
+    assert explained(told)
+    assert explained(nothing)
+    assert not explained(told, nothing)
+    assert not explained(AskCluster({}))
+
+
+def test_ours_is_cut_off_in_some_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_off: list[Broker] = []
+
+    def register_isolated(target: ImplNameServer, broker: Broker, topics: Sequence[str]) -> None:
+        cut_off.append(broker)
+        real(target, broker, topics)
+
+    real = ImplNameServer.register_isolated
+    monkeypatch.setattr(ImplNameServer, "register_isolated", register_isolated)
+    examination = examine(ImplNameServer, 20, 2, suite=ROUTING)
+    assert not examination.failures
+    assert cut_off
 
 
 @pytest.fixture
