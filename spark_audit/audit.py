@@ -23,7 +23,7 @@ from report.model import Result, Verdict, Witness
 from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.checks.not_early import SCHEDULE_TOPIC
 from spark_audit.checks.one_owner import shared_queues
-from spark_audit.evidence import Evidence, Options, gather, skew_seen
+from spark_audit.evidence import Evidence, Options, by_member, gather, skew_seen
 from spark_audit.fingerprint import CELLS
 from spark_audit.inputs import InputError
 from spark_audit.profile import Overview, overview, profile
@@ -146,6 +146,7 @@ def gathered(
             kept.callback(frame.unpersist)
             return frame.persist(StorageLevel.MEMORY_AND_DISK)
 
+        log = by_member(log, options.broadcast if options else ())
         profiled = keep(profile(log))
         seen, given = overview(profiled), log
         if seen.repeated_rows:
@@ -287,16 +288,21 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
     clean = by_cell.asDict()
     # A clean cell has messages that were sent, and nothing else.
     clean["messages_sent"] = clean["messages"]
+    profiled = _profile_tallies(evidence, seen)
+    of_messages_read = messages.asDict()
     return {
         **{f"{kind}_events": seen.by_kind.get(kind, 0) for kind in Kind},
-        **_profile_tallies(evidence, seen),
+        **profiled,
+        # Attempts of which nobody says where they went tell nothing.
+        "retries_told": of_messages_read["sends_again"] if profiled["sends_told"] else 0,
+        "broadcast_groups": len(evidence.options.broadcast),
         "replicas": 0,  # of stores, which tell below
         "events": seen.rows,
         "deliveries": seen.by_kind.get(Kind.DELIVER, 0),
         "broker_crashes": sum(crashes.values()),
         "process_crashes": crashes.get("process", 0),
         "shared_queues": shared_queues(evidence).count(),
-        **{name: value + clean.get(name, 0) for name, value in messages.asDict().items()},
+        **{name: value + clean.get(name, 0) for name, value in of_messages_read.items()},
         **spans.asDict(),
         **(_store_tallies(evidence.store) if evidence.store else {}),
     }

@@ -78,6 +78,9 @@ def run(
     flush: Annotated[
         str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH: for brokers whose log does not say.")
     ] = None,
+    broadcast: Annotated[
+        list[str] | None, typer.Option(help="Group of which every member gets every message.")
+    ] = None,
     index_slots: Annotated[
         int, typer.Option(min=1, help="maxHashSlotNum of the brokers, where it is not RocketMQ's own.")
     ] = 5_000_000,
@@ -131,7 +134,17 @@ def run(
         again = [part for path in inputs for part in ("--events", path)]
         again += [part for text in directories for part in ("--store", text)]
         again += [part for text in trace or [] for part in ("--trace", text)]
-        request = _Request(found, stores, index_slots, wanted, skew_ms, flush, shlex.join(again), traces)
+        request = _Request(
+            found,
+            stores,
+            index_slots,
+            wanted,
+            skew_ms,
+            flush,
+            tuple(broadcast or ()),
+            shlex.join(again),
+            traces,
+        )
         code = _audit(spark, scratch, request, out, json)
     finally:
         if not borrowed:
@@ -148,6 +161,7 @@ class _Request:
     wanted: list[str]
     skew_ms: int | None
     flush: str | None
+    broadcast: tuple[str, ...]
     again: str
     """The options that name the input, for the command that replays a finding."""
     traces: tuple[list[Path], list[Path]] = ([], [])
@@ -185,7 +199,7 @@ def _audit(
         done = audit(
             log.events,
             scratch,
-            options=Options(**_clocks(request.skew_ms), flush=request.flush),
+            options=Options(**_clocks(request.skew_ms), flush=request.flush, broadcast=request.broadcast),
             store=stored,
             checks={name: CHECKS[name] for name in CHECKS if name in request.wanted},
             unreadable_rows=corrupt_rows,

@@ -5,6 +5,7 @@ Field names are those of docs/protocol.md, "What the audit reads".
 """
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
@@ -20,6 +21,9 @@ from spec.events import COLUMNS, Kind
 
 TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "born_ts", "attrs"))
 
+
+MEMBER: Final = "@"
+"""Between a group that is broadcast to and one of its members."""
 
 SKEW_US: Final = 100_000
 
@@ -42,6 +46,8 @@ class Options:
     rebalance_us: int = 20_000_000
     """How long a group may take to agree on owners after a member came or went; RocketMQ's clients look every
     20 s."""
+    broadcast: tuple[str, ...] = ()
+    """Groups of which every member gets every message; no log says so."""
     delays_ms: tuple[int, ...] = LADDER_MS
     """What the levels of delayed messages mean, from level 1 on."""
     sample: int = 0
@@ -152,6 +158,22 @@ def subscribed(spans: DataFrame) -> DataFrame:
     return delivered.groupBy(f.col("topic").alias("subscribed_topic")).agg(
         f.collect_set("group").alias("subscribed")
     )
+
+
+def by_member(log: DataFrame, broadcast: tuple[str, ...]) -> DataFrame:
+    """Each member of a group that is broadcast to is a group of its own, GROUP@CLIENT: all that is promised
+    to a group is promised to it."""
+    if not broadcast:
+        return log
+    member = f.concat_ws(MEMBER, "group", f.coalesce("client", "node"))
+    return log.withColumn("group", f.when(f.col("group").isin(*broadcast), member).otherwise(f.col("group")))
+
+
+def is_member(options: Options) -> Column:
+    """Whether `group` is one that by_member made."""
+    group = f.col("group")
+    ours = [group.startswith(name + MEMBER) for name in options.broadcast]
+    return f.coalesce(reduce(Column.__or__, ours, f.lit(False)), f.lit(False))
 
 
 def skew_seen() -> Column:

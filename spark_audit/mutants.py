@@ -23,7 +23,7 @@ from report.model import Result, Verdict, Witness
 from spark_audit import planted, scenario
 from spark_audit.audit import gathered
 from spark_audit.checks import CHECKS
-from spark_audit.evidence import Evidence
+from spark_audit.evidence import Evidence, Options
 from spark_audit.generate import Wish, generate
 from spark_audit.read import read
 from spark_audit.schema import KEY
@@ -261,6 +261,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("CommittedLater", "DELIV-9", "lets a commit count that comes much later", breaks=_wide_skew),
         Mutant("RollbackUnheard", "DELIV-9", "does not hear of rollbacks",
                breaks=_heard("kind <> 'rollback'")),
+        Mutant("AnyMemberWillDo", "DELIV-11", "is content when any member was handed the message",
+               breaks=_messages(acked="CASE WHEN deliveries > 0 THEN 0 ELSE acked END")),
         Mutant("WeakAcksPromise", "DELIV-1", "takes FLUSH_DISK_TIMEOUT for SEND_OK",
                spoils=_is_a_violation("flush_disk_timeout")),
         Mutant("IdsAreUnique", "DELIV-3", "believes that no two producers use one id",
@@ -299,7 +301,7 @@ def laboratory(spark: SparkSession) -> Iterator[Laboratory]:
         directories = {planted_store.BROKER: store, planted_store.SLAVE: Path(folder) / "slave"}
         events = read(spark, [str(log)], Path(folder)).events
         stored = read_stores(spark, directories, Path(folder), planted_store.SLOTS)
-        with gathered(events, store=stored) as (evidence, _, _):
+        with gathered(events, Options(broadcast=planted.BROADCAST), stored) as (evidence, _, _):
             found = {name: _collected(check.findings(evidence)) for name, check in CHECKS.items()}
             yield Laboratory(evidence, read_truth(log) + stories.truth + planted_truth, found)
 

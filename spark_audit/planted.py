@@ -14,6 +14,9 @@ _STEP_US: Final = 1_000_000
 """A second between events: far more than the clock skew that checks allow for."""
 _START_US: Final = 1_780_000_000_000_000
 
+BROADCAST: Final = ("news",)
+"""The groups of which every member gets every message."""
+
 Row = dict[str, Any]
 
 
@@ -60,6 +63,7 @@ def events() -> Script:
     _crashes(script)
     _offsets(script)
     _ids(script)
+    _broadcast(script)
     return script
 
 
@@ -149,15 +153,16 @@ def _ledger_with_two_leaders(script: Script) -> None:
 
 def _ledger_that_loses(script: Script) -> None:
     n0, n1, n2 = _group(script, "loss")
-    n0.leads(1).writes(0, 1).writes(1, 1)
-    n1.follows(1, "n0").writes(0, 1).writes(1, 1)
-    n2.follows(1, "n0").writes(0, 1)
+    n2.leads(1).writes(0, 1).writes(1, 1)
+    n0.follows(1, "n2").writes(0, 1).leads(2).writes(1, 2)
+    n1.follows(2, "n0").writes(0, 1).writes(1, 2)
     n0.commits(1)
-    n2.leads(2).writes(1, 2)
+    # Another entry 1 than the committed one.
+    n2.leads(3)
     script.expect("RAFT-4", "committed-entry-missing", broker="loss-n2", queue_offset=1)
     n2.commits(1)
     script.expect("RAFT-5", "committed-entry-changed", broker="loss-n2", queue_offset=1)
-    n1.commits(1).follows(2, "n2").cuts(0)
+    n1.commits(1).follows(3, "n2").cuts(0)
     script.expect("RAFT-5", "committed-entry-cut", broker="loss-n1", queue_offset=0)
     n1.commits(0)
     script.expect("RAFT-5", "commit-goes-back", broker="loss-n1", queue_offset=0)
@@ -207,10 +212,15 @@ def _name_server(script: Script) -> None:
     heard(Kind.EXPIRE, "moved", None, "moved:20911", reason="silent")
     heard(Kind.UNREGISTER, "kept")
     asked("", "")
+    # It hung up, and was dropped at once.
+    heard(Kind.REGISTER, "brief", 0)
+    heard(Kind.EXPIRE, "brief", reason="connection closed")
+    heard(Kind.REGISTER, "known", 0)
+    asked("known:0", "known")
     # A name server that starts again knows nobody.
     script.tell(node, Kind.RECOVER, {"expiry_ms": 120_000, "scan_interval_ms": 10_000})
-    asked("kept:0", "kept")
-    script.expect("ROUTE-1", "route-to-dropped-broker", broker="kept:0")
+    asked("known:0", "known")
+    script.expect("ROUTE-1", "route-to-dropped-broker", broker="known:0")
 
 
 def _retries(script: Script) -> None:
@@ -469,3 +479,15 @@ def _ids(script: Script) -> None:
         script.tell(node, Kind.SEND_ACK, attrs, msg_id="i_twins", status="SEND_OK", **place)
         _Reader(script, "twins-0", "twins", "twins").is_handed("i_twins", offset)
     script.expect("DELIV-3", "msgid-reused", topic="twins", msg_id="i_twins")
+
+
+def _broadcast(script: Script) -> None:
+    """Both get everything, but for one message; a third comes late."""
+    ids = tuple(f"n_{offset}" for offset in range(4))
+    _sent(script, "news", *ids)
+    for node, offsets in (("news-0", (0, 1, 2, 3)), ("news-1", (0, 2, 3)), ("news-2", (3,))):
+        for offset in offsets:
+            _Reader(script, node, "news", "news").is_handed(ids[offset], offset)
+    place = {"broker": "broker-r", "topic": "news", "queue_id": 0, "queue_offset": 1}
+    for invariant, rule in (("DELIV-11", "broadcast-gap"), ("DELIV-4", "poll-skip")):
+        script.expect(invariant, rule, msg_id="n_1", group="news@news-1", **place)

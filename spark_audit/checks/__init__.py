@@ -7,6 +7,7 @@ from typing import Final
 
 from spark_audit.checks import (
     async_acked_survives_process_crash,
+    broadcast_to_all,
     committed_stable,
     dead_broker_forgotten,
     duplicates_explained,
@@ -68,6 +69,7 @@ CHECKS: Final[dict[str, Check]] = {
         retry_then_dead_letter.CHECK,
         not_early.CHECK,
         transaction_atomic.CHECK,
+        broadcast_to_all.CHECK,
     )
 }
 """Catalogue id to its check, in the order of reports."""

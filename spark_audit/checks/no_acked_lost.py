@@ -24,7 +24,7 @@ from spark_audit.checks.acked_in_store import ABSENT, not_in_store
 from spark_audit.checks.check import Check, at_sole_place, findings
 from spark_audit.checks.offsets_ahead import AHEAD, ahead_of_appends, ahead_of_store
 from spark_audit.checks.topics_known import METADATA, topics_unknown
-from spark_audit.evidence import Evidence, subscribed
+from spark_audit.evidence import Evidence, is_member, subscribed
 from spark_audit.profile import is_reset
 from spec.events import Kind
 
@@ -34,6 +34,21 @@ TRUNCATED: Final = "acked-then-truncated"
 
 
 def no_acked_lost(evidence: Evidence) -> DataFrame:
+    lost = lost_to_groups(evidence, INVARIANT)
+    # What a member of a group that is broadcast to misses is BroadcastToAll's.
+    found = lost.where(~(is_member(evidence.options) & (f.col("rule") == LOST)))
+    found = found.unionByName(ahead_of_appends(evidence, INVARIANT))
+    if evidence.store is None:
+        return found
+    return (
+        found.unionByName(not_in_store(evidence, INVARIANT))
+        .unionByName(ahead_of_store(evidence.store, INVARIANT))
+        .unionByName(topics_unknown(evidence.store, INVARIANT))
+    )
+
+
+def lost_to_groups(evidence: Evidence, invariant: str) -> DataFrame:
+    """Findings: messages with an acknowledgement that a group of their topic was never handed."""
     missing = _missing(evidence)
     unprotected = f.coalesce(
         f.col("weak"), f.when(f.col("async_appends") == f.col("appends"), f.lit("async_flush"))
@@ -43,9 +58,9 @@ def no_acked_lost(evidence: Evidence) -> DataFrame:
     )
     passed = _passed_over(missing.where("NOT (appends > 0 AND cut = appends)"), evidence)
     columns = ("msg_id", "group", "topic", "places", "acked_ts", "rule", "cause")
-    found = findings(
+    return findings(
         truncated.select(*columns).unionByName(passed.select(*columns)),
-        INVARIANT,
+        invariant,
         "critical",
         first_ts="acked_ts",
         last_ts="acked_ts",
@@ -55,14 +70,6 @@ def no_acked_lost(evidence: Evidence) -> DataFrame:
             f.lit("acknowledged with SEND_OK; the group was handed later offsets of the queue, never this")
         ),
         **at_sole_place(),
-    )
-    found = found.unionByName(ahead_of_appends(evidence, INVARIANT))
-    if evidence.store is None:
-        return found
-    return (
-        found.unionByName(not_in_store(evidence, INVARIANT))
-        .unionByName(ahead_of_store(evidence.store, INVARIANT))
-        .unionByName(topics_unknown(evidence.store, INVARIANT))
     )
 
 

@@ -73,5 +73,10 @@ def _taken_away(evidence: Evidence) -> DataFrame:
 
 
 CHECK: Final = Check(
-    INVARIANT, (RULE,), retry_avoids_last_broker, counted("sends_again"), never_blind, needs=("sends_again",)
+    INVARIANT,
+    (RULE,),
+    retry_avoids_last_broker,
+    counted("retries_told"),
+    never_blind,
+    needs=("retries_told",),
 )

@@ -31,10 +31,14 @@ def retry_then_dead_letter(evidence: Evidence) -> DataFrame:
 
 def _dropped(evidence: Evidence) -> DataFrame:
     events, kind = evidence.events, f.col("kind")
-    failed = events.where(kind == Kind.CONSUME_FAIL).groupBy("msg_id", "group", "node", *_PLACE).agg(
+    failed = evidence.rare.where(kind == Kind.CONSUME_FAIL).groupBy("msg_id", "group", "node", *_PLACE).agg(
         f.max("seq").alias("fail_seq"), f.max("ts").alias("fail_ts"), f.max("client").alias("client")
     )  # fmt: skip
-    went_on = events.where(kind.isin(Kind.RETRY, Kind.DEAD_LETTER, Kind.DELIVER, Kind.CONSUME_OK)).select(
+    # The few come to the many, here and below: a scan each, and nothing is shuffled.
+    of_failed = events.where(kind.isin(Kind.RETRY, Kind.DEAD_LETTER, Kind.DELIVER, Kind.CONSUME_OK)).join(
+        f.broadcast(failed.select("msg_id").distinct()), "msg_id", "left_semi"
+    )
+    went_on = of_failed.select(
         f.col("msg_id").alias("its_id"),
         f.col("group").alias("its_group"),
         f.col("ts").alias("its_ts"),
@@ -62,7 +66,7 @@ def _dropped(evidence: Evidence) -> DataFrame:
     passed = (
         passed & (f.col("by_queue_offset") > f.col("queue_offset")) & (f.col("by_seq") > f.col("fail_seq"))
     )
-    gone = left.join(commits, passed).groupBy("msg_id", "group", "client", *_PLACE).agg(
+    gone = commits.join(f.broadcast(left), passed).groupBy("msg_id", "group", "client", *_PLACE).agg(
         f.min("fail_ts").alias("first_ts"), f.min("by_ts").alias("last_ts")
     )  # fmt: skip
     return findings(
@@ -77,7 +81,7 @@ def _dropped(evidence: Evidence) -> DataFrame:
 def _again(evidence: Evidence) -> DataFrame:
     events, kind = evidence.events, f.col("kind")
     dead = events.where(kind == Kind.DEAD_LETTER).groupBy("msg_id", "group").agg(f.max("ts").alias("from_ts"))
-    handed = events.where(kind == Kind.DELIVER).join(dead, ["msg_id", "group"])
+    handed = events.where(kind == Kind.DELIVER).join(f.broadcast(dead), ["msg_id", "group"])
     late = handed.where(f.col("ts") > f.col("from_ts") + evidence.options.skew_us)
     first = Window.partitionBy("msg_id", "group").orderBy("ts", "node", "seq")
     late = (

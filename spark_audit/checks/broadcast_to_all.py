@@ -1,0 +1,40 @@
+"""DELIV-11 BroadcastToAll: in broadcast mode every instance of the group gets every message.
+
+A group that is broadcast to (`--broadcast`; no log says so) is as many groups as it has members, and a member
+has missed what NoAckedLost would call lost for a group: it was handed a later offset of the queue and never
+this message. What was sent before a member began, or after it ended, is not its to get.
+Cannot conclude: anything about members that got nothing at all.
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import Check, counted, findings, never_blind
+from spark_audit.checks.no_acked_lost import LOST, lost_to_groups
+from spark_audit.evidence import Evidence, is_member
+
+INVARIANT: Final = "DELIV-11"
+RULE: Final = "broadcast-gap"
+
+
+def broadcast_to_all(evidence: Evidence) -> DataFrame:
+    lost = lost_to_groups(evidence, INVARIANT).where(is_member(evidence.options) & (f.col("rule") == LOST))
+    return findings(
+        lost,
+        INVARIANT,
+        "error",
+        rule=f.lit(RULE),
+        evidence=f.lit("acknowledged with SEND_OK; the member was handed later offsets, never this"),
+    )
+
+
+CHECK: Final = Check(
+    INVARIANT,
+    (RULE,),
+    broadcast_to_all,
+    counted("broadcast_groups", "acked_and_delivered"),
+    never_blind,
+    needs=("broadcast_groups",),
+)
