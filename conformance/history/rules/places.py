@@ -143,6 +143,7 @@ def phantom(told: Record) -> Finding:
     if failed:
         failed -= unknown | {sent.message.id for sent in told.stored}
     recovered: set[str] = set()
+    homes = {queue: topic_of(queue) if is_own(queue) else "" for queue in told.seen_places}
     for read, message in told.sights:
         id_ = message.id
         if id_ in unknown:
@@ -154,7 +155,7 @@ def phantom(told: Record) -> Finding:
             why = "was refused"
         elif start >= read.at:
             why = "was sent later"
-        elif is_own(read.queue) and (topic := told.by_id[id_].topic) != topic_of(read.queue):
+        elif (home := homes[read.queue]) and (topic := told.by_id[id_].topic) != home:
             why = f"was sent to {topic}"
         else:
             continue
