@@ -3,7 +3,7 @@
 import itertools
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -11,6 +11,9 @@ import typer
 
 if TYPE_CHECKING:
     from conformance.behaviours.conditions import Outcome
+    from conformance.behaviours.corpus import Script
+    from conformance.behaviours.cover import Steps
+    from conformance.targets.crash_images import Recovered
 
 from report.console import stages, stop
 from report.model import Exit, Figure, Report, Result, Table, Verdict, Witness, exit_code
@@ -44,7 +47,7 @@ def behaviours(
         bool, typer.Option("--outcomes", help="With --write: those of outcomes too. Takes minutes.")
     ] = False,
     images: Annotated[
-        bool, typer.Option("--images", help="Flush, Replication on impl: each disk image of a crash too.")
+        bool, typer.Option("--images", help="On impl: each disk image that a crash may leave, too.")
     ] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
@@ -193,21 +196,7 @@ def _replayed(
         "impossible": sum(seen.impossible.values()),
     }
     failures = [*seen.failures, *ended.failures]
-    if images and (target, model) == ("impl", "Flush"):
-        from conformance.targets.crash_images import Recovered, States, expand
-
-        recovered, states = Recovered(), States(steps)
-        for script in scripts:
-            expand(script, states, recovered)
-        counts |= recovered.counts
-        failures += recovered.failures
-    if images and (target, model) == ("impl", "Replication"):
-        from conformance.targets import pair_images
-        from conformance.targets.crash_images import Recovered
-
-        recovered = Recovered()
-        for script in scripts:
-            pair_images.expand(script, recovered)
+    if images and target == "impl" and (recovered := _recovered(model, scripts, ends, steps)):
         counts |= recovered.counts
         failures += recovered.failures
     result = Result(
@@ -236,6 +225,31 @@ def _replayed(
     )
     drawn = draw(model, target, steps, seen.states, seen.steps, reached)
     return result, tables, Figure(f"{model} on {target}", drawn)
+
+
+def _recovered(
+    model: str, scripts: "Sequence[Script]", ends: "Sequence[Script]", steps: "Steps[Any]"
+) -> "Recovered | None":
+    """What starts make of the images of crashes; None for a model without any on our disks."""
+    from conformance.behaviours.corpus import bounded
+    from conformance.targets import crash_images, member_images, pair_images
+
+    found = crash_images.Recovered()
+    match model:
+        case "Flush":
+            states = crash_images.States(steps)
+            for script in scripts:
+                crash_images.expand(script, states, found)
+        case "Replication":
+            for script in scripts:
+                pair_images.expand(script, found)
+        case "Election":
+            # Members crash in the larger configurations alone.
+            for script in ends:
+                member_images.expand(script, bounded(model, script.configuration).nodes, found)
+        case _:
+            return None
+    return found
 
 
 def _outcomes_of(action: str, outcomes: "Iterable[Outcome]") -> str:

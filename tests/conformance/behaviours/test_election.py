@@ -5,10 +5,16 @@ import itertools
 import pytest
 
 from conformance import mutants
-from conformance.behaviours.corpus import file_of, read, read_lines
+from conformance.behaviours.corpus import bounded, file_of, read, read_lines
+from conformance.behaviours.outcomes import behaviours
 from conformance.behaviours.replay import Replayed, replay
 from conformance.behaviours.target import resolve
+from conformance.targets.crash_images import Recovered
 from conformance.targets.group_mutants import MUTANTS
+from conformance.targets.member_images import expand
+from impl.dledger import ballot_file
+from impl.dledger.ledger import Flush
+from impl.runtime.disk import Disk
 from report.model import Verdict
 
 STATES, STEPS = 994, 3254
@@ -34,6 +40,41 @@ def test_they_take_every_step_of_the_model() -> None:
     seen = on_ours(1)
     assert (len(seen.failures), len(seen.impossible)) == (0, 0)
     assert (len(seen.states), len(seen.steps)) == (STATES, STEPS)
+
+
+def expanded() -> Recovered:
+    """The images of the crashes before which a condition is put to the test."""
+    found = Recovered()
+    for script in behaviours("Election"):
+        expand(script, bounded("Election", script.configuration).nodes, found)
+    return found
+
+
+def test_a_start_from_whatever_a_crash_leaves_has_the_ballot_and_what_was_durable() -> None:
+    found = expanded()
+    assert [failure.why for failure in found.failures] == []
+    assert found.outcomes == found.allowed > found.edges > 10
+    assert found.images > 3000
+
+
+def test_a_ballot_that_is_not_synced_is_found_by_a_disk_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ballot_file, "write_durably", _replaced_without_a_sync)
+    whys = [failure.why for failure in expanded().failures]
+    assert any("a start finds None" in why or "currTerm is ''" in why for why in whys)
+
+
+def test_a_ledger_that_is_not_synced_is_found_by_a_disk_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Flush, "sync", lambda _: None)
+    assert "a start finds" in expanded().failures[0].why
+
+
+def _replaced_without_a_sync(disk: Disk, path: str, data: bytes) -> None:
+    """As released members do it."""
+    if disk.exists(path):
+        disk.remove(path)
+    file = disk.create(path, len(data))
+    file.write(0, data)
+    file.close()
 
 
 @pytest.mark.parametrize("name", MUTANTS)
