@@ -312,7 +312,8 @@ def _profile_tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
     """How much there is of what only some logs have."""
     is_ack = (f.col("kind") == Kind.SEND_ACK) & f.col("node").isin(*seen.brokers)
     is_scheduled = (f.col("kind") == Kind.APPEND) & (f.col("topic") == SCHEDULE_TOPIC)
-    of_profile = {"acks_of_brokers": is_ack, "scheduled_appends": is_scheduled}
+    is_told = (f.col("kind") == Kind.SEND) & f.col("stated").isNotNull()
+    of_profile = {"acks_of_brokers": is_ack, "scheduled_appends": is_scheduled, "sends_told": is_told}
     counts = evidence.profile.agg(
         *[f.coalesce(f.sum(f.when(c, f.col("rows"))), f.lit(0)).alias(name) for name, c in of_profile.items()]
     ).first()

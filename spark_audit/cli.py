@@ -104,7 +104,8 @@ def run(
     if unknown := [name for name in wanted if name not in CHECKS]:
         _fail(f"--check: no check for {', '.join(unknown)}, expected one of {', '.join(CHECKS)}")
     if idle := [name for name in wanted if name not in possible]:
-        _fail(f"--check {idle[0]}: it judges {'--events' if directories else 'a --store'}, and none is given")
+        judged = "--events" if CHECKS[idle[0]].of_events else "a --store"
+        _fail(f"--check {idle[0]}: it judges {judged}, and none is given")
     if flush not in (None, "SYNC_FLUSH", "ASYNC_FLUSH"):
         _fail(f"--flush: {flush!r}, expected SYNC_FLUSH or ASYNC_FLUSH")
 
