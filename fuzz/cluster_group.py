@@ -6,6 +6,7 @@ members write into their event logs; an entry is then read where it was written,
 
 from collections import Counter
 from collections.abc import Callable, Collection
+from typing import Final
 
 from conformance.targets.machines import MEMBERS, Cluster
 from fuzz.raft_judge import History, leader_eventually, logs_converge
@@ -14,6 +15,9 @@ from impl.dledger.changes import Appended, Change, Committed, Cut, Leads, Voted
 from impl.dledger.codes import Vote
 from impl.dledger.messages import Entry
 from spec.events import Event, Kind
+
+_OF_THE_STORE: Final = frozenset({Kind.APPEND, Kind.DISPATCH, Kind.FLUSH, Kind.SEND_ACK, Kind.HA_ACK})
+"""Most events: they change nothing that the members agree on."""
 
 
 class GroupWitness:
@@ -34,6 +38,8 @@ class GroupWitness:
 
     def _note(self, event: Event) -> None:
         history, member, attrs = self._history, event.node, event.attrs
+        if event.kind in _OF_THE_STORE:
+            return
         if event.kind is Kind.STEP_DOWN:
             history.stepped_down(member)
         elif event.kind is Kind.RECOVER and "members" in attrs:

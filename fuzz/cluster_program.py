@@ -8,6 +8,7 @@ for. Name servers, brokers and clients are the real ones; what surrounds them is
 
 import asyncio
 import errno
+import gc
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
@@ -123,11 +124,14 @@ class Run:
     def run(self) -> None:
         """Faults first, then the calm. Raises Finding, or whatever surprised a background task."""
         self._loop.set_exception_handler(self._surprised)
-        with silenced("impl", "asyncio"):
-            try:
+        gc.disable()  # what there is lives as long as the run does: to look for what is garbage is in vain
+        try:
+            with silenced("impl", "asyncio"):
                 run_simulated(self._play(), self._loop)
-            except Finding as finding:
-                self._failures.append(finding)
+        except Finding as finding:
+            self._failures.append(finding)
+        finally:
+            gc.enable()
         if self._failures:  # the first: others may follow from it
             raise self._failures[0]
 

@@ -6,7 +6,8 @@ cut; whatever happens follows from the seed.
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
@@ -80,24 +81,41 @@ class Fsync:
     def __init__(self, chance: random.Random) -> None:
         self.slowness = 1.0
         self._chance = chance
-        self._free = asyncio.Event()
-        self._free.set()
+        self._held: list[tuple[Callable[[], None], Context]] | None = None
+        """The calls that are not to happen yet, of whose processes; None while nothing is held."""
 
     def hold(self) -> None:
-        self._free.clear()
+        self._held = self._held or []
 
     def release(self) -> None:
-        self._free.set()
+        held, self._held = self._held or [], None
+        for call, context in held:
+            asyncio.get_running_loop().call_soon(call, context=context)
 
-    async def __call__(self, function: Callable[[], T]) -> T:
-        await self._while()
-        await self._free.wait()
-        result = function()
-        await self._while()
-        return result
+    def __call__(self, function: Callable[[], T]) -> Awaitable[T]:
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
-    async def _while(self) -> None:
-        await asyncio.sleep(self.slowness * self._chance.uniform(0, _FSYNC_MS_MAX / 1000))
+        def tell(result: T) -> None:
+            if not done.done():
+                done.set_result(result)
+
+        def call() -> None:
+            if self._held is not None:
+                self._held.append((call, copy_context()))
+            elif not done.done():  # else whoever waited is gone
+                try:
+                    result = function()
+                except BaseException as error:  # also of a simulated crash: it is the caller's
+                    done.set_exception(error)
+                else:
+                    self._later(tell, result)
+
+        self._later(call)
+        return done
+
+    def _later(self, what: Callable[..., None], *args: object) -> None:
+        delay_s = self.slowness * self._chance.uniform(0, _FSYNC_MS_MAX / 1000)
+        asyncio.get_running_loop().call_later(delay_s, what, *args)
 
 
 class Machine:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from conformance.targets import mutants, pair_mutants
 from fuzz.defects import dledger
 from fuzz.defects.defect import Mutant
+from impl.broker.offsets import OffsetTable
 from impl.client.calls import GroupCalls
 from impl.client.model import MessageQueue
 from impl.replication.client import SlaveClient
@@ -20,6 +21,7 @@ from spec import catalogue
 _TARGET: Final = "cluster"
 _received = Follow.received
 _keep = Follow._keep
+_commit = OffsetTable.commit
 
 _ELSEWHERE: Final = frozenset(
     {
@@ -93,6 +95,11 @@ async def _connects_once(client: SlaveClient) -> None:
     await asyncio.Event().wait()
 
 
+def _commit_for_all(offsets: OffsetTable, group: str, topic: str, queue_id: int, offset: int) -> None:
+    for each in {queue_id, *offsets.of_group(group, topic)}:
+        _commit(offsets, group, topic, each, offset)
+
+
 def _of_brokers(member: Mutant) -> Mutant:
     """A member's defect, in whole brokers."""
     return replace(member, name=f"Brokers{member.name}", target=_TARGET)
@@ -141,6 +148,13 @@ MUTANTS: Final = (
         "AckedDelivered",
         "client.push_consumer:start_offset",
         _at_the_end,
+    ),
+    _mutant(
+        "CommitForAllQueues",
+        "a commit counts for every queue of its topic in which the group has committed",
+        "OffsetMonotone",
+        "broker.offsets:OffsetTable.commit",
+        _commit_for_all,
     ),
     _mutant(
         "SlaveConnectsOnce",

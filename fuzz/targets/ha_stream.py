@@ -204,9 +204,7 @@ class HaStream:
                 raise Finding("KeepsWholeRecords", problem)
             return
         self._tested["SlaveIsPrefix"] += 1
-        expected = before if _is_other(state) else bytes(masters_log().data[: log.log_end])
-        if log.data != expected:
-            raise Finding("SlaveIsPrefix", f"the slave's {log.log_end} bytes are not its master's")
+        slave_is_prefix(log, before if _is_other(state) else masters_log().data)
 
     # To a master.
 
@@ -219,6 +217,12 @@ class HaStream:
         self._tested["AcknowledgesWhatIsSaid"] += len(data) >= 16
         if whole[1] != _acknowledged(data, log.log_end):
             raise Finding("AcknowledgesWhatIsSaid", f"{whole[1]} of {data.hex()}, {log.log_end} bytes")
+
+
+def slave_is_prefix(log: Log, whole: bytes | bytearray) -> None:
+    """What a slave has is the begin of that. Raises Finding."""
+    if log.data != whole[: log.log_end]:
+        raise Finding("SlaveIsPrefix", f"the slave's {log.log_end} bytes are not its master's")
 
 
 def _spoiled(transfer: Transfer, place: int) -> bytes:

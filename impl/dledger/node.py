@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from impl.dledger import events as telling
 from impl.dledger import wire
@@ -80,6 +81,15 @@ class _Waiting:
             settled(code)
 
 
+class _Asked(NamedTuple):
+    """A member's request that is to be answered when the core says how."""
+
+    request: Request
+    command: Command
+    answer: asyncio.Future[Command | None]
+    until_s: float
+
+
 class Listener(Protocol):
     """Who rests on a node. Nothing of it may block or raise."""
 
@@ -134,7 +144,11 @@ class Node:
         self._client = RemotingClient(runtime.network)
         self._inbox: deque[Callable[[float], None]] = deque()
         self._arrived = asyncio.Event()
-        self._answering: dict[int, tuple[Request, asyncio.Future[Message]]] = {}
+        self._alarm: asyncio.TimerHandle | None = None
+        """Wakes this node; `_alarm_at` is when, in milliseconds, or when it did last."""
+        self._alarm_at = 0.0
+        self._answering: dict[int, _Asked] = {}
+        """By the id of the request, in the order in which they came."""
         self._waiting: Pending[_Waiting] = Pending()
         self._tasks: set[asyncio.Task[None]] = set()
         self._transfers: set[asyncio.Future[ResponseCode]] = set()
@@ -287,21 +301,37 @@ class Node:
         try:
             await self._step()
             while True:
-                deadline = core.deadline()
-                delay_s = max(0.0, deadline - self._now_ms()) / 1000
-                try:
-                    async with asyncio.timeout(delay_s):
-                        await self._arrived.wait()
-                except TimeoutError:
-                    # A timer may go off early by a rounding.
-                    core.tick(max(deadline, self._now_ms()))
-                    await self._step(deadline)
+                self._wake_by(core.deadline())
+                await self._arrived.wait()
                 self._arrived.clear()
+                # A timer may go off early by a rounding.
+                now = max(self._now_ms(), 0.0 if self._alarm else self._alarm_at)
+                if now >= core.deadline():
+                    core.tick(now)
+                    await self._step(now)
                 while self._inbox:
                     self._inbox.popleft()(self._now_ms())
                     await self._step()
+                self._give_up_answers(asyncio.get_running_loop().time())
         except (OSError, StoreError) as error:
             self.fail(error)
+        finally:
+            if self._alarm is not None:
+                self._alarm.cancel()
+
+    def _wake_by(self, deadline: float) -> None:
+        """Mostly the deadline is put off, again and again: a timer that was set for an earlier one stays, and
+        goes off too early."""
+        if self._alarm is not None:
+            if self._alarm_at <= deadline:
+                return
+            self._alarm.cancel()
+        self._alarm_at = deadline
+        self._alarm = asyncio.get_running_loop().call_at(deadline / 1000, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._arrived.set()
 
     async def _step(self, not_before: float = 0.0) -> None:
         """Carry out what the last input set off; a ballot's sync lets the loop go on, but nothing of ours."""
@@ -320,8 +350,8 @@ class Node:
             self._spawn(self._ask(request))
         for request, response in answers:
             asked = self._answering.pop(id(request), None)
-            if asked is not None and not asked[1].done():
-                asked[1].set_result(response)
+            if asked is not None and not asked.answer.done():
+                asked.answer.set_result(wire.encode_response(asked.command, response))
         if member.has_unsynced and not self._is_flushing:
             self._is_flushing = True
             self._spawn(self._flush())
@@ -386,6 +416,7 @@ class Node:
         _log.error("%s of %s stops: %s", self.config.self_id, self.config.group, error)
         self.failure = error
         self._fail_waiting(ResponseCode.DISK_ERROR)
+        self._give_up_answers(math.inf)
         for task in self._tasks:
             task.cancel()
         if self._listener is not None:
@@ -416,26 +447,31 @@ class Node:
                 if not waiting.done():
                     waiting.set_result(ResponseCode.SUCCESS if took else ResponseCode.TAKE_LEADERSHIP_FAILED)
 
-    async def _asked(self, command: Command, _channel: Channel) -> Command | None:
+    def _asked(self, command: Command, _channel: Channel) -> Awaitable[Command | None] | None:
         """A member's request. It is answered when the core says so; after 3 s nobody waits any more."""
         request = wire.decode_request(command)
         assert isinstance(request, (VoteRequest, HeartBeatRequest, PushRequest, TransferRequest))
         if self.failure is not None:
             return None
         if isinstance(request, TransferRequest) and request.transfer_id == self.config.self_id:
-            return wire.encode_response(command, await self._told_to_hand_over(request))
-        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._answering[id(request)] = (request, answer)
+            return self._told_to_hand_over(command, request)
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Command | None] = loop.create_future()
+        self._answering[id(request)] = _Asked(request, command, answer, loop.time() + _RPC_S)
         self._put(lambda now: self.member.core.handle(request, now))
-        try:
-            async with asyncio.timeout(_RPC_S):
-                return wire.encode_response(command, await answer)
-        except TimeoutError:
-            return None
-        finally:
-            self._answering.pop(id(request), None)
+        return answer
 
-    async def _told_to_hand_over(self, request: TransferRequest) -> Message:
+    def _give_up_answers(self, now_s: float) -> None:
+        """To requests whose time is over by then. The node is awake more often than that."""
+        while self._answering:
+            key, asked = next(iter(self._answering.items()))
+            if now_s < asked.until_s:
+                return
+            del self._answering[key]
+            if not asked.answer.done():
+                asked.answer.set_result(None)
+
+    async def _told_to_hand_over(self, command: Command, request: TransferRequest) -> Command:
         """By an operator, who is no member."""
         if request.group != self.config.group:
             code = ResponseCode.UNKNOWN_GROUP
@@ -443,7 +479,7 @@ class Node:
             code = ResponseCode.UNKNOWN_MEMBER
         else:
             code = await self.hand_over(request.transferee_id)
-        return self._answer(request, TransferResponse, code)
+        return wire.encode_response(command, self._answer(request, TransferResponse, code))
 
     # -- clients
 

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from impl.remoting.codes import ResponseCode
 from impl.remoting.command import Command, decode, encode
@@ -61,6 +62,14 @@ class ReceiveBudget:
         self.used = 0
 
 
+class _Pending(NamedTuple):
+    """A request of ours that the peer has not answered."""
+
+    answer: asyncio.Future[Command]
+    timeout_s: float
+    until_s: float
+
+
 Reply = Command | None
 Handler = Callable[[Command, "Channel"], Reply | Awaitable[Reply]]
 """Works on a request. It answers at once, later, or not at all; it raises nothing."""
@@ -86,7 +95,10 @@ class Channel:
         self._on_closed = on_closed
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray()
-        self._pending: dict[int, asyncio.Future[Command]] = {}
+        self._pending: dict[int, _Pending] = {}
+        self._alarm: asyncio.TimerHandle | None = None
+        """Goes off when a pending request may be late, or before: at `_alarm_s`."""
+        self._alarm_s = 0.0
         self._working: dict[asyncio.Future[Reply], None] = {}  # in the order of their requests
         self._unanswered = 0
         self._unanswered_bytes = 0
@@ -129,13 +141,13 @@ class Channel:
         if len(self._pending) >= self._limits.pending_max:
             raise ConnectError(f"{len(self._pending)} requests to {self.remote} are unanswered already")
         answer: asyncio.Future[Command] = self._loop.create_future()
-        self._pending[request.opaque] = answer
-        timer = self._loop.call_later(timeout_s, self._expire, answer, timeout_s)
+        pending = _Pending(answer, timeout_s, self._loop.time() + timeout_s)
+        self._pending[request.opaque] = pending
+        self._wake_by(pending.until_s)
         try:
             self._write(request)
             return await answer
         finally:
-            timer.cancel()
             self._pending.pop(request.opaque, None)
 
     def send_oneway(self, request: Command) -> None:
@@ -202,7 +214,9 @@ class Channel:
         self._account()
         if self._closing is not None:
             self._closing.cancel()
-        for answer in self._pending.values():
+        if self._alarm is not None:
+            self._alarm.cancel()
+        for answer, _, _ in self._pending.values():
             if not answer.done():
                 answer.set_exception(ConnectionLostError(f"the connection to {self.remote} was lost"))
         self._on_closed(self)
@@ -234,9 +248,9 @@ class Channel:
 
     def _take(self, command: Command, size: int) -> None:
         if command.is_response:
-            answer = self._pending.get(command.opaque)
-            if answer is not None and not answer.done():
-                answer.set_result(command)
+            pending = self._pending.get(command.opaque)
+            if pending is not None and not pending.answer.done():
+                pending.answer.set_result(command)
             return
         reply = self._handle(command, self)
         if reply is None or isinstance(reply, Command):
@@ -305,7 +319,23 @@ class Channel:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _expire(self, answer: asyncio.Future[Command], timeout_s: float) -> None:
-        if not answer.done():
-            text = f"no answer from {self.remote} within {round(timeout_s * 1000)} ms"
-            answer.set_exception(RequestTimeoutError(text))
+    def _wake_by(self, until_s: float) -> None:
+        """One timer for all requests: most are answered, and a timer for each would only be set to be
+        cancelled."""
+        if self._alarm is not None:
+            if self._alarm_s <= until_s:
+                return
+            self._alarm.cancel()
+        self._alarm_s = until_s
+        self._alarm = self._loop.call_at(until_s, self._expire)
+
+    def _expire(self) -> None:
+        """A request may be late."""
+        self._alarm = None
+        now_s = max(self._loop.time(), self._alarm_s)  # it may have gone off early by a rounding
+        for answer, timeout_s, until_s in self._pending.values():
+            if until_s > now_s:
+                self._wake_by(until_s)
+            elif not answer.done():
+                text = f"no answer from {self.remote} within {round(timeout_s * 1000)} ms"
+                answer.set_exception(RequestTimeoutError(text))

@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 import resource
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -27,7 +27,7 @@ _FILES_MAX: Final = 1 << 20
 class Offload(Protocol):
     """Runs a blocking call (an fsync) while the event loop goes on."""
 
-    async def __call__(self, function: Callable[[], T]) -> T: ...
+    def __call__(self, function: Callable[[], T]) -> Awaitable[T]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,6 @@ def test_the_chosen_mutants_are_run_and_nothing_else() -> None:
 UNDER_ANOTHER_NAME = {
     ("cluster", "RecoveredPrefix"): "store-recovery tears records where it hurts; a cluster seldom does",
     ("cluster", "NoAckedLost"): "what it would say of a crash FLUSH-1 and FLUSH-2 say first",
-    (
-        "cluster",
-        "OffsetMonotone",
-    ): "conformance's commit-goes-back breaks it; here commits are too few to show it",
 }
 
 

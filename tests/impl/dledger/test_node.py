@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
+
 from impl.dledger import wire
 from impl.dledger.codes import ResponseCode
 from impl.dledger.config import GroupConfig
@@ -18,6 +20,7 @@ from impl.dledger.messages import (
     Message,
     MetadataRequest,
     MetadataResponse,
+    PushRequest,
     TransferRequest,
 )
 from impl.dledger.node import Node
@@ -226,6 +229,40 @@ def test_a_leader_alone_has_no_successor() -> None:
         return follower, await leader.hand_over()
 
     assert _play(scene) == (ResponseCode.NOT_LEADER, ResponseCode.LEADER_NOT_READY)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_member_does_not_answer_it_does_not_keep(fails: bool) -> None:
+    """A push that overtook another is not answered; after 3 s, or when the disk failed, nobody waits."""
+
+    async def scene(site: Site) -> tuple[int, int]:
+        leader = await site.leader()
+        follower = next(node for node in site.nodes.values() if node is not leader)
+        state = leader.member.core.state
+        far = PushRequest(
+            group="g",
+            remote_id=follower.config.self_id,
+            local_id=leader.config.self_id,
+            leader_id=leader.config.self_id,
+            term=state.term,
+            pre_log_index=100,
+            pre_log_term=state.term,
+        )
+        client = RemotingClient(site.network)
+        asked = asyncio.create_task(
+            client.invoke(site.addresses[follower.config.self_id], wire.encode_request(far), 30.0)
+        )
+        await asyncio.sleep(1)
+        held = sum(len(channel._working) for channel in follower._server._channels)
+        if fails:
+            follower.fail(OSError("the disk failed"))
+        await asyncio.sleep(0.5 if fails else 6)
+        left = sum(len(channel._working) for channel in follower._server._channels)
+        asked.cancel()
+        await client.close()
+        return held, left
+
+    assert _play(scene) == (1, 0)
 
 
 def test_a_message_in_the_ledger_is_a_record_that_stands_where_it_says() -> None:

@@ -139,6 +139,37 @@ def test_an_answer_that_is_too_late_is_a_timeout_and_the_connection_lives_on() -
     assert run_simulated(main()) == b"still here"
 
 
+def test_of_requests_that_wait_at_once_each_has_its_own_time() -> None:
+    """In whatever order their times are over, and though some are answered."""
+
+    async def main() -> list[tuple[float, str]]:
+        async with World() as world:
+            loop = asyncio.get_running_loop()
+            await world.ask(ECHO)
+
+            async def timed(seconds: bytes, timeout_s: float) -> tuple[float, str]:
+                began_s = loop.time()
+                try:
+                    how = (await world.ask(SLOW, seconds, timeout_s)).body.decode()
+                except RequestTimeoutError:
+                    how = "late"
+                return round(loop.time() - began_s, 3), how
+
+            asked = [(b"9", 2.0), (b"9", 0.5), (b"0.1", 0.2), (b"9", 1.0), (b"1.5", 3.0)]
+            together = await asyncio.gather(*(timed(*each) for each in asked))
+            await asyncio.sleep(5)
+            return [*together, await timed(b"9", 0.5)]
+
+    assert run_simulated(main()) == [
+        (2.0, "late"),
+        (0.5, "late"),
+        (0.1, "0.1"),
+        (1.0, "late"),
+        (1.5, "1.5"),
+        (0.5, "late"),
+    ]
+
+
 def test_a_lost_connection_fails_what_waits_and_the_next_request_opens_another() -> None:
     async def main() -> bytes:
         async with World() as world:
