@@ -23,10 +23,12 @@ from report.model import Result, Verdict, Witness
 from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.checks.not_early import SCHEDULE_TOPIC
 from spark_audit.checks.one_owner import shared_queues
-from spark_audit.evidence import Evidence, Options, by_member, gather, skew_seen
-from spark_audit.fingerprint import CELLS
+from spark_audit.evidence import Evidence, Options, by_member, gather, name_broker, skew_seen
 from spark_audit.inputs import InputError
+from spark_audit.nights import Carried, Looked, Night, all_found, only_new, settle, withdrawn
+from spark_audit.pictures import pictures as draw
 from spark_audit.profile import Overview, overview, profile
+from spark_audit.schema import FINDINGS
 from spark_audit.store import Stored
 from spec.catalogue import catalogue
 from spec.events import Kind
@@ -55,7 +57,9 @@ class Audit:
     """Parquet files of schema.FINDINGS, one folder a check."""
     deduplicated_rows: int = 0
     pictures: dict[str, list[Any]] = field(default_factory=dict)
-    """The numbers behind the plots, see figures.py."""
+    """The numbers behind the plots, see pictures.py."""
+    withdrawn: int = 0
+    """Violations of earlier nights that this one has shown to be none."""
     skew_us: int = 0
     """By how much clocks were allowed to disagree."""
     skew_seen_us: int = 0
@@ -74,8 +78,14 @@ def audit(
     replay: str = "",
     pictures: bool = True,
     progress: Callable[[str], None] | None = None,
+    night: Night | None = None,
+    next_state: Path | None = None,
+    batch: int = -1,
 ) -> Audit:
     """Judge the log by the checks. Writes all findings below `scratch`, which must exist.
+
+    Of a `night` those findings are told that no earlier one had; what the next needs goes into `next_state`;
+    `batch` is the night's number in a stream.
 
     Checks of stores need `store`. `unreadable_rows` were in the input and are not in the log: like missing
     ones, they weaken the verdicts.
@@ -84,7 +94,8 @@ def audit(
         InputError: two nodes go by one name. pyspark's own errors: a file turns out to be damaged.
     """
     say = progress or (lambda _: None)
-    with gathered(log, options, store, pictures=pictures) as (evidence, seen, repeated):
+    carried = night.carried if night else None
+    with _gathered(log, options, store, carried, pictures=pictures) as (evidence, seen, repeated, read):
         say(f"{seen.rows} events of {len(seen.nodes)} nodes")
         tallies = _tallies(evidence, seen)
         evidence, skew_seen_us = _with_skew(evidence)
@@ -98,7 +109,10 @@ def audit(
                 continue
             say(f"{invariant} {catalogue()[invariant].name}")
             path = scratch / "findings" / invariant
-            check.findings(evidence).write.mode("overwrite").parquet(str(path))
+            found = check.findings(evidence)
+            if carried:
+                found = only_new(_written(found, scratch / "found" / invariant), carried)
+            _written(found, path)
             counted = _counted(path)
             explained.update(
                 {(invariant, rule, cause): n for (rule, cause), n in counted.items() if cause is not None}
@@ -120,11 +134,24 @@ def audit(
                     seconds=time.monotonic() - started,
                 )
             )
-        shown = _pictures(evidence, seen) if pictures and seen.rows else {}
+        shown = draw(evidence, seen, read.profile) if pictures and seen.rows else {}
+        gone = 0
+        if night:
+            ran = [result.id for result in results if result.verdict is not Verdict.NOT_TESTED]
+            found = all_found(evidence, scratch / ("found" if carried else "findings"), ran)
+            gone = withdrawn(carried, found, ran) if carried else 0
+            if next_state:
+                settle(night, evidence, read, seen.brokers, found, ran, next_state, batch)
         return Audit(
-            seen, tallies, tuple(results), explained, scratch / "findings", repeated, shown,
+            seen, tallies, tuple(results), explained, scratch / "findings", repeated, shown, gone,
             evidence.options.skew_us, skew_seen_us,
         )  # fmt: skip
+
+
+def _written(found: DataFrame, path: Path) -> DataFrame:
+    """The findings, computed."""
+    found.write.mode("overwrite").parquet(str(path))
+    return found.sparkSession.read.schema(FINDINGS).parquet(str(path))
 
 
 @contextmanager
@@ -140,6 +167,20 @@ def gathered(
     Raises:
         InputError: as `audit`.
     """
+    with _gathered(log, options, store, pictures=pictures) as (evidence, seen, repeated, _):
+        yield evidence, seen, repeated
+
+
+@contextmanager
+def _gathered(
+    log: DataFrame,
+    options: Options | None = None,
+    store: Stored | None = None,
+    carried: Carried | None = None,
+    *,
+    pictures: bool = False,
+) -> Iterator[tuple[Evidence, Overview, int, Looked]]:
+    """As `gathered`, with what earlier nights left; and the rows that were looked at."""
     with ExitStack() as kept:
 
         def keep(frame: DataFrame) -> DataFrame:
@@ -159,13 +200,20 @@ def gathered(
         options = options or Options()
         if pictures:
             options = replace(options, sample=max(1, min(_SAMPLE_MAX, seen.rows // _SAMPLED_FROM)))
+        tonight, rows = profiled, seen.rows
+        if carried:
+            profiled, seen = carried.count(tonight, seen)
+            own, log = log, carried.join(log, tonight, seen.brokers)
         evidence = gather(log, seen.brokers, options, store, profiled)
+        if carried:
+            # What is carried is not all that a node told; checks of its order rest on tonight's rows.
+            evidence = replace(carried.amend(evidence, seen.brokers), log=name_broker(own, seen.brokers))
         for frame in (
             evidence.rare, evidence.spans, evidence.causes, evidence.cells, evidence.sums, evidence.doubted,
             evidence.messages, evidence.steps, *((store.doubtful, store.bounds) if store else ()),
         ):  # fmt: skip
             keep(frame)
-        yield evidence, seen, repeated - seen.rows
+        yield evidence, seen, repeated - rows, Looked(tonight, name_broker(log, seen.brokers))
 
 
 def judge(
@@ -386,37 +434,12 @@ def _witness(row: Mapping[str, Any]) -> Witness:
     return Witness(f"{row['rule']}: {what}: {row['evidence']}", values)
 
 
-def _pictures(evidence: Evidence, seen: Overview) -> dict[str, list[Any]]:
-    """The few hundred numbers that figures.py draws."""
-    width = bucket_us(seen)
-    bucket = f.floor((f.col("ts") - seen.first_ts) / width)
-    over_time = evidence.events.groupBy(bucket.cast("long").alias("bucket"), "kind").count().collect()
-    waited = f.greatest(f.col("acked_ts") - f.col("send_ts"), f.lit(1))
-    # Ten bins a decade, from one microsecond.
-    bin_of = f.floor(f.log10(waited) * 10).cast("int")
-    # Not of the cells in doubt beside them: those have more trouble than others.
-    sampled = f.col("key").bitwiseAND(CELLS - 1) % max(1, evidence.options.sample) == 0
-    waits = evidence.sums.where(sampled & (f.col("acked_ts") >= f.col("send_ts")))
-    latency = waits.groupBy(bin_of.alias("bin")).count().orderBy("bin")
-    queues = (
-        evidence.spans.where(f.col("kind") == Kind.DELIVER)
-        .groupBy("broker", "topic", "queue_id", "group")
-        .agg(f.sum("rows").alias("rows"))
-        .orderBy("topic", "broker", "queue_id", "group")
-        .limit(400)
-    )
-    return {
-        "over_time": [
-            (seen.first_ts + row["bucket"] * width, row["kind"], row["count"]) for row in over_time
-        ],
-        "latency": [(10 ** (row["bin"] / 10), row["count"]) for row in latency.collect()],
-        "queues": [tuple(row) for row in queues.collect()],
-    }
-
-
-def bucket_us(seen: Overview) -> int:
-    """The width of a bucket of the plot over time: about 120 in all."""
-    return (seen.last_ts - seen.first_ts) // 120 + 1
+def violations_by(audit: Audit, column: str) -> dict[str, int]:
+    """How many violations there are by a column of schema.FINDINGS."""
+    findings = ds.dataset(_parts(audit.findings), format="parquet")
+    named = findings.to_table([column], filter=pc.field("cause").is_null() & pc.field(column).is_valid())
+    counts = named.group_by([column]).aggregate([([], "count_all")]).to_pylist()
+    return {row[column]: row["count_all"] for row in counts}
 
 
 def violation_times(audit: Audit, most: int = 5000) -> list[tuple[int, str, str]]:
@@ -433,10 +456,10 @@ __all__ = [
     "Audit",
     "Overview",
     "audit",
-    "bucket_us",
     "judge",
     "overview",
     "violations",
+    "violations_by",
     "violation_times",
     "write_violations",
 ]

@@ -1,25 +1,31 @@
 """`mqproof audit run`, `mqproof audit explain` and `mqproof audit generate`."""
 
+import logging
 import re
 import shlex
 import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
-from report.model import Exit, Verdict, exit_code
+from report.console import terminable
+from report.model import Exit, Report, Verdict, exit_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_audit.audit import Audit
     from spark_audit.inputs import Inputs
+    from spark_audit.nights import Night
     from spark_audit.read import Log
+    from spark_audit.session import SessionOptions
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 audit_app = typer.Typer(no_args_is_help=True)
@@ -38,7 +44,13 @@ Examples:
   mqproof audit run --store broker-a=/var/rocketmq/store --events build/log
 
   mqproof audit run --events 'logs/*.ndjson' --check DELIV-1 --json result.json
+
+  mqproof audit run --events logs/2026-11-22 --carry state --out reports/2026-11-22
 """
+
+_Conf = Annotated[
+    list[str] | None, typer.Option(help="Setting of Spark, KEY=VALUE, e.g. spark.local.dir=/big.")
+]
 
 _Skew = Annotated[
     int | None,
@@ -84,10 +96,19 @@ def run(
     index_slots: Annotated[
         int, typer.Option(min=1, help="maxHashSlotNum of the brokers, where it is not RocketMQ's own.")
     ] = 5_000_000,
+    carry: Annotated[
+        Path | None, typer.Option(help="Folder of what nights hand on: these events follow those before.")
+    ] = None,
+    late_s: Annotated[
+        int, typer.Option(min=0, help="With --carry: what belongs together is no further apart.")
+    ] = 3600,
+    conf: _Conf = None,
 ) -> None:
     """Judge event logs, store directories and message traces; docs/audit-checks.md says by what.
 
     A store should not change meanwhile: audit one of a broker that is shut down, or a copy.
+
+    With --carry each run is a night: it tells what no earlier one told, and hands on what is unresolved.
 
     Exit code: 0 all held, 1 a violation, 2 bad input, 3 inconclusive, 4 Spark or Java is missing or failed.
     """
@@ -108,14 +129,12 @@ def run(
         _fail(f"--check {idle[0]}: it judges {judged}, and none is given")
     if flush not in (None, "SYNC_FLUSH", "ASYNC_FLUSH"):
         _fail(f"--flush: {flush!r}, expected SYNC_FLUSH or ASYNC_FLUSH")
-
-    from pyspark.sql import SparkSession
+    settings = _settings(conf or [])
 
     from spark_audit.inputs import InputError, Inputs, find_files
-    from spark_audit.session import SessionOptions, open_session
+    from spark_audit.session import SessionOptions
     from spark_audit.store import name_stores
     from spark_audit.traces import find_traces
-    from spec.spark import SessionError
 
     try:
         # Before Spark starts, which takes seconds: a wrong path is told at once.
@@ -123,35 +142,70 @@ def run(
         stores = name_stores(directories)
         traces = find_traces(trace or [])
         input_bytes = sum(file.stat().st_size for file in found.files)
-        borrowed = SparkSession.getActiveSession() is not None
-        spark = open_session(SessionOptions(master=master, memory=memory, input_bytes=input_bytes))
     except InputError as error:
         _fail(str(error))
-    except SessionError as error:
-        _fail(str(error), Exit.TOOL)
-    # A session that was there before (a notebook's, a test's) is not ours to stop.
-    scratch = Path(tempfile.mkdtemp(prefix="mqproof-audit-"))
-    try:
-        again = [part for path in inputs for part in ("--events", path)]
-        again += [part for text in directories for part in ("--store", text)]
-        again += [part for text in trace or [] for part in ("--trace", text)]
-        request = _Request(
-            found,
-            stores,
-            index_slots,
-            wanted,
-            skew_ms,
-            flush,
-            tuple(broadcast or ()),
-            shlex.join(again),
-            traces,
-        )
+    again = [part for path in inputs for part in ("--events", path)]
+    again += [part for text in directories for part in ("--store", text)]
+    again += [part for text in trace or [] for part in ("--trace", text)]
+    request = _Request(
+        found,
+        stores,
+        index_slots,
+        wanted,
+        skew_ms,
+        flush,
+        tuple(broadcast or ()),
+        shlex.join(again),
+        carry,
+        late_s * 1_000_000,
+        traces,
+    )
+    options = SessionOptions(master=master, memory=memory, input_bytes=input_bytes, conf=settings)
+    with _session(options) as spark, _scratch() as scratch:
         code = _audit(spark, scratch, request, out, json)
-    finally:
-        if not borrowed:
-            spark.stop()
-        shutil.rmtree(scratch, ignore_errors=True)
     raise typer.Exit(code)
+
+
+@contextmanager
+def _session(options: "SessionOptions") -> "Iterator[SparkSession]":
+    """Ours is stopped at the end; one that was there before (a notebook's, a test's) is not."""
+    from pyspark.sql import SparkSession
+
+    from spark_audit.session import open_session
+    from spec.spark import SessionError
+
+    borrowed = SparkSession.getActiveSession() is not None
+    # Of a call that a signal interrupts Spark's bridge logs the stack.
+    logging.getLogger().addFilter(lambda record: "KeyboardInterrupt" not in str(record.msg))
+    with terminable() if not borrowed else nullcontext():
+        try:
+            spark = open_session(options)
+        except SessionError as error:
+            _fail(str(error), Exit.TOOL)
+        try:
+            yield spark
+        finally:
+            if not borrowed:
+                spark.stop()
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="mqproof-audit-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _settings(given: list[str]) -> dict[str, str]:
+    settings = {}
+    for text in given:
+        key, separator, value = text.partition("=")
+        if not (separator and key.startswith("spark.")):
+            _fail(f"--conf: {text!r}, expected KEY=VALUE of Spark, e.g. spark.local.dir=/big")
+        settings[key] = value
+    return settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +219,8 @@ class _Request:
     broadcast: tuple[str, ...]
     again: str
     """The options that name the input, for the command that replays a finding."""
+    carry: Path | None = None
+    late_us: int = 0
     traces: tuple[list[Path], list[Path]] = ([], [])
     """Stores and text files, as find_traces gives them."""
 
@@ -176,61 +232,69 @@ def _audit(
     from pyspark.errors import PySparkException
 
     from report import terminal
-    from report.write import write_report
-    from spark_audit.audit import audit, write_violations
-    from spark_audit.checks import CHECKS
-    from spark_audit.evidence import Options
     from spark_audit.inputs import InputError
-    from spark_audit.read import read_files
-    from spark_audit.store import read_stores
-    from spark_audit.summary import summarise
-    from spark_audit.timelines import with_timelines
+    from spark_audit.nights import next_state, open_night
 
-    started = time.monotonic()
     try:
-        for repeat, original in request.found.repeats:
-            _say(f"{repeat} is {original} again: counted once")
-        log = read_files(spark, request.found, scratch)
-        _say(f"reading {len(request.found.files)} files and {len(request.stores)} stores")
-        stored = read_stores(spark, request.stores, scratch, request.index_slots) if request.stores else None
-        corrupt_rows = log.corrupt.count()
-        corrupt = (
-            [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
-        )
-        done = audit(
-            log.events,
-            scratch,
-            options=Options(**_clocks(request.skew_ms), flush=request.flush, broadcast=request.broadcast),
-            store=stored,
-            checks={name: CHECKS[name] for name in CHECKS if name in request.wanted},
-            unreadable_rows=corrupt_rows,
-            replay=f"mqproof audit run {request.again}",
-            progress=_say,
-        )
-        told = with_timelines(spark, done.results, log.events, done.overview.brokers, stored)
-        done = replace(done, results=told)
-        if any(request.traces):
-            done = _with_traces(spark, done, request)
+        night = open_night(spark, request.carry, request.late_us) if request.carry else None
+        # The old state stays until everything is written: an interrupted night is run again.
+        with next_state(night) if night else nullcontext() as following:
+            log, done, report = _judge(spark, scratch, request, night, following)
+            terminal.show(report)
+            _write(report, log, done, out, json)
     except InputError as error:
         _fail(str(error))
     except (PySparkException, Py4JError) as error:
         _fail(*_blame(error))
-    report = summarise(done, log, request.stores, time.monotonic() - started, corrupt, corrupt_rows)
-    terminal.show(report)
-    try:
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-            for name in ("report.json", "junit.xml", "report.html"):
-                write_report(report, out / name)
-            rows = write_violations(done, out / "violations.parquet")
-            if corrupt_rows:
-                _keep_aside(log, out / "unreadable")
-            _say(f"wrote {out / 'report.html'}, report.json, junit.xml and {rows} violations.parquet")
-        if json is not None:
-            write_report(report, json.with_suffix(".json") if json.suffix != ".json" else json)
     except OSError as error:
         _fail(f"{error.filename or out or json}: {error.strerror}")
     return exit_code(report.results)
+
+
+def _judge(
+    spark: "SparkSession",
+    scratch: Path,
+    request: _Request,
+    night: "Night | None",
+    following: Path | None,
+) -> tuple["Log", "Audit", Report]:
+    from spark_audit.audit import audit
+    from spark_audit.checks import CHECKS
+    from spark_audit.evidence import Options
+    from spark_audit.read import read_files
+    from spark_audit.store import read_stores
+    from spark_audit.summary import summarise, with_history
+    from spark_audit.timelines import with_timelines
+
+    started = time.monotonic()
+    for repeat, original in request.found.repeats:
+        _say(f"{repeat} is {original} again: counted once")
+    log = read_files(spark, request.found, scratch)
+    _say(f"reading {len(request.found.files)} files and {len(request.stores)} stores")
+    stored = read_stores(spark, request.stores, scratch, request.index_slots) if request.stores else None
+    corrupt_rows = log.corrupt.count()
+    corrupt = [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
+    before = f" --carry {shlex.quote(str(night.before))}" if night and night.before else ""
+    done = audit(
+        log.events,
+        scratch,
+        options=Options(**_clocks(request.skew_ms), flush=request.flush, broadcast=request.broadcast),
+        store=stored,
+        checks={name: CHECKS[name] for name in CHECKS if name in request.wanted},
+        unreadable_rows=corrupt_rows,
+        replay=f"mqproof audit run {request.again}{before}",
+        progress=_say,
+        night=night,
+        next_state=following,
+    )
+    # Of a night's message, the first half may stand in what was carried.
+    events = log.events.unionByName(night.carried.rows) if night and night.carried else log.events
+    told = with_timelines(spark, done.results, events, done.overview.brokers, stored)
+    done = replace(done, results=told)
+    if any(request.traces):
+        done = _with_traces(spark, done, request)
+    report = summarise(done, log, request.stores, time.monotonic() - started, corrupt, corrupt_rows)
+    return log, done, with_history(report, done, night, following) if night else report
 
 
 def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> "Audit":
@@ -248,6 +312,24 @@ def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> "Au
 def _clocks(skew_ms: int | None) -> dict[str, Any]:
     """What the user says of the clocks, for Options."""
     return {} if skew_ms is None else {"skew_us": skew_ms * 1000, "is_skew_given": True}
+
+
+def _write(report: Report, log: "Log", done: "Audit", out: Path | None, json: Path | None) -> None:
+    """The files that were asked for. Raises OSError; what stood there is unchanged, then."""
+    from report.write import write_report
+    from spark_audit.audit import write_violations
+    from spark_audit.staging import staged
+
+    if out is not None:
+        with staged(out) as folder:
+            for name in ("report.json", "junit.xml", "report.html"):
+                write_report(report, folder / name)
+            rows = write_violations(done, folder / "violations.parquet")
+            if not log.corrupt.isEmpty():
+                _keep_aside(log, folder / "unreadable")
+        _say(f"wrote {out / 'report.html'}, report.json, junit.xml and {rows} violations.parquet")
+    if json is not None:
+        write_report(report, json.with_suffix(".json") if json.suffix != ".json" else json)
 
 
 def _keep_aside(log: "Log", folder: Path) -> None:
@@ -270,6 +352,7 @@ def explain_message(
     index_slots: Annotated[
         int, typer.Option(min=1, help="maxHashSlotNum of the brokers, where it is not RocketMQ's own.")
     ] = 5_000_000,
+    conf: _Conf = None,
 ) -> None:
     """Print the whole life of one message: what every input says of it, in order of time.
 
@@ -278,46 +361,134 @@ def explain_message(
     if not (events or store or trace):
         _fail("--events: name at least one event log, folder or pattern, or a --store")
 
+    settings = _settings(conf or [])
+
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
 
     from spark_audit.explain import lives
     from spark_audit.inputs import InputError, Inputs, find_files
     from spark_audit.profile import overview, profile
     from spark_audit.read import read_files
-    from spark_audit.session import SessionOptions, open_session
+    from spark_audit.session import SessionOptions
     from spark_audit.store import name_stores, read_stores
     from spark_audit.traces import find_traces, read_traces
-    from spec.spark import SessionError
 
-    scratch = Path(tempfile.mkdtemp(prefix="mqproof-audit-"))
-    borrowed, spark = True, None
     try:
         found = find_files(events) if events else Inputs(())
         stores = name_stores(store or [])
         traces = find_traces(trace or [])
-        borrowed = SparkSession.getActiveSession() is not None
-        spark = open_session(SessionOptions(master=master, memory=memory))
-        log = read_files(spark, found, scratch).events
-        stored = read_stores(spark, stores, scratch, index_slots) if stores else None
-        traced = read_traces(spark, *traces).told if any(traces) else None
-        brokers = overview(profile(log)).brokers
-        steps = lives(spark, [msg_id], log, brokers, stored, traced).get(msg_id)
+        with (
+            _session(SessionOptions(master=master, memory=memory, conf=settings)) as spark,
+            _scratch() as scratch,
+        ):
+            log = read_files(spark, found, scratch).events
+            stored = read_stores(spark, stores, scratch, index_slots) if stores else None
+            traced = read_traces(spark, *traces).told if any(traces) else None
+            brokers = overview(profile(log)).brokers
+            steps = lives(spark, [msg_id], log, brokers, stored, traced).get(msg_id)
     except InputError as error:
         _fail(str(error))
-    except SessionError as error:
-        _fail(str(error), Exit.TOOL)
     except (PySparkException, Py4JError) as error:
         _fail(*_blame(error))
-    finally:
-        if spark is not None and not borrowed:
-            spark.stop()
-        shutil.rmtree(scratch, ignore_errors=True)
     if not steps:
         _fail(f"{msg_id}: no input knows this message", Exit.INCONCLUSIVE)
     for step in steps:
         typer.echo(step.line())
+
+
+@audit_app.command(name="watch", epilog=_EXAMPLES)
+def watch_logs(
+    state: Annotated[Path, typer.Option(help="Folder of what is carried from batch to batch.")],
+    events: Annotated[
+        list[Path] | None, typer.Option(help="Folder into which event logs are moved, each whole.")
+    ] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option(help="Topic whose messages are lines of NDJSON event logs.")
+    ] = None,
+    namesrv: Annotated[str, typer.Option(help="HOST:PORT of name servers, with --topic.")] = "",
+    every_s: Annotated[float, typer.Option(min=0, help="Seconds from batch to batch.")] = 60.0,
+    once: Annotated[bool, typer.Option("--once", help="Judge what is there, and end.")] = False,
+    late_s: Annotated[
+        int, typer.Option(min=0, help="What belongs together is no further apart; then it is told.")
+    ] = 3600,
+    skew_ms: _Skew = None,
+    flush: Annotated[
+        str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH: for brokers whose log does not say.")
+    ] = None,
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
+    memory: Annotated[str, typer.Option(help="Memory of the Spark driver.")] = "2g",
+    conf: _Conf = None,
+) -> None:
+    """Judge event logs as they come; print each violation as it becomes certain; end on Ctrl-C or SIGTERM.
+
+    The verdicts are those of `audit run` over the same logs; --state is also what `audit run --carry` reads.
+
+    Exit code, at the end: 0 no violation so far, 1 some, 2 bad input, 3 no event seen, 4 Spark failed.
+    """
+    if not (events or topic):
+        _fail("--events: name at least one folder, or a --topic")
+    if topic and not namesrv:
+        _fail("--topic: --namesrv is missing, expected HOST:PORT of a name server")
+    if flush not in (None, "SYNC_FLUSH", "ASYNC_FLUSH"):
+        _fail(f"--flush: {flush!r}, expected SYNC_FLUSH or ASYNC_FLUSH")
+    settings = _settings(conf or [])
+
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from spark_audit.evidence import Options
+    from spark_audit.inputs import InputError
+    from spark_audit.nights import newest, violations_so_far
+    from spark_audit.session import SessionOptions
+    from spark_audit.watch import Source, Watch, watch
+
+    given = {"namesrv": namesrv, "topics": ",".join(topic)} if topic else None
+    wish = Watch(
+        Source(tuple(events or ()), given),
+        state,
+        late_s * 1_000_000,
+        Options(**_clocks(skew_ms), flush=flush),
+        every_s,
+        once,
+    )
+    try:
+        with (
+            _session(SessionOptions(master=master, memory=memory, conf=settings)) as spark,
+            _scratch() as scratch,
+            suppress(KeyboardInterrupt),  # told to end, which is no failure
+        ):
+            watch(spark, wish, scratch, _tell, _say)
+    except InputError as error:
+        _fail(str(error))
+    except (PySparkException, Py4JError) as error:
+        _fail(*_blame(error))
+    except OSError as error:
+        _fail(f"{error.filename or state}: {error.strerror}")
+    last = newest(state)
+    if last is None:
+        _fail("no event was seen", Exit.INCONCLUSIVE)
+    rows = violations_so_far(last)
+    for invariant, rule, count, _, undecided in rows:
+        typer.echo(f"{invariant} {rule}: {count} violations, {undecided} of them may still be taken back")
+    if not rows:
+        typer.echo("no violation so far")
+    raise typer.Exit(Exit.VIOLATED if rows else Exit.HELD)
+
+
+def _tell(violation: "Mapping[str, Any]") -> None:
+    shown = (
+        "invariant",
+        "rule",
+        "broker",
+        "topic",
+        "queue_id",
+        "queue_offset",
+        "msg_id",
+        "group",
+        "evidence",
+    )
+    typer.echo("  ".join(f"{violation[name]}" for name in shown if violation[name] is not None))
 
 
 @audit_app.command(epilog=_EXAMPLES)
@@ -329,6 +500,7 @@ def generate(
     file_format: Annotated[str, typer.Option("--format", help="parquet or ndjson")] = "parquet",
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
     memory: Annotated[str, typer.Option(help="Memory of the Spark driver.")] = "2g",
+    conf: _Conf = None,
 ) -> None:
     """Make an event log with planted anomalies; _truth.parquet lists the violations that an audit must find.
 
@@ -341,35 +513,32 @@ def generate(
     if file_format not in ("parquet", "ndjson"):
         _fail(f"--format: {file_format!r}, expected parquet or ndjson")
 
+    settings = _settings(conf or [])
+
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
 
     from spark_audit.generate import Wish, prepare
     from spark_audit.generate import generate as write_log
     from spark_audit.scenario import ScenarioError
-    from spark_audit.session import SessionOptions, open_session
-    from spec.spark import SessionError
+    from spark_audit.session import SessionOptions
+    from spark_audit.staging import staged
 
     wish = Wish(events, _anomalies(anomaly or []), seed, file_format)
-    borrowed, spark = True, None
     try:
         # Before Spark starts, which takes seconds: a wrong wish is told at once.
         prepare(wish, out)
-        borrowed = SparkSession.getActiveSession() is not None
-        spark = open_session(SessionOptions(master=master, memory=memory))
-        done = write_log(spark, wish, out)
+        with (
+            _session(SessionOptions(master=master, memory=memory, conf=settings)) as spark,
+            staged(out) as folder,
+        ):
+            done = write_log(spark, wish, folder)
     except (ScenarioError, FileExistsError) as error:
         _fail(str(error))
-    except SessionError as error:
-        _fail(str(error), Exit.TOOL)
     except OSError as error:
         _fail(f"{error.filename or out}: {error.strerror}")
     except (PySparkException, Py4JError) as error:
         _fail(*_blame(error))
-    finally:
-        if spark is not None and not borrowed:
-            spark.stop()
     typer.echo(
         f"{out}: {done.events} events of {done.messages} messages in {len(done.files)} files, "
         f"{done.expected} violations to find (seed {seed})"
@@ -386,12 +555,20 @@ def _anomalies(wishes: list[str]) -> dict[str, int]:
     return counts
 
 
+_DISK_FULL: Final = "No space left on device"
+
+
 def _blame(error: Exception) -> tuple[str, int]:
     """One line and an exit code for what Spark threw."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     for line in lines:
         if damaged := re.search(r"FAILED_READ_FILE.*?reading file (?:file:/*)?(/?\S+)\.\s", line):
             return f"/{damaged[1].lstrip('/')}: damaged, cannot be read to its end", Exit.USAGE
+        if _DISK_FULL in line:
+            return (
+                f"{_DISK_FULL}, which Spark needs to sort and to spill: free some, or name another folder "
+                "with --conf spark.local.dir=DIR"
+            ), Exit.TOOL
     # The innermost cause says most; above it there is only where Spark was at the time.
     causes = (
         [line for line in lines if line.startswith(("Caused by:", ": "))] or lines or [type(error).__name__]

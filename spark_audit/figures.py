@@ -2,16 +2,24 @@
 
 import io
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import FuncFormatter
 
 from report.model import Figure
-from spark_audit.audit import Audit, bucket_us, violation_times
+from spark_audit.audit import Audit, violation_times, violations_by
+from spark_audit.checks import duplicates_explained
+from spark_audit.pictures import WAITS, bucket_us
 
 _KINDS_MAX: Final = 8
+_RED: Final = "#d03b3b"
+_BLUE: Final = "#4a7fb5"
+_TRAFFIC: Final = {"send": "sent", "append": "stored", "deliver": "delivered"}
+_UNEXPLAINED: Final = "nothing explains it"
 _WIDTH_INCHES: Final = 11.5
 _GREY: Final = "#808890"  # reads on a white page and on a dark one
 _STYLE: Final[dict[Any, Any]] = {
@@ -33,19 +41,23 @@ _STYLE: Final[dict[Any, Any]] = {
 }
 
 
-def figures(audit: Audit) -> tuple[Figure, ...]:
-    """Those plots for which the log has numbers."""
-    drawn = []
+_THOUSANDS: Final = FuncFormatter(lambda value, _: f"{value:,.0f}")
+
+
+def figures(audit: Audit, causes: Mapping[str, str]) -> tuple[Figure, ...]:
+    """Those plots for which the log has numbers; `causes` puts causes of findings in words."""
+    times, again = violation_times(audit), _duplicates(audit, causes)
     with mpl.rc_context(_STYLE):
-        if audit.pictures.get("over_time"):
-            drawn.append(_over_time(audit))
-        if times := violation_times(audit):
-            drawn.append(_timeline(audit, times))
-        if audit.pictures.get("latency"):
-            drawn.append(_latency(audit))
-        if audit.pictures.get("queues"):
-            drawn.append(_queues(audit))
-    return tuple(drawn)
+        plots: tuple[tuple[Any, Callable[[Audit], Figure]], ...] = (
+            (audit.pictures.get("over_time"), _over_time),
+            (times, lambda audit: _timeline(audit, times)),
+            (audit.pictures.get("topics"), _where),
+            (again, lambda _: _repeats(again)),
+            (audit.pictures.get("latency"), _latency),
+            (audit.pictures.get("lag"), _lag),
+            (audit.pictures.get("queues"), _queues),
+        )
+        return tuple(draw(audit) for numbers, draw in plots if numbers)
 
 
 def _over_time(audit: Audit) -> Figure:
@@ -75,7 +87,7 @@ def _timeline(audit: Audit, times: list[tuple[int, str, str]]) -> Figure:
     canvas, axes = _axes(0.9 + 0.3 * len(lanes))
     for lane, key in enumerate(lanes):
         at = [_seconds(audit, ts) for ts, *which in times if tuple(which) == key]
-        axes.plot(at, [lane] * len(at), "|", color="#d03b3b", markersize=12, markeredgewidth=1.5)
+        axes.plot(at, [lane] * len(at), "|", color=_RED, markersize=12, markeredgewidth=1.5)
     axes.set_yticks(range(len(lanes)), [f"{invariant} {rule}" for invariant, rule in lanes])
     axes.set_ylim(-0.7, len(lanes) - 0.3)
     axes.set_xlim(0, max(_seconds(audit, audit.overview.last_ts), 1e-6))
@@ -83,18 +95,118 @@ def _timeline(audit: Audit, times: list[tuple[int, str, str]]) -> Figure:
     return Figure("Violations over time", _svg(canvas))
 
 
+def _where(audit: Audit) -> Figure:
+    """Topics and brokers side by side: sent, stored, delivered, and in red what is wrong there."""
+    rows = max(len({name for name, _, _ in audit.pictures[side]}) for side in ("topics", "brokers"))
+    canvas = Canvas(figsize=(_WIDTH_INCHES, 1.1 + 0.42 * rows), layout="constrained")
+    for axes, side, column in zip(
+        canvas.subplots(1, 2), ("topics", "brokers"), ("topic", "broker"), strict=True
+    ):
+        _bars(axes, audit.pictures[side], violations_by(audit, column))
+        axes.set_title(f"by {column}", fontsize=9)
+    return Figure("Messages and violations, by topic and broker", _svg(canvas))
+
+
+def _bars(axes: Any, counts: list[Any], violations: dict[str, int]) -> None:
+    rows: dict[str, dict[str, int]] = defaultdict(dict)
+    for name, kind, count in counts:
+        rows[name][kind] = count
+    names = list(rows)
+    for i, (kind, label) in enumerate(_TRAFFIC.items()):
+        at = [n + 0.1 + 0.27 * i for n in range(len(names))]
+        axes.barh(at, [rows[name].get(kind, 0) for name in names], height=0.25, align="edge", label=label)
+    widest = max((count for _, _, count in counts), default=1)
+    for n, name in enumerate(names):
+        if violations.get(name):
+            end = max(rows[name].values()) + 0.01 * widest
+            axes.text(end, n + 0.5, f"{violations[name]} violations", color=_RED, va="center", fontsize=8)
+    axes.set_yticks([n + 0.5 for n in range(len(names))], names)
+    axes.set_ylim(len(names), 0)
+    # Room for the red words.
+    axes.set_xlim(0, widest * 1.3)
+    axes.xaxis.set_major_formatter(_THOUSANDS)
+    axes.grid(axis="y", visible=False)
+    axes.legend(loc="lower right", fontsize=8)
+
+
+def _duplicates(audit: Audit, causes: Mapping[str, str]) -> dict[str, int]:
+    """Why a message was delivered again, in words, to how often; what nothing explains comes first."""
+    invariant = duplicates_explained.INVARIANT
+    counts: dict[str, int] = defaultdict(int)
+    for result in audit.results:
+        if result.id == invariant:
+            counts[_UNEXPLAINED] = sum(
+                result.counts.get(rule, 0) for rule in duplicates_explained.CHECK.rules
+            )
+    for (of, _, cause), count in audit.explained.items():
+        if of == invariant:
+            counts[causes.get(cause, cause)] += count
+    return {words: count for words, count in counts.items() if count}
+
+
+def _repeats(counts: Mapping[str, int]) -> Figure:
+    names = sorted(counts, key=lambda words: (words != _UNEXPLAINED, -counts[words]))
+    canvas, axes = _axes(0.8 + 0.3 * len(names))
+    colours = [_RED if words == _UNEXPLAINED else _BLUE for words in names]
+    bars = axes.barh(range(len(names)), [counts[words] for words in names], color=colours, height=0.6)
+    axes.bar_label(bars, padding=3, color=_GREY, fontsize=8)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(axis="y", visible=False)
+    axes.margins(x=0.08)
+    return Figure("Messages delivered again, by cause", _svg(canvas))
+
+
 def _latency(audit: Audit) -> Figure:
     bins: list[Any] = audit.pictures["latency"]
-    canvas, axes = _axes(2.2)
-    left = [low / 1000 for low, _ in bins]
-    # A bin is a tenth of a decade wide.
-    axes.bar(
-        left, [count for _, count in bins], width=[low * 0.25 for low in left], align="edge", color="#4a7fb5"
+    present = [what for what in WAITS if any(name == what for name, _, _ in bins)]
+    canvas = Canvas(figsize=(_WIDTH_INCHES, 0.6 + 1.25 * len(present)), layout="constrained")
+    shared = canvas.subplots(len(present), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, what in zip(shared, present, strict=True):
+        mine = [(low / 1000, count) for name, low, count in bins if name == what]
+        # A bin is a tenth of a decade wide.
+        axes.bar(
+            [low for low, _ in mine],
+            [count for _, count in mine],
+            width=[low * 0.25 for low, _ in mine],
+            align="edge",
+            color=_BLUE,
+        )
+        axes.set_xscale("log")
+        axes.set_title(f"{what}: half within {_quantile(mine, 0.5)}, 99 % within {_quantile(mine, 0.99)}",
+                       fontsize=9, loc="left")  # fmt: skip
+        axes.set_ylabel("messages")
+        axes.yaxis.set_major_formatter(_THOUSANDS)
+    shared[-1].set_xlabel(
+        "milliseconds; what took less, or seems to, since clocks differ, is 0.1; of a large log a sample"
     )
-    axes.set_xscale("log")
-    axes.set_xlabel("milliseconds from the first send to SEND_OK")
-    axes.set_ylabel("messages, or a sample")
-    return Figure("How long an acknowledgement took", _svg(canvas))
+    return Figure("How long a message was on its way", _svg(canvas))
+
+
+def _quantile(bins: list[tuple[float, int]], part: float) -> str:
+    """The end of the bin up to which lies that part."""
+    total, seen, end = sum(count for _, count in bins), 0, 0.0
+    for low, count in sorted(bins):
+        seen, end = seen + count, low * 10**0.1
+        if seen >= part * total:
+            break
+    return f"{end:.2g} ms" if end < 1000 else f"{end / 1000:.3g} s"
+
+
+def _lag(audit: Audit) -> Figure:
+    lags: list[Any] = audit.pictures["lag"]
+    canvas, axes = _axes(2.2)
+    at = [_seconds(audit, ts) for ts, _, _ in lags]
+    axes.plot(at, [high / 1000 for _, _, high in lags], ".-", color=_RED, lw=1, ms=3, label="99 % within")
+    axes.plot(
+        at, [median / 1000 for _, median, _ in lags], ".-", color=_BLUE, lw=1, ms=3, label="half within"
+    )
+    axes.set_yscale("log")
+    axes.set_xlim(0, max(_seconds(audit, audit.overview.last_ts), 1e-6))
+    axes.set_xlabel(_since(audit))
+    axes.set_ylabel("milliseconds")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+    return Figure("Lag: how long what was delivered had been stored", _svg(canvas))
 
 
 def _queues(audit: Audit) -> Figure:

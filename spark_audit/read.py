@@ -155,7 +155,7 @@ def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[DataFrame, DataFram
     ]
     typed = frame.select(*columns)
     line = f.to_json(f.struct(*EVENTS.fieldNames())).alias("line")
-    return typed.where(_is_event()), typed.where(~_is_event()).select(f.input_file_name().alias("file"), line)
+    return typed.where(is_event()), typed.where(~is_event()).select(f.input_file_name().alias("file"), line)
 
 
 # --- NDJSON
@@ -170,7 +170,7 @@ def _read_ndjson(
         .schema(schema)
         .json(scan.paths, mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT)
     )
-    bad = f.coalesce(f.col(_CORRUPT), f.when(~_is_event(), f.to_json(f.struct(*EVENTS.fieldNames()))))
+    bad = f.coalesce(f.col(_CORRUPT), f.when(~is_event(), f.to_json(f.struct(*EVENTS.fieldNames()))))
     rows = raw.withColumn(_CORRUPT, bad).withColumn("file", f.when(bad.isNotNull(), f.input_file_name()))
     for tail in set(torn.values()):
         rows = rows.where(f.col(_CORRUPT).isNull() | (f.col(_CORRUPT) != tail))
@@ -216,7 +216,7 @@ def _torn_tails(files: list[Path]) -> dict[Path, str]:
     return tails
 
 
-def _is_event() -> Column:
+def is_event() -> Column:
     """Every required field is there, the kind is one we know, and the schema is not newer than ours."""
     present = f.lit(True)
     for name in REQUIRED:

@@ -1,6 +1,12 @@
 """The audit's Spark session, sized for its input."""
 
-from dataclasses import dataclass
+import atexit
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -9,6 +15,10 @@ from spec import spark
 
 _BYTES_A_PARTITION: Final = 8 << 20
 _SHORT_BYTES: Final = 256 << 20
+_SHIPPED: Final = ("spark_audit", "spec", "impl", "report")
+"""What runs on executors; what these need beside it, pyarrow above all, their Python must have."""
+
+_ROOT: Final = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +29,8 @@ class SessionOptions:
     """Heap of the driver (local mode: of everything), in Spark's notation."""
     input_bytes: int = 0
     """About how much will be read: sizes the shuffles and the effort put into compiling."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """Settings of Spark that the user gives; they come before ours."""
 
     @property
     def shuffle_partitions(self) -> int:
@@ -46,4 +58,22 @@ def open_session(options: SessionOptions | None = None) -> SparkSession:
         # A folder's `node=01` is the text 01.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     }
-    return spark.start("mqproof audit", options.master, settings, is_short=options.is_short)
+    session = spark.start(
+        "mqproof audit", options.master, settings | dict(options.conf), is_short=options.is_short
+    )
+    if not options.master.startswith("local["):
+        _ship(session)
+    return session
+
+
+def _ship(session: SparkSession) -> None:
+    """Send our packages to the executors, which need no installation of ours."""
+    # Executors fetch it from where it is, whenever they start.
+    folder = Path(tempfile.mkdtemp(prefix="mqproof-ship-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    archive = folder / "mqproof.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for package in _SHIPPED:
+            for source in sorted((_ROOT / package).rglob("*.py")):
+                packed.write(source, source.relative_to(_ROOT))
+    session.sparkContext.addPyFile(str(archive))

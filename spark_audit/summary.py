@@ -1,6 +1,7 @@
 """Turns a finished audit into the one report that all renderers show."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +10,7 @@ import pyspark
 from report.model import Report, Table
 from spark_audit.audit import Audit
 from spark_audit.figures import figures
+from spark_audit.nights import Night, violations_so_far
 from spark_audit.read import Log
 from spec.events import Kind
 
@@ -85,7 +87,22 @@ def summarise(
             )
         )
     shown = tuple(table for table in tables if table.rows)
-    return Report("mqproof audit", audit.results, facts, shown, figures(audit))
+    return Report("mqproof audit", audit.results, facts, shown, figures(audit, CAUSES))
+
+
+def with_history(report: Report, audit: Audit, night: Night, state: Path | None) -> Report:
+    """The report of a night: what it tells beside the night's own findings. `state` is what it leaves."""
+    facts = {
+        "night": f"{night.number}, told is what no earlier one told",
+        "taken back": f"{audit.withdrawn} violations of earlier nights are none, as this one shows",
+    }
+    rows = violations_so_far(state) if state else []
+    table = Table(
+        "Violations of all nights so far",
+        ("invariant", "rule", "count", "new tonight", "may be taken back"),
+        tuple(tuple(map(str, row)) for row in rows),
+    )
+    return replace(report, facts=facts | report.facts, tables=((table,) if rows else ()) + report.tables)
 
 
 def _explained(audit: Audit) -> Table:

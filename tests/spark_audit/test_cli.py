@@ -68,6 +68,9 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
         (["run", "--trace", ".", "--check", "RAFT-1"], "--check RAFT-1: it judges --events"),
         (["run", "--events", ".", "--check", "REPL-2"], "--check REPL-2: it judges a --store"),
         (["run", "--events", ".", "--check", "ROUTE-4"], "--check: no check for ROUTE-4"),
+        (["run", "--events", ".", "--conf", "cores=2"], "--conf: 'cores=2', expected KEY=VALUE of Spark"),
+        (["watch", "--state", "s"], "--events: name at least one folder, or a --topic"),
+        (["watch", "--state", "s", "--topic", "t"], "--namesrv is missing"),
         (["run", "--events", ".", "--flush", "maybe"], "--flush: 'maybe', expected SYNC_FLUSH"),
         (["generate", "--events", "9000", "--out", "x", "--anomaly", "lost"], "expected NAME=COUNT"),
         (["generate", "--events", "9000", "--out", "x", "--anomaly", "lots=1"], "anomaly 'lots'"),
@@ -115,3 +118,14 @@ def test_a_failure_of_spark_is_told_by_its_innermost_cause() -> None:
         "An error occurred while calling o1.parquet.\n: a.B: job aborted\nCaused by: c.D: no space left"
     )
     assert _blame(thrown) == ("Spark failed: c.D: no space left", Exit.TOOL)
+
+
+def test_a_full_disk_is_told_in_words_with_a_way_out() -> None:
+    thrown = RuntimeError(
+        "An error occurred while calling o1.parquet.\n: a.B: job aborted\n"
+        "Caused by: java.io.IOException: No space left on device\n\tat c.D"
+    )
+    message, code = _blame(thrown)
+    assert message.startswith("No space left on device")
+    assert "--conf spark.local.dir=DIR" in message
+    assert code == Exit.TOOL

@@ -47,3 +47,35 @@ def test_without_a_java_on_the_path_the_wheels_java_runs_spark(tmp_path: Path) -
 def test_the_session_fits_the_input(size: int, short: bool, partitions: int) -> None:
     options = SessionOptions(input_bytes=size)
     assert (options.is_short, options.shuffle_partitions) == (short, partitions)
+
+
+_ON_EXECUTORS = """
+from spark_audit.session import SessionOptions, open_session
+conf = {"spark.executor.memory": "512m", "spark.app.name": "mine"}
+spark = open_session(SessionOptions(master="local-cluster[2,1,1024]", memory="1g", conf=conf))
+
+def where(batches):
+    import pyarrow as pa
+    import impl.message, spark_audit, spec.events
+    for batch in batches:
+        pass
+    yield pa.RecordBatch.from_pydict({"file": [spark_audit.__file__]})
+
+found = spark.range(4).repartition(2).mapInArrow(where, "file string").collect()
+print(spark.conf.get("spark.app.name"), *{row.file for row in found})
+spark.stop()
+"""
+
+
+@pytest.mark.deep
+def test_executors_need_no_installation_of_ours_and_settings_reach_spark(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _ON_EXECUTORS],
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["mine", "./mqproof.zip/spark_audit/__init__.py"]

@@ -1,0 +1,477 @@
+"""Nightly runs: what one night hands on to the next, so that the sum of nights is one run over all.
+
+A night's log is judged together with the rows that are carried: those of messages that are still open
+(stored, and not yet handed to every group that reads their topic; unanswered), everything of the last `late`
+before the end of what was seen, and the last row of each consumer and committed offset. A message that is not
+open and has been quiet for `late` is settled: its rows are left behind, and what was found about it is final.
+
+The state is a folder of Parquet files, replaced as a whole when the night's report is written; an interrupted
+night leaves the old one.
+
+Exact where what belongs together (a message's copies, a step and its cause) is no further apart than `late`;
+the wait for a delivery may take any number of nights. Of what comes later still, repeated deliveries are
+known by their offset, and a cause counts since the night that may have had the first. A record cut off, or
+stored again, later than that is not seen to have been another. Routes, replication and elections are judged
+night by night.
+"""
+
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from report.write import write_bytes
+from spark_audit.checks import acked_in_store, offset_monotone, offsets_ahead, queue_order, topics_known
+from spark_audit.evidence import Evidence, name_broker, spans_of, subscribed
+from spark_audit.inputs import InputError
+from spark_audit.order import SEQUENCE
+from spark_audit.profile import Overview, overview
+from spark_audit.schema import EVENTS, FINDINGS, KEY
+from spark_audit.sums import message_key
+from spec.events import Kind
+
+SCHEMA_VERSION: Final = 1
+LATE_US: Final = 3_600_000_000
+
+_MANIFEST: Final = "manifest.json"
+_NIGHTS_KEPT: Final = 2
+"""The newest, and the one from which its findings can be replayed."""
+
+_EARLIER: Final = "(an earlier night)"
+"""The node of rows that stand for what was left behind."""
+_ORIGIN: Final = (Kind.SEND, Kind.SEND_ACK)
+_OF_MESSAGE: Final = (Kind.CONSUME_FAIL, Kind.RETRY)
+_OF_STEPS: Final = (queue_order.INVARIANT, offset_monotone.INVARIANT)
+"""Checks of what follows what: time alone settles their findings."""
+_OF_ONE_NIGHT: Final = "^(ROUTE|REPL|RAFT)-"
+"""Checks of what nodes tell of one another: they are given a night's own rows, and it has the last word."""
+_OF_STORES: Final = (acked_in_store.ABSENT, offsets_ahead.AHEAD, topics_known.METADATA)
+_QUEUE: Final = ("broker", "topic", "queue_id")
+_IDENTITY: Final = (*KEY, "cause", "first_ts")
+"""What tells findings of two nights apart; the rest of a finding may grow."""
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    schema: int
+    night: int
+    """How many there were."""
+    watermark: int
+    """Microseconds: rows before it were left behind, but for those that are carried."""
+    missing_rows: int
+    """Holes in the sequence numbers that no night has filled."""
+    batch: int = -1
+    """Of a stream: the number of its newest batch (watch.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """The state that a night begins with."""
+
+    manifest: Manifest
+    rows: DataFrame
+    """Events that are looked at again: schema.EVENTS."""
+    profile: DataFrame
+    """Of all rows of all nights, as profile.py makes it; it has the rare rows in it."""
+    steps: DataFrame
+    """Odd steps (order.py) whose cause may still turn up."""
+    reach: DataFrame
+    """One row a night and (group, broker, topic, queue_id): offset_min, offset_max, first_ts of what the
+    group was handed."""
+    findings: DataFrame
+    """schema.FINDINGS with `night`, which found it first, and `final`: all violations, and what else was
+    found and is not final."""
+
+    def count(self, tonight: DataFrame, seen: Overview) -> tuple[DataFrame, Overview]:
+        """The profile of all nights; and `seen`, tonight's overview, with the brokers of all and what holes
+        are new.
+
+        Raises:
+            InputError: rows of an earlier night are given again.
+        """
+        profiled = tonight.unionByName(self.profile)
+        whole = overview(profiled)
+        if whole.repeated_rows:
+            raise InputError(
+                f"node {whole.repeating_nodes[0]!r}: {whole.repeated_rows} sequence numbers are those of "
+                "rows that an earlier night had, expected only what was logged since"
+            )
+        new_holes = max(0, whole.missing_rows - self.manifest.missing_rows)
+        return profiled, replace(seen, brokers=whole.brokers, missing_rows=new_holes)
+
+    def join(self, tonight: DataFrame, profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
+        """Tonight's rows, `profiled`, with what is needed of earlier nights to judge them."""
+        log = tonight.unionByName(self.rows)
+        old = self._old(name_broker(tonight, brokers)) if self._goes_back(profiled, brokers) else None
+        return log if old is None else log.unionByName(self._stand_ins(old, log))
+
+    def amend(self, evidence: Evidence, brokers: tuple[str, ...]) -> Evidence:
+        """Steps between rows that were no neighbours, because those between were left behind, are none."""
+        before = _renamed(_last_rows(self.profile, brokers), (*SEQUENCE, "seq"))
+        met = evidence.steps.where(f.col("node") != _EARLIER).join(
+            f.broadcast(before), _same(SEQUENCE), "left"
+        )
+        real = met.where(f.col("seq_of").isNull() | (f.col("seq") > f.col("seq_of")))
+        steps = real.select(*evidence.steps.columns).unionByName(self.steps)
+        return replace(evidence, steps=steps)
+
+    # What was left behind, and is spoken of again
+
+    def _goes_back(self, profiled: DataFrame, brokers: tuple[str, ...]) -> bool:
+        """Some group is handed what lies before its end, or begins with what lies before others' end."""
+        begun = spans_of(profiled, brokers).withColumn("queue_offset", f.col("offset_min"))
+        return bool(self._old(begun).head(1))
+
+    def _old(self, rows: DataFrame) -> DataFrame:
+        """Those deliveries that lie before the end of what was delivered in earlier nights."""
+        of_group = self.reach.groupBy("group", *_QUEUE).agg(f.max("offset_max").alias("own_end"))
+        of_queue = self.reach.groupBy(*_QUEUE).agg(f.max("offset_max").alias("any_end"))
+        known = rows.where(f.col("kind") == Kind.DELIVER)
+        known = known.join(
+            f.broadcast(_renamed(of_group, ("group", *_QUEUE))), _same(("group", *_QUEUE)), "left"
+        )
+        known = known.drop(*[f"{name}_of" for name in ("group", *_QUEUE)])
+        known = known.join(f.broadcast(_renamed(of_queue, _QUEUE)), _same(_QUEUE), "left")
+        return known.where(f.col("queue_offset") <= f.coalesce("own_end", "any_end")).select(*rows.columns)
+
+    def _stand_ins(self, old: DataFrame, log: DataFrame) -> DataFrame:
+        """Rows for messages that were settled: sent, acknowledged, handed to the groups that passed there.
+
+        When each was delivered is not known any more: no earlier than what its group was handed that night.
+        """
+        sent = log.where(f.col("kind") == Kind.SEND).select("msg_id").distinct()
+        places = old.select("msg_id", *_QUEUE, "queue_offset").distinct().join(sent, "msg_id", "left_anti")
+        covering = (
+            _same(_QUEUE)
+            & (f.col("queue_offset") >= f.col("offset_min"))
+            & (f.col("queue_offset") <= f.col("offset_max"))
+        )
+        handed = places.join(f.broadcast(_renamed(self.reach, _QUEUE)), covering)
+        handed = handed.groupBy("msg_id", *_QUEUE, "queue_offset", "group").agg(f.min("first_ts").alias("ts"))
+        stored = handed.groupBy("msg_id", *_QUEUE, "queue_offset").agg(f.min("ts").alias("ts"))
+        stored = stored.withColumn("group", f.lit(None).cast("string"))
+        # Where producers' logs were never given, their silence tells nothing.
+        told = [row["kind"] for row in self.profile.select("kind").distinct().collect()]
+        sends = [stored.withColumn("kind", f.lit(str(kind))) for kind in _ORIGIN if kind in told]
+        rows = handed.withColumn("kind", f.lit(str(Kind.DELIVER)))
+        for part in sends:
+            rows = rows.unionByName(part)
+        given = {
+            "seq": f.lit(0),
+            "node": f.lit(_EARLIER),
+            "status": f.when(f.col("kind") == Kind.SEND_ACK, f.lit("SEND_OK")),
+            "attempt": f.when(f.col("kind") == Kind.SEND, f.lit(1)),
+            "attrs": f.when(f.col("broker").isNotNull(), f.create_map(f.lit("broker"), f.col("broker"))),
+        }
+        return rows.select(
+            *[
+                given.get(field.name, f.col(field.name) if field.name in rows.columns else f.lit(None))
+                .cast(field.dataType)
+                .alias(field.name)
+                for field in EVENTS.fields
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """A run that begins with a state and leaves the next."""
+
+    folder: Path
+    late_us: int = LATE_US
+    carried: Carried | None = None
+    """None in the first night."""
+    is_replay: bool = False
+    """A state was named itself: it is used, and nothing follows it."""
+
+    @property
+    def number(self) -> int:
+        return self.carried.manifest.night + 1 if self.carried else 1
+
+    @property
+    def before(self) -> Path | None:
+        """The state that it begins with, by which its findings are found again."""
+        if self.is_replay:
+            return self.folder
+        return state_path(self.folder, self.number - 1) if self.carried else None
+
+
+def open_night(spark: SparkSession, folder: Path, late_us: int = LATE_US) -> Night:
+    """The night that follows the newest state in the folder; or, of one that is a state, the night after it.
+
+    Raises:
+        InputError: the folder holds something else, or what another version wrote.
+    """
+    if (folder / _MANIFEST).is_file():
+        return Night(folder, late_us, _read(spark, folder), is_replay=True)
+    states = _states(folder)
+    if not states and folder.exists() and any(not p.name.startswith(".") for p in folder.iterdir()):
+        raise InputError(f"{folder}: no state of an audit, and not empty")
+    return Night(folder, late_us, _read(spark, states[-1]) if states else None)
+
+
+def state_path(folder: Path, number: int) -> Path:
+    return folder / f"night-{number:06}"
+
+
+def newest(folder: Path) -> Path | None:
+    """The newest state in the folder."""
+    states = _states(folder)
+    return states[-1] if states else None
+
+
+def _states(folder: Path) -> list[Path]:
+    """Those that are whole, in order."""
+    return sorted(path for path in folder.glob("night-*") if (path / _MANIFEST).is_file())
+
+
+def _read(spark: SparkSession, state: Path) -> Carried:
+    manifest = _manifest(state)
+    if manifest.schema != SCHEMA_VERSION:
+        raise InputError(
+            f"{state}: its schema is {manifest.schema}, expected {SCHEMA_VERSION}: begin a new folder"
+        )
+
+    def table(name: str) -> DataFrame:
+        return spark.read.parquet(str(state / name))
+
+    return Carried(manifest, *[table(name) for name in _TABLES])
+
+
+def _manifest(state: Path) -> Manifest:
+    try:
+        return msgspec.json.decode((state / _MANIFEST).read_bytes(), type=Manifest)
+    except (OSError, msgspec.DecodeError) as error:
+        raise InputError(f"{state / _MANIFEST}: no state of an audit: {error}") from None
+
+
+_TABLES: Final = ("rows", "profile", "steps", "reach", "findings")
+
+
+@contextmanager
+def next_state(night: Night) -> Iterator[Path | None]:
+    """A folder for the next state, which becomes the newest at the end; None where nothing is to follow.
+
+    After an exception the old state is the newest, as it was.
+
+    Raises:
+        InputError: another run has finished this night meanwhile. OSError: it cannot be written.
+    """
+    if night.is_replay:
+        yield None
+        return
+    night.folder.mkdir(parents=True, exist_ok=True)
+    beside = night.folder / f".night-{night.number:06}.{secrets.token_hex(8)}.tmp"
+    beside.mkdir()
+    try:
+        yield beside
+        place = state_path(night.folder, night.number)
+        if place.exists():
+            raise InputError(f"{place}: another run has finished this night meanwhile")
+        beside.rename(place)
+        for old in _states(night.folder)[:-_NIGHTS_KEPT]:
+            shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """The rows that a night looked at."""
+
+    profile: DataFrame
+    """Of its own."""
+    log: DataFrame
+    """Its own, and those that were carried, with `broker`."""
+
+
+def settle(
+    night: Night,
+    evidence: Evidence,
+    looked: Looked,
+    brokers: tuple[str, ...],
+    found: DataFrame,
+    ran: Collection[str],
+    into: Path,
+    batch: int = -1,
+) -> None:
+    """Write the state that this night leaves.
+
+    `found` are all findings of its evidence, by the checks that `ran`.
+    """
+    whole = overview(evidence.profile)
+    before = night.carried.manifest.watermark if night.carried else 0
+    watermark = max(before, whole.last_ts - night.late_us)
+    log = looked.log.where(f.col("node") != _EARLIER)
+    # A row is told by its node and number.
+    last = _last_rows(evidence.profile, brokers).select("node", "seq").distinct()
+    marked = log.join(f.broadcast(last.withColumn("is_last", f.lit(True))), ["node", "seq"], "left")
+    is_near = f.col("is_last").isNotNull() | (f.col("ts") >= watermark)
+    near = marked.where(is_near & f.col("msg_id").isNotNull()).select(message_key().alias("key"))
+    kept = near.unionByName(_open(evidence)).distinct().withColumn("is_kept", f.lit(True))
+    kept = kept.persist()
+    try:
+        rows = marked.join(kept, message_key() == f.col("key"), "left").where(
+            is_near | f.col("is_kept").isNotNull()
+        )
+        _write(rows.select(*EVENTS.fieldNames()), into / "rows")
+        _write(_pruned(evidence.profile, kept).coalesce(1), into / "profile")
+        _write(evidence.steps.where(f.col("ts") >= watermark).coalesce(1), into / "steps")
+        reach = _reach(looked.profile, brokers)
+        if night.carried:
+            reach = reach.unionByName(night.carried.reach)
+        _write(reach.coalesce(1), into / "reach")
+        _write(_known(night, found, ran, kept, watermark), into / "findings")
+    finally:
+        kept.unpersist()
+    manifest = Manifest(SCHEMA_VERSION, night.number, watermark, whole.missing_rows, batch)
+    write_bytes(into / _MANIFEST, msgspec.json.encode(manifest))
+
+
+def only_new(found: DataFrame, carried: Carried) -> DataFrame:
+    """The findings that no earlier night had."""
+    known = _renamed(carried.findings.select(*_IDENTITY), _IDENTITY)
+    return found.join(known, _same(_IDENTITY), "left_anti")
+
+
+def withdrawn(carried: Carried, found: DataFrame, invariants: Collection[str]) -> int:
+    """How many violations of earlier nights are none, in the light of this one."""
+    doubtful = carried.findings.where("cause IS NULL AND NOT final").where(
+        f.col("invariant").isin(*invariants)
+    )
+    again = _renamed(found.select(*_IDENTITY), _IDENTITY)
+    return doubtful.join(again, _same(_IDENTITY), "left_anti").count()
+
+
+def violations_so_far(state: Path) -> list[tuple[str, str, int, int, int]]:
+    """(invariant, rule, count, of the newest night, not final) of the violations that a state knows of."""
+    newest = _manifest(state).night
+    known = ds.dataset(str(state / "findings"), format="parquet")
+    table = known.to_table(["invariant", "rule", "night", "final"], filter=pc.field("cause").is_null())
+    counts: Counter[tuple[str, str]] = Counter()
+    new: Counter[tuple[str, str]] = Counter()
+    open_: Counter[tuple[str, str]] = Counter()
+    sorts = table.group_by(["invariant", "rule", "night", "final"]).aggregate([([], "count_all")])
+    for row in sorts.to_pylist():
+        key = (row["invariant"], row["rule"])
+        counts[key] += row["count_all"]
+        new[key] += row["count_all"] * (row["night"] == newest)
+        open_[key] += row["count_all"] * (not row["final"])
+    return [(*key, counts[key], new[key], open_[key]) for key in sorted(counts)]
+
+
+def certain_now(state: Path, carried: Carried | None) -> list[dict[str, Any]]:
+    """Violations whose evidence is older than what `late` lets come, and was not at the state before."""
+    known = ds.dataset(str(state / "findings"), format="parquet")
+    before, now = carried.manifest.watermark if carried else 0, _manifest(state).watermark
+    old = pc.field("last_ts") < now
+    certain = known.to_table(filter=pc.field("cause").is_null() & (old | pc.field("final"))).to_pylist()
+    night = _manifest(state).night
+    return [row for row in certain if row["night"] == night or not _was_certain(row, before)]
+
+
+def _was_certain(row: Mapping[str, Any], watermark: int) -> bool:
+    return row["last_ts"] is not None and row["last_ts"] < watermark
+
+
+def all_found(evidence: Evidence, folder: Path, invariants: Collection[str]) -> DataFrame:
+    """What the checks of these invariants wrote, each into a folder of its own."""
+    spark = evidence.log.sparkSession
+    if not invariants:
+        return spark.createDataFrame([], FINDINGS)
+    return spark.read.schema(FINDINGS).parquet(*[str(folder / invariant) for invariant in invariants])
+
+
+def _open(evidence: Evidence) -> DataFrame:
+    """Keys of the messages of which more is to come: not handed to every group yet, or never answered."""
+    known = evidence.messages.join(
+        f.broadcast(subscribed(evidence.spans)), f.col("topic") == f.col("subscribed_topic"), "left"
+    )
+    owed = known.where(f.size(f.array_except("subscribed", "groups")) > 0).select(message_key().alias("key"))
+    unanswered = evidence.sums.where(
+        "clean AND acked = 0 AND deliveries = 0 AND (appends + soft_acked + unknown > 0 OR sends > refused)"
+    )
+    return owed.unionByName(unanswered.select("key"))
+
+
+def _known(
+    night: Night, found: DataFrame, ran: Collection[str], kept: DataFrame, watermark: int
+) -> DataFrame:
+    """All findings that the next night has to know of."""
+    by_time = f.col("invariant").isin(*_OF_STEPS) | f.col("msg_id").isNull()
+    final = f.when(by_time, f.col("last_ts") < watermark).otherwise(f.col("is_kept").isNull())
+    final = final | f.col("invariant").rlike(_OF_ONE_NIGHT)
+    # What a store shows is looked up in it anew each night.
+    final = f.coalesce(final & ~f.col("rule").isin(*_OF_STORES), f.lit(False))
+    judged = found.join(kept, message_key() == f.col("key"), "left").withColumn("final", final)
+    if night.carried is None:
+        first_night, over = judged.withColumn("night", f.lit(night.number)), None
+    else:
+        before = night.carried.findings
+        first = _renamed(before.select(*_IDENTITY, f.col("night").alias("first_night")), _IDENTITY)
+        first_night = judged.join(first, _same(_IDENTITY), "left").withColumn(
+            "night", f.coalesce("first_night", f.lit(night.number))
+        )
+        over = before.where(f.col("final") | ~f.col("invariant").isin(*ran))
+    judged = first_night.select(*FINDINGS.fieldNames(), "night", "final")
+    if over is not None:
+        again = _renamed(over.select(*_IDENTITY), _IDENTITY)
+        judged = judged.join(again, _same(_IDENTITY), "left_anti").unionByName(over)
+    return judged.where("cause IS NULL OR NOT final")
+
+
+def _pruned(profiled: DataFrame, kept: DataFrame) -> DataFrame:
+    """The profile in one row a key, without the failures of messages that are left behind."""
+    of_message = f.when(f.col("kind").isin(*_OF_MESSAGE), f.get_json_object("rare", "$.msg_id"))
+    known = profiled.withColumn("of_message", of_message).join(
+        kept, f.xxhash64("of_message") == f.col("key"), "left"
+    )
+    gone = f.col("of_message").isNotNull() & f.col("is_kept").isNull()
+    known = known.withColumn("rare", f.when(~gone, f.col("rare"))).select(*profiled.columns)
+    keys = [name for name in profiled.columns if name not in _MERGED]
+    return known.groupBy(*keys).agg(*[merge(name).alias(name) for name, merge in _MERGED.items()])
+
+
+_MERGED: Final[dict[str, Callable[[str], Column]]] = {
+    "rows": f.sum, "seq_min": f.min, "seq_max": f.max, "first_ts": f.min, "last_ts": f.max,
+    "offset_min": f.min, "offset_max": f.max,
+}  # fmt: skip
+"""How profiles of several nights become one."""
+
+
+def _last_rows(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
+    """One row a sequence of order.py: the number of its newest row."""
+    return spans_of(profiled, brokers).select(*SEQUENCE, f.col("seq_max").alias("seq"))
+
+
+def _reach(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
+    handed = spans_of(profiled, brokers).where(f.col("kind") == Kind.DELIVER)
+    return handed.groupBy("group", *_QUEUE).agg(
+        f.min("offset_min").alias("offset_min"),
+        f.max("offset_max").alias("offset_max"),
+        f.min("first_ts").alias("first_ts"),
+    )
+
+
+def _write(rows: DataFrame, path: Path) -> None:
+    rows.write.parquet(str(path))
+
+
+def _renamed(rows: DataFrame, names: Iterable[str]) -> DataFrame:
+    """For the other side of `_same`."""
+    return rows.withColumnsRenamed({name: f"{name}_of" for name in names})
+
+
+def _same(names: Iterable[str]) -> Column:
+    equal = [f.col(name).eqNullSafe(f.col(f"{name}_of")) for name in names]
+    return reduce(Column.__and__, equal)

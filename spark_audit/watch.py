@@ -1,0 +1,168 @@
+"""The audit of logs that grow: each micro-batch of a stream is a night (nights.py), a short one.
+
+So the verdicts are those of one run over all, and what is carried is what is open. A batch is in the state
+once: one that Spark repeats, because it was killed before it wrote its checkpoint, is known by its number.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # the wheel ships no types
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from spark_audit.audit import audit
+from spark_audit.checks import EVENT_CHECKS, Check
+from spark_audit.evidence import Options
+from spark_audit.inputs import InputError
+from spark_audit.nights import certain_now, next_state, open_night
+from spark_audit.read import is_event
+from spark_audit.schema import EVENTS
+from spark_audit.sources import topics
+
+_CHECKPOINT: Final = ".checkpoint"
+_POLL_S: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is watched: folders of NDJSON or Parquet files, and topics whose messages are lines of NDJSON."""
+
+    folders: tuple[Path, ...] = ()
+    topics: Mapping[str, str] | None = None
+    """Options of the `rocketmq` format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    source: Source
+    state: Path
+    """What is carried, and Spark's checkpoint."""
+    late_us: int
+    options: Options = field(default_factory=Options)
+    every_s: float = 60.0
+    once: bool = False
+    """Take what is there, in one batch or several, and end."""
+    checks: Mapping[str, Check] = field(default_factory=lambda: EVENT_CHECKS)
+
+
+Told = Callable[[Mapping[str, Any]], None]
+
+
+def watch(spark: SparkSession, wish: Watch, scratch: Path, tell: Told, say: Callable[[str], None]) -> None:
+    """Judge batch after batch until the process is told to end, or, with `once`, all is judged.
+
+    `tell` is called with each violation, a row of schema.FINDINGS, when nothing of the last `late_us` can
+    change it any more; `say` with a line a batch.
+
+    Raises:
+        InputError: a folder that is none; rows that an earlier batch had. pyspark's own errors.
+    """
+    stream = _stream(spark, wish.source)
+    wish.state.mkdir(parents=True, exist_ok=True)
+    failed: list[Exception] = []
+
+    def judge(rows: DataFrame, number: int) -> None:
+        try:
+            _batch(spark, wish, rows, number, scratch, tell, say)
+        except Exception as error:
+            # Spark tells only its text.
+            failed.append(error)
+            raise
+
+    writer = stream.writeStream.foreachBatch(judge)
+    writer = writer.option("checkpointLocation", str(wish.state / _CHECKPOINT))
+    trigger = writer.trigger(availableNow=True) if wish.once else writer.trigger(
+        processingTime=f"{wish.every_s} seconds"
+    )  # fmt: skip
+    query = trigger.start()
+    try:
+        # In short waits, between which a signal is heard.
+        while not query.awaitTermination(_POLL_S):
+            pass
+    except (PySparkException, Py4JError):
+        if failed and isinstance(failed[0], (InputError, OSError)):
+            raise failed[0] from None
+        raise
+    finally:
+        query.stop()
+
+
+def _batch(
+    spark: SparkSession,
+    wish: Watch,
+    rows: DataFrame,
+    number: int,
+    scratch: Path,
+    tell: Told,
+    say: Callable[[str], None],
+) -> None:
+    night = open_night(spark, wish.state, wish.late_us)
+    if night.carried and night.carried.manifest.batch >= number:
+        return
+    # Read once from where it comes from; the audit reads it several times.
+    kept = scratch / "batch"
+    rows.write.mode("overwrite").parquet(str(kept))
+    batch = spark.read.schema(rows.schema).parquet(str(kept))
+    corrupt = batch.where(~is_event()).count()
+    log = batch.where(is_event()).select(*EVENTS.fieldNames())
+    with next_state(night) as following:
+        done = audit(
+            log,
+            scratch,
+            options=wish.options,
+            checks=wish.checks,
+            unreadable_rows=corrupt,
+            pictures=False,
+            night=night,
+            next_state=following,
+            batch=number,
+        )
+        assert following is not None, "a state is not replayed here"
+        told = certain_now(following, night.carried)
+    # After the state is in its place: told once, unless the process ends at this very line.
+    for violation in told:
+        tell(violation)
+    say(
+        f"batch {number}: {done.overview.rows} events, {corrupt} rows that are none, {len(told)} violations, "
+        f"{done.withdrawn} taken back"
+    )
+    shutil.rmtree(kept, ignore_errors=True)
+
+
+# --- where rows come from
+
+
+def _stream(spark: SparkSession, source: Source) -> DataFrame:
+    """The columns of an event log, of everything that is watched."""
+    streams = []
+    for folder in source.folders:
+        if not folder.is_dir():
+            raise InputError(f"{folder}: no folder, expected one into which event logs are moved")
+        lines = spark.readStream.option("pathGlobFilter", "[!._]*.ndjson*").option(
+            "recursiveFileLookup", "true"
+        )
+        streams.append(_parsed(lines.text(str(folder))))
+        tables = spark.readStream.schema(EVENTS).option("pathGlobFilter", "[!._]*.parquet")
+        streams.append(tables.option("recursiveFileLookup", "true").parquet(str(folder)))
+    if source.topics:
+        topics.register(spark)
+        messages = spark.readStream.format("rocketmq").options(**source.topics).load()
+        body = f.col("body").cast("string")
+        streams.append(_parsed(messages.select(f.explode(f.split(f.trim(body), "\n")).alias("value"))))
+    if not streams:
+        raise InputError("nothing to watch: no folder and no topic")
+    first, *others = streams
+    for other in others:
+        first = first.unionByName(other)
+    return first
+
+
+def _parsed(lines: DataFrame) -> DataFrame:
+    """Events of lines; of a line that is none, nothing but nulls."""
+    row = f.from_json("value", EVENTS)
+    return lines.where("value <> ''").select(row.alias("row")).select("row.*")

@@ -1,0 +1,186 @@
+"""Nights: whatever is cut in two, the sum of nights is one run over all.
+
+Method: logs into which random trouble is put row by row, cut at random times, each node's a little elsewhere;
+all violations that the nights told, less those that they took back, must be those of one run.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_audit.audit import Audit, audit, violations
+from spark_audit.checks import EVENT_CHECKS
+from spark_audit.inputs import InputError
+from spark_audit.nights import SCHEMA_VERSION, Carried, Manifest, next_state, open_night, state_path
+from spark_audit.schema import KEY
+from tests.spark_audit.conftest import STEP_US, Story, frame
+from tests.spark_audit.test_fingerprint import troubled
+
+LATE_US = 200 * STEP_US
+"""More than what belongs together in `long_log` is apart, and far less than the whole."""
+
+OF_TRAFFIC = {name: EVENT_CHECKS[name] for name in ("DELIV-1", "DELIV-3", "DELIV-4", "DELIV-5")}
+
+Rows = list[dict[str, Any]]
+
+
+def long_log(parts: int) -> Rows:
+    """Small logs one after the other, each with nodes, topics, groups and ids of its own."""
+    return [
+        row
+        | {name: f"{row[name]}{part}" for name in ("node", "topic", "msg_id", "group") if row.get(name)}
+        | {
+            "attrs": {"broker": f"broker{part}", **row.get("attrs", {})},
+            "ts": row["ts"] + part * 40 * STEP_US,
+        }
+        for part in range(parts)
+        for row in troubled(part)
+    ]
+
+
+def cut(rows: Rows, ends: Sequence[int]) -> list[Rows]:
+    """Nights that end then: of each node a stretch of its numbers, a little longer than of another."""
+    chance = random.Random(1)
+    nights: list[Rows] = [[] for _ in range(len(ends) + 1)]
+    for node in sorted({row["node"] for row in rows}):
+        night, longer = 0, chance.randrange(20 * STEP_US)
+        for row in sorted((row for row in rows if row["node"] == node), key=lambda row: row["seq"]):
+            while night < len(ends) and row["ts"] >= ends[night] + longer:
+                night += 1
+            nights[night].append(row)
+    return nights
+
+
+def keys(found: Rows) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(row[name] for name in KEY) for row in found)
+
+
+def audited(
+    spark: SparkSession, rows: Rows, scratch: Path, state: Path | None = None, late_us: int = LATE_US
+) -> Audit:
+    log = frame(spark, rows)
+    if state is None:
+        return audit(log, scratch, pictures=False, checks=OF_TRAFFIC)
+    night = open_night(spark, state, late_us)
+    with next_state(night) as following:
+        return audit(log, scratch, pictures=False, checks=OF_TRAFFIC, night=night, next_state=following)
+
+
+def story(begins: Sequence[int]) -> list[Rows]:
+    """What is cut by three nights, the first and the last further apart than `late`.
+
+    m_lost is acknowledged in the first night and passed over later; m_twice is handed to its group in the
+    first and again in the last; a consumer jumps over what another group was handed the night before; a
+    committed offset goes back from one night to the next.
+    """
+    told, ends = Story(), []
+    for offset, name in enumerate(("m_twice", "m_1", "m_lost", "m_3", "m_4", "m_5")):
+        told.stored(name, offset)
+    for offset, name in enumerate(("m_twice", "m_1")):
+        told.deliver(name, offset).deliver(name, offset, "h", "other")
+    told.commit(2)
+    ends.append(len(told.rows))
+    told.commit(1)
+    for offset, name in ((3, "m_3"), (4, "m_4")):
+        told.deliver(name, offset, "h", "other")
+    ends.append(len(told.rows))
+    told.deliver("m_twice", 0, node="again").deliver("m_4", 4).deliver("m_5", 5)
+    told.deliver("m_3", 3, node="late").deliver("m_5", 5, "h", "other")
+    ends.append(len(told.rows))
+    return [
+        [
+            row | {"ts": at + number * STEP_US, "attrs": {"broker": "broker", **row["attrs"]}}
+            for number, row in enumerate(told.rows[begin:end])
+        ]
+        for at, begin, end in zip(begins, [0, *ends], ends, strict=False)
+    ]
+
+
+def summed(
+    spark: SparkSession, nights: list[Rows], tmp_path: Path
+) -> tuple[list[Counter[tuple[Any, ...]]], Carried]:
+    """What each night told and what the last one left, after a look at whether that is one run over all."""
+    told: list[Counter[tuple[Any, ...]]] = []
+    taken_back = 0
+    for number, rows in enumerate(nights):
+        done = audited(spark, rows, tmp_path / f"{number}", tmp_path / "state")
+        told.append(keys(violations(done)))
+        taken_back += done.withdrawn
+    due = keys(violations(audited(spark, [row for rows in nights for row in rows], tmp_path / "all")))
+    in_all = Counter(key for found in told for key in found.elements())
+    assert (due - in_all, (in_all - due).total()) == (Counter(), taken_back)
+    carried = open_night(spark, tmp_path / "state").carried
+    assert carried is not None
+    assert keys([row.asDict() for row in carried.findings.where("cause IS NULL").collect()]) == due
+    return told, carried
+
+
+def test_what_nights_cut_in_two_is_told_once_in_the_night_that_shows_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    nights = story((0, 350 * STEP_US, 700 * STEP_US))
+    told, carried = summed(spark, nights, tmp_path)
+    assert {(night, key[1], key[-1]) for night, found in enumerate(told, 1) for key in found} == {
+        (2, "offset-regression", "g"),
+        (2, "lost-write", "h"),
+        (3, "lost-write", "g"),
+        (3, "duplicate-delivery", "g"),
+        (3, "poll-skip", "g"),
+    }
+    assert "m_lost" in {row.msg_id for row in carried.rows.collect()}
+    state = tmp_path / "state"
+    before = sorted(state.iterdir())
+    with pytest.raises(InputError, match="rows that an earlier night had"):
+        audited(spark, nights[2], tmp_path / "again", state)
+    assert sorted(state.iterdir()) == before, "the state of an interrupted night is not there"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(3))
+def test_the_sum_of_nights_is_one_run_over_all(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    chance, log = random.Random(seed), long_log(40)
+    last = max(row["ts"] for row in log)
+    ends = sorted(chance.randrange(last) for _ in range(2))
+    _, carried = summed(spark, cut(log, ends), tmp_path)
+    # What is settled was left behind.
+    assert carried.rows.count() < len(log) / 2
+
+
+def test_a_state_named_itself_is_used_and_nothing_follows(spark: SparkSession, tmp_path: Path) -> None:
+    folder = state_path(tmp_path, 7)
+    folder.mkdir()
+    manifest = Manifest(SCHEMA_VERSION, 7, 0, 0)
+    (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+    for name in ("rows", "profile", "steps", "reach", "findings"):
+        frame(spark, []).write.parquet(str(folder / name))
+    night = open_night(spark, folder)
+    assert (night.number, night.is_replay, night.before) == (8, True, folder)
+    with next_state(night) as following:
+        assert following is None
+    newest = open_night(spark, tmp_path)
+    assert (newest.number, newest.is_replay, newest.before) == (8, False, folder)
+    with pytest.raises(InputError, match="another run has finished this night"), next_state(newest):
+        state_path(tmp_path, 8).mkdir()
+    assert not list(tmp_path.glob(".night*"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("notes.txt", b"mine", "no state of an audit, and not empty"),
+        ("manifest.json", b"{", "no state of an audit"),
+        ("manifest.json", b'{"schema":99,"night":1,"watermark":0,"missing_rows":0}', "its schema is 99"),
+    ],
+)
+def test_a_folder_that_holds_something_else_is_refused(
+    spark: SparkSession, tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        open_night(spark, tmp_path)

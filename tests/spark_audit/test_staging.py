@@ -1,0 +1,43 @@
+"""A folder appears whole or not at all."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from spark_audit.staging import staged
+
+
+def test_what_is_staged_moves_into_the_folder_and_leaves_the_rest_alone(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "out"
+    with staged(out) as folder:
+        (folder / "report.html").write_text("one")
+        (folder / "unreadable").mkdir()
+        (folder / "unreadable" / "a").touch()
+        assert not out.exists()
+    (out / "mine.txt").touch()
+    with staged(out) as folder:
+        (folder / "report.html").write_text("two")
+        (folder / "unreadable").mkdir()
+        (folder / "unreadable" / "b").touch()
+    assert (out / "report.html").read_text() == "two"
+    assert [path.name for path in (out / "unreadable").iterdir()] == ["b"]
+    assert sorted(path.name for path in out.iterdir()) == ["mine.txt", "report.html", "unreadable"]
+    assert [path.name for path in out.parent.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_what_ends_before_leaves_nothing(tmp_path: Path, error: BaseException) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(type(error)), staged(out) as folder:  # noqa: PT012  # the block is what is tested
+        (folder / "half").touch()
+        raise error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    with staged(out) as folder:
+        (folder / "log").touch()
+    assert [path.name for path in out.iterdir()] == ["log"]
