@@ -59,6 +59,7 @@ def test_the_page_has_the_matrix_the_evidence_and_the_replay_command() -> None:
     assert "how it came about, in 1 lines" in text
     assert "<td>broker-a</td><td>crash</td>" in text
     assert '<svg width="9"' in text or "<svg " in text
+    assert text.index("<figure>") < text.index("What is not held"), "seen before it is read"
 
 
 def test_witnesses_are_escaped() -> None:
