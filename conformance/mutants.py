@@ -6,7 +6,7 @@ all; `python -m conformance.mutants_page` writes what it came to into docs/confo
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Final
 
@@ -210,8 +210,8 @@ def run(
     examples_max: int = EXAMPLES_MAX,
 ) -> Iterator[Result]:
     """A result for each mutant, or each that is named, as soon as it is judged: HELD when caught, VIOLATED
-    when it survived."""
+    when it survived. Its layer names the suite."""
     search = Search(seed, examples_max, on_progress)
     for name in chosen or names():
         hunt = next(hunt for hunt in HUNTS if name in hunt.mutants)
-        yield hunt.judge(hunt.mutants[name], search)
+        yield replace(hunt.judge(hunt.mutants[name], search), layer=f"{LAYER}/{hunt.suite}")

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 
 from conformance.order import Order, Part
 from conformance.target import TargetError
-from conformance.targets import UnknownTargetError
 from conformance.wire.catalogue import choose
 from conformance.wire.model import Case, Since
 from conformance.wire.scene import SceneError
-from conformance.wire.servers import ServersError, UnknownServersError, servers
+from conformance.wire.servers import ServersError, servers
 from conformance.wire.suite import LAYER, Progress, Run, examine, results, summary, table, untested
 from conformance.wire.talk import UnreachableError
 from report.model import Result
@@ -41,8 +40,6 @@ def run(order: Order, progress: Progress) -> Part:
     try:
         with servers(order.target) as addresses:
             judged = examine(addresses, cases, progress)
-    except UnknownServersError as error:
-        raise UnknownTargetError(str(error)) from None
     except (ServersError, UnreachableError, SceneError) as error:
         raise TargetError(str(error)) from None
     found = tuple(results(judged, asked))

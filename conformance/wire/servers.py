@@ -10,20 +10,14 @@ from typing import Final
 
 from conformance import load
 from conformance.cluster import ClusterError, cluster
+from conformance.targets import APACHE, IMPL, REMOTING, UnknownTargetError
 from conformance.wire.talk import Address
 
-REMOTING: Final = "remoting://"
-IMPL: Final = "impl"
-APACHE: Final = "apache:"
 _ROOM: Final = ("-Xmx512m", "-XX:MaxDirectMemorySize=1g")
 """5.5.0 takes 4 MiB for each thread outside the heap, and without them leaves pops unanswered."""
 _RUNTIME_INFO: Final = 28
 _SAMPLE_TRIES: Final = 600
 EXPECTED: Final = "remoting://HOST:PORT[,HOST:PORT], impl, apache:4.9 or apache:5"
-
-
-class UnknownServersError(ValueError):
-    """No servers have this name; the message says which names there are."""
 
 
 class ServersError(Exception):
@@ -35,7 +29,7 @@ def servers(target: str) -> Iterator[list[Address]]:
     """Their addresses: a name server alone, a broker alone, or both in any order.
 
     Raises:
-        UnknownServersError, ServersError.
+        UnknownTargetError, ServersError.
     """
     if target.startswith(REMOTING):
         yield _parsed(target)
@@ -48,16 +42,16 @@ def servers(target: str) -> Iterator[list[Address]]:
             with _apache(target.removeprefix(APACHE), Path(folder)) as addresses:
                 yield addresses
         else:
-            raise UnknownServersError(f"{target!r}: the suite wire needs {EXPECTED}")
+            raise UnknownTargetError(f"{target!r}: the suite wire needs {EXPECTED}")
 
 
 def _parsed(target: str) -> list[Address]:
     try:
         addresses = [Address.parse(text) for text in target.removeprefix(REMOTING).split(",")]
     except ValueError as error:
-        raise UnknownServersError(f"{target!r}: {error}") from None
+        raise UnknownTargetError(f"{target!r}: {error}") from None
     if len(addresses) > 2:
-        raise UnknownServersError(f"{target!r}: at most a name server and a broker expected")
+        raise UnknownTargetError(f"{target!r}: at most a name server and a broker expected")
     return addresses
 
 
@@ -80,11 +74,9 @@ def _ours(folder: Path) -> Iterator[list[Address]]:
 def _apache(line: str, folder: Path) -> Iterator[list[Address]]:
     # Imported late: nobody else needs them.
     from conformance.targets.apache import servers as apache
-    from conformance.targets.apache.artifacts import ApacheMissingError, releases
+    from conformance.targets.apache.artifacts import ApacheMissingError, release_of
 
-    release = next((known for known in releases() if known.startswith(f"{line}.") and line), None)
-    if release is None:
-        raise UnknownServersError(f"{APACHE}{line}: expected one of the lines of {', '.join(releases())}")
+    release = release_of(line)
     try:
         names = apache.name_server(release, folder)
         broker = apache.broker(release, folder, names.address, jvm=(*apache.SMALL_JVM, *_ROOM))

@@ -8,7 +8,7 @@ from conformance.admin.target import GROUPS, TOPICS
 from conformance.target import TargetError
 from conformance.targets import REFERENCE
 from conformance.targets.brokers.caller import Caller
-from conformance.targets.brokers.grounds import Ground
+from conformance.targets.brokers.grounds import OnGround
 from impl.client.records import read_records
 from impl.message import parse_offset_message_id
 from impl.remoting import headers, java_json
@@ -36,20 +36,13 @@ _FOREVER_MS: Final = 1 << 62
 _EMPTY: Final = (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED)
 
 
-class BrokerAdmin:
+class BrokerAdmin(OnGround):
     """A broker somewhere."""
 
     capabilities: frozenset[Any] = frozenset()
 
-    def __init__(self, ground: Ground) -> None:
-        self.name = ground.name
-        self._ground = ground
-        self._is_open = False
-
     def open(self) -> None:
-        self._ground.open()
-        self._is_open = True
-        self._ground.run(self._open())
+        self._arrive()
 
     def make_topic(self, topic: str, settings: Topic) -> None:
         self._ground.run(self._make_topic(topic, settings))
@@ -105,20 +98,11 @@ class BrokerAdmin:
         header = CloneOffsetRequest(self._named(source), self._named(destination), self._named(topic))
         self._ground.run(self._caller.ask(RequestCode.CLONE_GROUP_OFFSET, header))
 
-    def close(self) -> None:
-        if not self._is_open:
-            return
-        self._is_open = False
-        try:
-            self._ground.run(self._end())
-        finally:
-            self._ground.close()
-
     async def _open(self) -> None:
         self._caller = Caller(self._ground.name_server, self._ground.runtime)
         await self._caller.start()
 
-    async def _end(self) -> None:
+    async def _leave(self) -> None:
         await self._caller.forget(list(map(self._named, TOPICS)), list(map(self._named, GROUPS)))
         await self._caller.stop()
 

@@ -11,7 +11,7 @@ from conformance.delivery.target import MEMBERS, QUEUES, Capability, Message
 from conformance.target import TargetError
 from conformance.targets import REFERENCE
 from conformance.targets.brokers.caller import TIMEOUT_S, Caller
-from conformance.targets.brokers.grounds import Ground
+from conformance.targets.brokers.grounds import Ground, OnGround
 from impl.client.records import read_records
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import ConsumerData, ConsumerIds, Heartbeat, Subscription, SubscriptionGroup
@@ -49,19 +49,15 @@ class _Line:
     notified: bool = False
 
 
-class BrokerDelivery:
+class BrokerDelivery(OnGround):
     """A broker somewhere."""
 
     def __init__(self, ground: Ground) -> None:
-        self.name = ground.name
+        super().__init__(ground)
         self.capabilities = frozenset(Capability) if ground.is_simulated else frozenset[Capability]()
-        self._ground = ground
-        self._is_open = False
 
     def open(self) -> None:
-        self._ground.open()
-        self._is_open = True
-        self._ground.run(self._open())
+        self._arrive()
 
     def send(self, queue_id: int, msg_id: str) -> int:
         return self._ground.run(self._caller.send(self._topic, queue_id, msg_id)).queue_offset
@@ -70,7 +66,7 @@ class BrokerDelivery:
         self._ground.run(self._join(member))
 
     def leave(self, member: str) -> None:
-        self._ground.run(self._leave(member))
+        self._ground.run(self._quit(member))
 
     def die(self, member: str) -> None:
         self._ground.run(self._die(member))
@@ -100,15 +96,6 @@ class BrokerDelivery:
     def query(self, queue_id: int) -> int | None:
         return self._ground.run(self._caller.committed(self._group, self._topic, queue_id))
 
-    def close(self) -> None:
-        if not self._is_open:
-            return
-        self._is_open = False
-        try:
-            self._ground.run(self._end())
-        finally:
-            self._ground.close()
-
     async def _open(self) -> None:
         self._lines: dict[str, _Line] = {}
         self._silent: list[_Line] = []
@@ -118,7 +105,7 @@ class BrokerDelivery:
         await self._caller.make_topic(self._topic, QUEUES)
         await self._caller.make_group(SubscriptionGroup(group_name=self._group))
 
-    async def _end(self) -> None:
+    async def _leave(self) -> None:
         for line in (*self._lines.values(), *self._silent):
             await line.remoting.close()
         await self._caller.forget([self._topic, f"%RETRY%{self._group}"], [self._group])
@@ -139,7 +126,7 @@ class BrokerDelivery:
         body = java_json.write(Heartbeat(self._client(member), [data]), standard=True)
         await self._ask(member, new_request(RequestCode.HEART_BEAT, body=body))
 
-    async def _leave(self, member: str) -> None:
+    async def _quit(self, member: str) -> None:
         header = UnregisterClientRequest(self._client(member), consumer_group=self._group)
         await self._ask(member, new_request(RequestCode.UNREGISTER_CLIENT, headers.write(header)))
         await self._lines.pop(member).remoting.close()

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, TypeVar
 from conformance.planting import Defect, planted
 from conformance.silence import silenced
 from conformance.target import TargetError
-from conformance.targets import IMPL, MUTANT, REMOTING, UnknownTargetError
+from conformance.targets import APACHE, IMPL, MUTANT, REMOTING, UnknownTargetError
 from impl.broker.broker import Broker
 from impl.broker.config import BrokerConfig
 from impl.namesrv.config import NameServerConfig
@@ -27,7 +27,6 @@ from impl.store.delay import parse_levels
 
 T = TypeVar("T")
 
-APACHE: Final = "apache:"
 DELAY_LEVELS: Final = "1s 2s 1s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s"
 """Of brokers that are started here: nobody waits for hours."""
 LOCK_LEASE_MS: Final = 3000
@@ -166,6 +165,37 @@ class RunningGround:
 
 async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class OnGround:
+    """What targets that are a broker on a ground have alike: how they come and go."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.name = ground.name
+        self._ground = ground
+        self._is_open = False
+
+    def close(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        try:
+            self._ground.run(self._leave())
+        finally:
+            self._ground.close()
+
+    def _arrive(self) -> None:
+        self._ground.open()
+        self._is_open = True
+        self._ground.run(self._open())
+
+    async def _open(self) -> None:
+        """Find the broker, and make what the suite needs there."""
+        raise NotImplementedError
+
+    async def _leave(self) -> None:
+        """Delete it, and hang up."""
+        raise NotImplementedError
 
 
 @contextmanager

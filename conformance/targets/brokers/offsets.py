@@ -8,7 +8,7 @@ from typing import Final
 from conformance.offsets.target import QUEUES, Capability, Held, Message, Pulled, Searched
 from conformance.targets import REFERENCE
 from conformance.targets.brokers.caller import TIMEOUT_S, Caller
-from conformance.targets.brokers.grounds import CONFIG, Ground
+from conformance.targets.brokers.grounds import CONFIG, Ground, OnGround
 from impl.client.records import read_records
 from impl.message import TAGS, StoredMessage
 from impl.remoting import headers
@@ -43,19 +43,15 @@ _ARRIVED_S: Final = 0.02
 _OLD_S: Final = CONFIG.store.file_reserved_ms / 1000 + 1
 
 
-class BrokerOffsets:
+class BrokerOffsets(OnGround):
     """A broker somewhere. Time passes, and messages expire, where it is simulated."""
 
     def __init__(self, ground: Ground) -> None:
-        self.name = ground.name
+        super().__init__(ground)
         self.capabilities = frozenset(Capability) if ground.is_simulated else frozenset[Capability]()
-        self._ground = ground
-        self._is_open = False
 
     def open(self) -> None:
-        self._ground.open()
-        self._is_open = True
-        self._ground.run(self._open())
+        self._arrive()
 
     def send(self, queue_id: int, msg_id: str, tag: str) -> int:
         return self._ground.run(self._send(queue_id, msg_id, tag))
@@ -92,15 +88,6 @@ class BrokerOffsets:
 
     def expire(self) -> None:
         self._ground.run(self._expire())
-
-    def close(self) -> None:
-        if not self._is_open:
-            return
-        self._is_open = False
-        try:
-            self._ground.run(self._leave())
-        finally:
-            self._ground.close()
 
     async def _open(self) -> None:
         self._caller = Caller(self._ground.name_server, self._ground.runtime)

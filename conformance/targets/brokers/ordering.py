@@ -8,7 +8,7 @@ from typing import Final
 from conformance.ordering.target import GROUPS, QUEUES, Capability, Span
 from conformance.targets import REFERENCE
 from conformance.targets.brokers.caller import Caller
-from conformance.targets.brokers.grounds import Ground
+from conformance.targets.brokers.grounds import Ground, OnGround
 from impl.remoting import java_json
 from impl.remoting.bodies import LockedQueues, MessageQueue, QueueLocks, SubscriptionGroup
 from impl.remoting.codes import RequestCode
@@ -18,21 +18,17 @@ _PATIENCE_S: Final = 5.0
 """A lease that is longer is not waited for, where that costs time."""
 
 
-class BrokerOrdering:
+class BrokerOrdering(OnGround):
     """A broker somewhere."""
 
     def __init__(self, ground: Ground) -> None:
-        self.name = ground.name
+        super().__init__(ground)
         self.lease_s = ground.lock_lease_s
         waits = ground.is_simulated or self.lease_s <= _PATIENCE_S
         self.capabilities = frozenset(Capability) if waits else frozenset[Capability]()
-        self._ground = ground
-        self._is_open = False
 
     def open(self) -> None:
-        self._ground.open()
-        self._is_open = True
-        self._ground.run(self._open())
+        self._arrive()
 
     def lock(self, group: str, member: str, queues: Set[int]) -> tuple[frozenset[int], Span]:
         return self._ground.run(self._lock(group, member, queues))
@@ -48,15 +44,6 @@ class BrokerOrdering:
 
     def wait(self, seconds: float) -> None:
         self._ground.run(asyncio.sleep(seconds))
-
-    def close(self) -> None:
-        if not self._is_open:
-            return
-        self._is_open = False
-        try:
-            self._ground.run(self._leave())
-        finally:
-            self._ground.close()
 
     async def _open(self) -> None:
         self._caller = Caller(self._ground.name_server, self._ground.runtime)

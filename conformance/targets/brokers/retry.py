@@ -9,7 +9,7 @@ from conformance.retry.steps import SendBack
 from conformance.retry.target import RETRIES_MAX, Answer, Copy, Place, Setup, Span
 from conformance.targets import REFERENCE
 from conformance.targets.brokers.caller import Caller
-from conformance.targets.brokers.grounds import Ground, SimulatedGround
+from conformance.targets.brokers.grounds import Ground, OnGround, SimulatedGround
 from impl.client.records import read_records
 from impl.message import ORIGIN_MESSAGE_ID, RETRY_PREFIX, RETRY_TOPIC, StoredMessage
 from impl.remoting import headers
@@ -27,21 +27,18 @@ _CLOCK_S: Final = 0.02
 _READS_MAX: Final = 1000
 
 
-class BrokerRetry:
+class BrokerRetry(OnGround):
     """A broker somewhere."""
 
     capabilities: frozenset[str] = frozenset()
 
     def __init__(self, ground: Ground) -> None:
-        self.name = ground.name
+        super().__init__(ground)
         self.is_simulated = ground.is_simulated
-        self._ground = ground
-        self._is_open = False
 
     def open(self, retry_queues: int) -> Setup:
-        self._ground.open()
-        self._is_open = True
-        self._ground.run(self._open(retry_queues))
+        self._retry_queues = retry_queues
+        self._arrive()
         slack_s = _SLACK_S if self.is_simulated else _REAL_SLACK_S
         return Setup(self._topic, self._ground.delay_levels_s, slack_s, _CLOCK_S)
 
@@ -63,21 +60,12 @@ class BrokerRetry:
     def wait(self, seconds: float) -> None:
         self._ground.run(asyncio.sleep(seconds))
 
-    def close(self) -> None:
-        if not self._is_open:
-            return
-        self._is_open = False
-        try:
-            self._ground.run(self._leave())
-        finally:
-            self._ground.close()
-
-    async def _open(self, retry_queues: int) -> None:
+    async def _open(self) -> None:
         self._caller = Caller(self._ground.name_server, self._ground.runtime)
         self._topic, self._group = f"{self._caller.prefix}_topic", f"{self._caller.prefix}_group"
         self._topics = {
             Place.TOPIC: (self._topic, 1),
-            Place.RETRY: (RETRY_PREFIX + self._group, retry_queues),
+            Place.RETRY: (RETRY_PREFIX + self._group, self._retry_queues),
             Place.DEAD: (_DEAD_PREFIX + self._group, 1),
         }
         self._next: dict[tuple[str, int], int] = {}
@@ -85,7 +73,7 @@ class BrokerRetry:
         await self._caller.make_topic(self._topic, 1)
         await self._caller.make_group(
             SubscriptionGroup(
-                group_name=self._group, retry_max_times=RETRIES_MAX, retry_queue_nums=retry_queues
+                group_name=self._group, retry_max_times=RETRIES_MAX, retry_queue_nums=self._retry_queues
             )
         )
 

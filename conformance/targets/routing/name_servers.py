@@ -16,7 +16,7 @@ from conformance.controls import Controls
 from conformance.planting import planted
 from conformance.routing.target import Broker, Capability, NameServerTarget, Route, Times
 from conformance.target import TargetError
-from conformance.targets import IMPL, MUTANT, NO_CONTROLS, PYTHON, REMOTING, UnknownTargetError
+from conformance.targets import APACHE, IMPL, MUTANT, NO_CONTROLS, PYTHON, REMOTING, UnknownTargetError
 from conformance.targets.adapter import adapter
 from conformance.targets.client import Place
 from conformance.targets.levers import Lever, Levers, by_shell, of_apache_names
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Factory = Callable[[], NameServerTarget]
 
-APACHE: Final = "apache:"
 NODE: Final = "namesrv"
 _UNHEARD_S: Final = 1.0
 _NEEDS: Final[Mapping[Capability, tuple[Lever, Lever]]] = {

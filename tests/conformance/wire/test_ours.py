@@ -11,7 +11,8 @@ from conformance.wire import matrix, requests_page
 from conformance.wire.catalogue import CASES, choose
 from conformance.wire.model import Case, Since, Verdict
 from conformance.wire.runner import Judged
-from conformance.wire.servers import IMPL, servers
+from conformance.targets import IMPL
+from conformance.wire.servers import servers
 from conformance.wire.suite import examine
 from conformance.wire.talk import Address
 from report import json_file
