@@ -18,12 +18,14 @@ import pyarrow.parquet as pq
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from report.model import Result, Verdict, Witness
 from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.checks.not_early import SCHEDULE_TOPIC
 from spark_audit.checks.one_owner import shared_queues
 from spark_audit.evidence import Evidence, Options, by_member, gather, name_broker, skew_seen
+from spark_audit.fingerprint import id_prefix
 from spark_audit.inputs import InputError
 from spark_audit.nights import Carried, Looked, Night, all_found, only_new, settle, withdrawn
 from spark_audit.pictures import pictures as draw
@@ -198,6 +200,8 @@ def _gathered(
         else:
             repeated = seen.rows
         options = options or Options()
+        if seen.rows > _SAMPLED_FROM:
+            options = replace(options, id_prefix=id_prefix(log))
         if pictures:
             options = replace(options, sample=max(1, min(_SAMPLE_MAX, seen.rows // _SAMPLED_FROM)))
         tonight, rows = profiled, seen.rows
@@ -262,7 +266,7 @@ def _not_tested(invariant: str, check: Check) -> Result:
 
 def write_violations(audit: Audit, path: Path) -> int:
     """All violations into one Parquet file, batch by batch. Returns how many."""
-    found = ds.dataset(_parts(audit.findings), format="parquet")
+    found = _dataset(audit.findings)
     rows = 0
     with pq.ParquetWriter(path, found.schema) as writer:
         batches: list[pa.RecordBatch] = []
@@ -280,7 +284,7 @@ def write_violations(audit: Audit, path: Path) -> int:
 
 def violations(audit: Audit) -> list[dict[str, Any]]:
     """All violations in memory: for tests and small logs."""
-    findings = ds.dataset(_parts(audit.findings), format="parquet")
+    findings = _dataset(audit.findings)
     rows: list[dict[str, Any]] = findings.to_table(filter=pc.field("cause").is_null()).to_pylist()
     return rows
 
@@ -384,6 +388,13 @@ def _store_tallies(store: Stored) -> dict[str, int]:
     }
 
 
+def _dataset(folder: Path) -> ds.Dataset:
+    """All findings below the folder; none where no check was run."""
+    if parts := _parts(folder):
+        return ds.dataset(parts, format="parquet")
+    return ds.dataset(pa.Table.from_batches([], to_arrow_schema(FINDINGS)))
+
+
 def _parts(folder: Path) -> list[str]:
     return sorted(str(part) for part in folder.rglob("*.parquet"))
 
@@ -436,7 +447,7 @@ def _witness(row: Mapping[str, Any]) -> Witness:
 
 def violations_by(audit: Audit, column: str) -> dict[str, int]:
     """How many violations there are by a column of schema.FINDINGS."""
-    findings = ds.dataset(_parts(audit.findings), format="parquet")
+    findings = _dataset(audit.findings)
     named = findings.to_table([column], filter=pc.field("cause").is_null() & pc.field(column).is_valid())
     counts = named.group_by([column]).aggregate([([], "count_all")]).to_pylist()
     return {row[column]: row["count_all"] for row in counts}
@@ -444,7 +455,7 @@ def violations_by(audit: Audit, column: str) -> dict[str, int]:
 
 def violation_times(audit: Audit, most: int = 5000) -> list[tuple[int, str, str]]:
     """(first_ts, invariant, rule) of violations, for the timeline."""
-    findings = ds.dataset(_parts(audit.findings), format="parquet")
+    findings = _dataset(audit.findings)
     violation = pc.field("cause").is_null() & pc.field("first_ts").is_valid()
     rows = (
         findings.scanner(columns=["first_ts", "invariant", "rule"], filter=violation).head(most).to_pylist()

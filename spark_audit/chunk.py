@@ -126,20 +126,19 @@ class Chunk:
         again = self._fate_is(Fate.RETRIED)
         doubled = self._fate_is(Fate.DOUBLE_APPEND)
         cut_retried = np.flatnonzero(self._fate_is(Fate.CUT_RETRIED))
-        sync_tail = self.queue[cut_retried] % 2 == 0
+        sync_tail = sc.broker_of(self.queue[cut_retried]) == 0
         resent_at = np.where(sync_tail, self._pause("crash_sync"), self._pause("crash_async"))
         resent_at = resent_at + 100_000 + np.arange(len(cut_retried)) * 1000
         index = np.arange(self.n, dtype=np.int64)
         parts = [
             (index[first], self.sent[first] + 300, self.queue[first], 1),
-            # The next queue is the other broker's; two further on is the same broker's.
-            (index[again], self.sent[again] + self.step // 2, self.queue[again] + 1, 2),
-            (index[doubled], self.sent[doubled] + self.step // 2, self.queue[doubled] + 2, 1),
-            (cut_retried, resent_at, self.queue[cut_retried] + 1, 2),
+            (index[again], self.sent[again] + self.step // 2, sc.elsewhere(self.queue[again]), 2),
+            (index[doubled], self.sent[doubled] + self.step // 2, self.queue[doubled], 1),
+            (cut_retried, resent_at, sc.elsewhere(self.queue[cut_retried]), 2),
         ]
         owner = np.concatenate([part[0] for part in parts])
         at = np.concatenate([part[1] for part in parts])
-        queue = np.concatenate([part[2] for part in parts]) % sc.QUEUES
+        queue = np.concatenate([part[2] for part in parts])
         attempt = np.concatenate([np.full(len(part[0]), part[3], dtype=np.int64) for part in parts])
         order = np.argsort(at, kind="stable")
         self.r_message, self.r_at, self.r_queue, self.r_attempt = (
@@ -148,17 +147,10 @@ class Chunk:
             queue[order],
             attempt[order],
         )
-        # A retried message's topic must stay: only broker and queue_id may differ.
-        self.r_queue = self._same_topic(self.r_queue, self.queue[self.r_message])
-        self.r_broker = self.r_queue % 2
+        self.r_broker = sc.broker_of(self.r_queue)
         cut = self._fate_is(Fate.CUT_ACKED, Fate.CUT_UNACKED, Fate.CUT_RETRIED)[self.r_message]
         self.r_cut = cut & (self.r_attempt == 1)
         self._offsets()
-
-    @staticmethod
-    def _same_topic(queue: Ints, like: Ints) -> Ints:
-        moved = (queue // 2 % 2) != (like // 2 % 2)
-        return np.where(moved, (queue + 2) % sc.QUEUES, queue)
 
     def _offsets(self) -> None:
         """Queue and commit offsets; what a crash cuts off is given out again to what comes after it."""
@@ -181,7 +173,7 @@ class Chunk:
             kept_end = self.log_end[broker] + np.cumsum(kept_size) - kept_size
             cut_size = np.where(self.r_cut[mine], size, 0)
             self.r_commit[mine] = kept_end + np.where(self.r_cut[mine], np.cumsum(cut_size) - cut_size, 0)
-            if self.is_troubled:
+            if self.r_cut[mine].any():
                 self.cut_end[broker] = int(kept_end[self.r_cut[mine]][0])
             self.log_end[broker] += int(kept_size.sum())
 
@@ -189,8 +181,8 @@ class Chunk:
         """Topic, queue and offset columns of records."""
         queue = self.r_queue[records]
         return {
-            "topic": self.topic_word[queue // 2 % 2],
-            "queue_id": queue // 4,
+            "topic": self.topic_word[sc.topic_of(queue)],
+            "queue_id": sc.queue_id_of(queue),
             "queue_offset": self.r_offset[records],
             "message": self.message[self.r_message[records]],
         }
@@ -200,7 +192,7 @@ class Chunk:
     def _produce(self) -> None:
         words, rows = self.words, self.rows
         producer = self.producer_word[np.arange(self.n) % len(sc.PRODUCERS)]
-        topic = self.topic_word[self.queue // 2 % 2]
+        topic = self.topic_word[sc.topic_of(self.queue)]
 
         def client(chosen: Bools, ts: Ints, kind: str, **columns: Any) -> None:
             rows.add(
@@ -235,7 +227,7 @@ class Chunk:
         """Producers whose broker crashed before it answered."""
         for broker, name in enumerate(_CRASHES if self.is_troubled else ()):
             pause = self._pause(name)
-            mine = self.queue % 2 == broker
+            mine = sc.broker_of(self.queue) == broker
             failed = mine & self._fate_is(Fate.CUT_UNACKED, Fate.CUT_RETRIED)
             again = mine & self._fate_is(Fate.CUT_RETRIED)
             client(failed, np.full(self.n, pause + 50_000), "send_fail", attempt=1, status=unknown)
@@ -343,8 +335,9 @@ class Chunk:
 
     def _commit(self, group: int, queue: Ints, offset: Ints, at: Ints, **columns: Any) -> None:
         self.rows.add(
-            at, "offset_commit", self.broker_word[queue % 2], group=int(self.group_word[group]),
-            topic=self.topic_word[queue // 2 % 2], queue_id=queue // 4, queue_offset=offset, **columns,
+            at, "offset_commit", self.broker_word[sc.broker_of(queue)], group=int(self.group_word[group]),
+            topic=self.topic_word[sc.topic_of(queue)], queue_id=sc.queue_id_of(queue), queue_offset=offset,
+            **columns,
         )  # fmt: skip
 
     def _plant_duplicates(self, group: int, records: Ints, at: Ints, fate: Ints, victim: Ints) -> None:
@@ -364,7 +357,9 @@ class Chunk:
             victims = queues[(queues + self.epochs[group] + 1) % sc.CONSUMERS_A_GROUP == 0]
         self._again(group, records, at, self._pause("restart"), victims)
         for broker, name in enumerate(_CRASHES):
-            self._again(group, records, at, self._pause(name) + 120_000, queues[queues % 2 == broker][:2])
+            self._again(
+                group, records, at, self._pause(name) + 120_000, queues[sc.broker_of(queues) == broker][:2]
+            )
         if group == 1:
             self._again(group, records, at, self._pause("reset"), np.array([3]))
 
@@ -388,7 +383,7 @@ class Chunk:
             )
             broker = int(self.r_broker[record])
             # The retry queue of a broker has one owner, too; it never changes here.
-            owner = int(self.consumer_word[group][broker])
+            owner = int(self.consumer_word[group][broker % sc.CONSUMERS_A_GROUP])
             self.rows.add(
                 at[here] + 5_000,
                 "deliver",
@@ -480,16 +475,16 @@ class Chunk:
         self, anomaly: str, invariant: str, rule: str, record: int, *, group: int | None = None,
         offset: int | None = None, message: bool = True, at: bool = True,
     ) -> None:  # fmt: skip
-        queue = int(self.r_queue[record])
+        queue = self.r_queue[record]
         number = np.array([self.message[self.r_message[record]]])
         self.truth.append(
             {
                 "anomaly": anomaly,
                 "invariant": invariant,
                 "rule": rule,
-                "broker": sc.BROKERS[queue % 2] if at else None,
-                "topic": sc.TOPICS[queue // 2 % 2] if at else None,
-                "queue_id": queue // 4 if at else None,
+                "broker": sc.BROKERS[sc.broker_of(queue)] if at else None,
+                "topic": sc.TOPICS[sc.topic_of(queue)] if at else None,
+                "queue_id": int(sc.queue_id_of(queue)) if at else None,
                 "queue_offset": (int(self.r_offset[record]) if offset is None else offset) if at else None,
                 "msg_id": message_ids(number)[0].as_py() if message else None,
                 "group": None if group is None else sc.GROUPS[group],

@@ -50,6 +50,8 @@ class Options:
     """Groups of which every member gets every message; no log says so."""
     delays_ms: tuple[int, ...] = LADDER_MS
     """What the levels of delayed messages mean, from level 1 on."""
+    id_prefix: int = 0
+    """So many characters of an id tell the cell of its message; 0: its hash does (fingerprint.py)."""
     sample: int = 0
     """Of so many clean cells look into one, for the distribution of latencies; 0 for none."""
 
@@ -117,10 +119,10 @@ def gather(
     groups = subscribed(spans)
     of_messages = f.col("msg_id").isNotNull() & f.col("kind").isin(*KINDS)
     # Without the broker's name, whose place in attrs costs more to decode than all that is read here.
-    told = log.select(*TRAFFIC).where(of_messages)
+    told = log.select(*TRAFFIC, cell(options.id_prefix).alias("cell")).where(of_messages)
     cells = _read(message_cells(told, profiled, groups, fates(rare, options), brokers), options, store)
-    chosen = cells.where("read").select(f.col("cell").alias("read_cell"))
-    read = told.join(f.broadcast(chosen), cell() == f.col("read_cell"), "left_semi")
+    chosen = f.broadcast(cells.where("read").select("cell"))
+    read = told if _reads_all(options, store) else told.join(chosen, "cell", "left_semi")
     sums = message_sums(on_broker(read, rare, options), groups)
     doubted = events.where(of_messages).join(
         _doubtful(sums, store), message_key() == f.col("key"), "left_semi"
@@ -145,11 +147,20 @@ def gather(
 
 def _read(cells: DataFrame, options: Options, store: Stored | None) -> DataFrame:
     """Add `read`: the cells whose messages are looked at one by one."""
-    if options.exact or store is not None:
-        # What was acknowledged is looked up in the store, clean or not.
+    if _reads_all(options, store):
         return cells.withColumn("read", f.lit(True))
-    sampled = f.col("cell") % options.sample == 0 if options.sample else f.lit(False)
+    sampled = is_sampled(options) if options.sample else f.lit(False)
     return cells.withColumn("read", ~f.col("clean") | sampled)
+
+
+def _reads_all(options: Options, store: Stored | None) -> bool:
+    # What was acknowledged is looked up in the store, clean or not.
+    return options.exact or store is not None
+
+
+def is_sampled(options: Options) -> Column:
+    """Of a row with its `cell`: it is in one of the cells that are read for the distribution of latencies."""
+    return f.pmod(f.col("cell"), f.lit(max(1, options.sample))) == 0
 
 
 def subscribed(spans: DataFrame) -> DataFrame:

@@ -30,16 +30,14 @@ def odd_steps(events: DataFrame) -> DataFrame:
     rows = events.where(
         f.col("kind").isin(Kind.DELIVER, Kind.OFFSET_COMMIT) & f.col("queue_offset").isNotNull()
     )
-    # Of eqNullSafe conditions six would be needed: what shares a hash by chance is merely read again.
-    hashed = f.xxhash64(*[f.coalesce(f.col(name).cast("string"), f.lit("\0")) for name in SEQUENCE])
     stretches = _stretches(_cells(rows)).select(
-        hashed.alias("of_sequence"),
+        f.col("sequence").alias("of_sequence"),
         f.col("begin_seq"),
         f.col("end_seq"),
         f.explode(f.sequence(_coarse("begin_seq"), _coarse("end_seq"))).alias("at"),
     )
     inside = (
-        (hashed == f.col("of_sequence"))
+        (_sequence() == f.col("of_sequence"))
         & (_coarse("seq") == f.col("at"))
         & f.col("seq").between(f.col("begin_seq"), f.col("end_seq"))
     )
@@ -49,13 +47,19 @@ def odd_steps(events: DataFrame) -> DataFrame:
         .withColumn("previous", f.lag("queue_offset").over(in_order))
         .withColumn("from_ts", f.lag("ts").over(in_order))
     )
-    return steps.where(_is_odd(f.col("previous"), f.col("queue_offset"))).drop(
+    is_delivery = f.col("kind") == Kind.DELIVER
+    return steps.where(_is_odd(is_delivery, f.col("previous"), f.col("queue_offset"))).drop(
         "of_sequence", "begin_seq", "end_seq", "at"
     )
 
 
-def _is_odd(previous: Column, offset: Column) -> Column:
-    return (offset < previous) | ((f.col("kind") == Kind.DELIVER) & (offset > previous + 1))
+def _sequence() -> Column:
+    """The sequence of a row, as a number: two that share one by chance look out of order, and are read."""
+    return f.xxhash64(*[f.coalesce(f.col(name).cast("string"), f.lit("\0")) for name in SEQUENCE])
+
+
+def _is_odd(is_delivery: Column, previous: Column, offset: Column) -> Column:
+    return (offset < previous) | (is_delivery & (offset > previous + 1))
 
 
 def _coarse(name: str) -> Column:
@@ -67,12 +71,14 @@ def _cells(rows: DataFrame) -> DataFrame:
     size = 1 << _CELL_BITS
     slot = f.col("queue_offset").bitwiseAND(size - 1)
     seqs = [f"seq_{i}" for i in range(size)]
-    cells = rows.groupBy(*SEQUENCE, f.shiftright("queue_offset", _CELL_BITS).alias("cell")).agg(
+    # All of fixed width: with texts in the keys, each row costs twice as much.
+    cells = rows.groupBy(
+        _sequence().alias("sequence"),
+        (f.col("kind") == Kind.DELIVER).alias("is_delivery"),
+        f.shiftright("queue_offset", _CELL_BITS).alias("cell"),
+    ).agg(
         f.count(f.lit(1)).alias("rows"),
-        f.min("queue_offset").alias("offset_min"),
-        f.max("queue_offset").alias("offset_max"),
         f.min("seq").alias("seq_min"),
-        f.max("seq").alias("seq_max"),
         *[f.max(f.when(slot == i, f.col("seq"))).alias(seqs[i]) for i in range(size)],
     )
     rising = [
@@ -80,21 +86,25 @@ def _cells(rows: DataFrame) -> DataFrame:
         else f.coalesce(f.col(seqs[0]) < f.col(seqs[1]), f.lit(True))
         for i in range(1, size)
     ]  # fmt: skip
+    slots = [f.when(f.col(seqs[i]).isNotNull(), f.lit(i)) for i in range(size)]
     present = reduce(lambda total, name: total + f.col(name).isNotNull().cast("int"), seqs, f.lit(0))
-    dense = (f.col("kind") != Kind.DELIVER) | (f.col("offset_max") - f.col("offset_min") + 1 == f.col("rows"))
+    first, last = f.coalesce(*slots), f.coalesce(*reversed(slots))
+    dense = ~f.col("is_delivery") | (last - first + 1 == f.col("rows"))
+    begin = f.shiftleft("cell", _CELL_BITS)
     return cells.select(
-        *SEQUENCE,
-        "offset_min",
-        "offset_max",
+        "sequence",
+        "is_delivery",
+        (begin + first).alias("offset_min"),
+        (begin + last).alias("offset_max"),
         "seq_min",
-        "seq_max",
+        f.greatest(*seqs).alias("seq_max"),
         reduce(lambda a, b: a & b, rising, dense & (present == f.col("rows"))).alias("in_order"),
     )
 
 
 def _stretches(cells: DataFrame) -> DataFrame:
     """begin_seq and end_seq, inclusive, of the stretches of a sequence that must be read; none overlap."""
-    by_seq = Window.partitionBy(*SEQUENCE).orderBy("seq_min", "offset_min")
+    by_seq = Window.partitionBy("sequence").orderBy("seq_min", "offset_min")
     before = by_seq.rowsBetween(Window.unboundedPreceding, -1)
     placed = cells.select(
         "*",
@@ -108,16 +118,18 @@ def _stretches(cells: DataFrame) -> DataFrame:
         & f.coalesce(f.col("seq_max_before") == f.col("seq_before"), f.lit(True))
         & f.coalesce(f.col("seq_after") > f.col("seq_max"), f.lit(True))
     )
-    follows = ~f.coalesce(_is_odd(f.col("offset_before"), f.col("offset_min")), f.lit(False))
+    follows = ~f.coalesce(
+        _is_odd(f.col("is_delivery"), f.col("offset_before"), f.col("offset_min")), f.lit(False)
+    )
     doubtful = placed.where(~(f.col("in_order") & apart & follows)).select(
-        *SEQUENCE,
+        "sequence",
         f.least("seq_min", "seq_before").alias("begin_seq"),
         f.col("seq_max").alias("end_seq"),
     )
-    by_begin = Window.partitionBy(*SEQUENCE).orderBy("begin_seq", "end_seq")
+    by_begin = Window.partitionBy("sequence").orderBy("begin_seq", "end_seq")
     earlier = by_begin.rowsBetween(Window.unboundedPreceding, -1)
     is_new = f.coalesce(f.col("begin_seq") > f.max("end_seq").over(earlier), f.lit(True)).cast("int")
     numbered = doubtful.withColumn("is_new", is_new).withColumn("stretch", f.sum("is_new").over(by_begin))
-    return numbered.groupBy(*SEQUENCE, "stretch").agg(
+    return numbered.groupBy("sequence", "stretch").agg(
         f.min("begin_seq").alias("begin_seq"), f.max("end_seq").alias("end_seq")
     )

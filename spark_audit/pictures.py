@@ -8,8 +8,7 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.evidence import Evidence
-from spark_audit.fingerprint import CELLS
+from spark_audit.evidence import Evidence, is_sampled
 from spark_audit.profile import Overview
 from spec.events import Kind
 
@@ -40,8 +39,7 @@ def pictures(evidence: Evidence, seen: Overview, profiled: DataFrame) -> dict[st
     """
     width = bucket_us(seen)
     # Not of the cells in doubt beside the sample: those have more trouble than others.
-    sampled = f.col("key").bitwiseAND(CELLS - 1) % max(1, evidence.options.sample) == 0
-    messages = evidence.sums.where(sampled)
+    messages = evidence.sums.where(is_sampled(evidence.options))
     # What an earlier night left is on its page.
     tonight = evidence.events.where(f.col("ts").between(seen.first_ts, seen.last_ts))
     over_time = tonight.groupBy(_bucket("ts", seen).alias("bucket"), "kind").count().collect()

@@ -18,19 +18,18 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-BROKERS: Final = ("broker-a", "broker-b")
-FLUSH_MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH")
-TOPICS: Final = ("orders", "payments")
+BROKERS: Final = ("broker-a", "broker-b", "broker-c", "broker-d")
+"""The first two crash."""
+FLUSH_MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH", "SYNC_FLUSH", "ASYNC_FLUSH")
+TOPICS: Final = ("orders", "payments", "stock", "mail")
 GROUPS: Final = ("billing", "shipping")
 CONSUMERS_A_GROUP: Final = 3
 PRODUCERS: Final = tuple(f"producer-{n}" for n in range(4))
-QUEUES: Final = 16
-"""Queue k of all: broker k % 2, topic k // 2 % 2, queue_id k // 4."""
+QUEUES: Final = len(BROKERS) * len(TOPICS)
+"""Each broker has a queue of each topic: see broker_of, topic_of, queue_id_of."""
 
-ROUND: Final = np.array(
-    [0, 1, 2, 3, 0, 4, 1, 5, 0, 6, 0, 7, 2, 8, 0, 9, 1, 10, 0, 11, 3, 12, 0, 13, 0, 14, 15]
-)
-"""The queues of consecutive messages, over and over: few are hot, most are not (Zipf)."""
+ROUND: Final = np.stack([np.zeros(QUEUES - 1, dtype=np.int64), np.arange(1, QUEUES)], axis=1).ravel()
+"""The queues of consecutive messages, over and over: half of all messages go to one queue."""
 
 SKEW_US: Final = 40_000
 """No clock is further from the true time than that; so two differ by less than the audit allows for."""
@@ -145,6 +144,24 @@ def queue_of(messages: Ints) -> Ints:
     return queues
 
 
+def broker_of(queues: Ints) -> Ints:
+    return queues % len(BROKERS)
+
+
+def topic_of(queues: Ints) -> Ints:
+    return queues // len(BROKERS)
+
+
+def queue_id_of(queues: Ints) -> Ints:
+    """Two topics have their queues at 0, the others at 1: a number of a queue means nothing by itself."""
+    return topic_of(queues) % 2
+
+
+def elsewhere(queues: Ints) -> Ints:
+    """The same topic's queue at the next broker."""
+    return topic_of(queues) * len(BROKERS) + broker_of(queues + 1)
+
+
 def slots(messages: int) -> Ints:
     """First message of every slot of a chunk."""
     starts = [
@@ -238,7 +255,7 @@ def draw_fates(plan: Plan, chunk: int, random: np.random.Generator) -> Fates:
 def crash_tail(messages: int, broker: int, crash_at: int, count: int) -> Ints:
     """The last `count` messages that go to the broker before message `crash_at`, in order."""
     all_before = np.arange(crash_at, dtype=np.int64)
-    return all_before[queue_of(all_before) % 2 == broker][-count:] if messages else all_before
+    return all_before[broker_of(queue_of(all_before)) == broker][-count:] if messages else all_before
 
 
 def _take(taken: Bools, starts: Ints) -> None:

@@ -28,16 +28,17 @@ def message_key() -> Column:
 
 
 def message_sums(rows: DataFrame, groups: DataFrame) -> DataFrame:
-    """One row a message: key, what the tallies count, and `clean`.
+    """One row a message: key, cell, what the tallies count, and `clean`.
 
-    `rows` are events of KINDS with the columns that evidence.on_broker adds; `groups` has subscribed_topic
-    and the array subscribed.
+    `rows` are events of KINDS with their cell and the columns that evidence.on_broker adds; `groups` has
+    subscribed_topic and the array subscribed.
     """
     kind, status = f.col("kind"), f.col("status")
     is_append, is_delivery = kind == Kind.APPEND, kind == Kind.DELIVER
     acked = (kind == Kind.SEND_ACK) & (status == "SEND_OK")
     hashed = f.xxhash64("group")
     sums = rows.groupBy(message_key().alias("key")).agg(
+        f.max("cell").alias("cell"),
         # Texts would turn the hash aggregation into a sort.
         f.max(f.when(~is_delivery, f.xxhash64("topic"))).alias("topic_key"),
         f.min(f.when(kind == Kind.SEND, f.col("ts"))).alias("send_ts"),

@@ -6,15 +6,20 @@ each node and lets a millisecond pass between them, so that a test states only w
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.checks import CHECKS
+from spark_audit.chunk import Chunk, State
 from spark_audit.evidence import Options, gather
+from spark_audit.generate import Wish, prepare
 from spark_audit.profile import BROKER_KINDS
 from spark_audit.session import SessionOptions, open_session
 from spec.events import COLUMNS
@@ -130,6 +135,22 @@ def judge(spark: SparkSession) -> Judge:
         return set(rows)
 
     return run
+
+
+def write_log(wish: Wish, folder: Path) -> list[dict[str, Any]]:
+    """The log that the generator makes, chunk by chunk in this process, as one file. Returns the truth."""
+    plan, now = prepare(wish, folder), State()
+    tables, truth = [], []
+    for number in range(plan.chunks):
+        chunk, moved = (
+            Chunk(plan, number, state, np.random.default_rng([wish.seed, 1, number]))
+            for state in (now, State())
+        )
+        tables.append(chunk.table())
+        truth += chunk.truth
+        now = now.plus(moved.moved())
+    pq.write_table(pa.concat_tables(tables), folder / "part-0.parquet")
+    return truth
 
 
 def write_ndjson(rows: Sequence[Mapping[str, Any]]) -> bytes:

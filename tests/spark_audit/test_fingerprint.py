@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from spark_audit.audit import gathered
 from spark_audit.checks import EVENT_CHECKS
 from spark_audit.evidence import Options, gather
+from spark_audit.fingerprint import shared_prefix
 from tests.spark_audit.conftest import STEP_US, Story, frame
 
 GROUPS = ("g", "h")
@@ -144,3 +145,22 @@ def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession)
     assert found[0] == found[1]
     assert sum(found[0]["DELIV-1"].values()) > 20
     assert all(found[0].values())
+
+
+def test_cells_are_neighbours_where_ids_count_up() -> None:
+    two_producers = [f"{n % 2:08X}{n // 2:08X}" for n in range(20_000)]
+    assert shared_prefix(two_producers) == 14  # 256 of one producer's messages; the last digit is one of 16
+    assert shared_prefix([f"{hash((n, 1)) & 0xFFFFFFFF:08X}" for n in range(20_000)]) == 0
+    assert shared_prefix([]) == shared_prefix(["m"]) == 0
+
+
+def test_checks_find_the_same_whatever_a_cell_is(spark: SparkSession) -> None:
+    story = clean_story()
+    del story.rows[-7]
+    found = []
+    for prefix in (0, 3):
+        evidence = gather(frame(spark, story.rows), ("broker",), Options(id_prefix=prefix))
+        found.append({row.msg_id for row in evidence.messages.collect()})
+        assert not any(row["clean"] for row in evidence.cells.where("read").collect())
+    assert found[0] == found[1]
+    assert found[0]

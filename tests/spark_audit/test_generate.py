@@ -11,7 +11,17 @@ from pyspark.sql import SparkSession
 
 from spark_audit.generate import MANIFEST_FILE, Wish, generate, prepare
 from spark_audit.rows import clock_us
-from spark_audit.scenario import ANOMALIES, QUEUES, SKEW_US, ScenarioError, queue_of
+from spark_audit.scenario import (
+    ANOMALIES,
+    QUEUES,
+    SKEW_US,
+    ScenarioError,
+    broker_of,
+    elsewhere,
+    queue_id_of,
+    queue_of,
+    topic_of,
+)
 from spark_audit.truth import read_truth
 from spec.events import decode
 
@@ -59,11 +69,20 @@ def test_every_generated_line_is_an_event_and_every_node_counts_densely(
         assert [ts for _, ts in sorted(told)] == sorted(ts for _, ts in told), node
 
 
-def test_few_queues_are_hot_and_clocks_disagree() -> None:
-    sizes = np.bincount(queue_of(np.arange(27_000)))
+def test_half_of_all_messages_go_to_one_queue_and_clocks_disagree() -> None:
+    sizes = np.bincount(queue_of(np.arange(30_000)))
     assert len(sizes) == QUEUES
-    assert sizes.max() == 8 * sizes.min()
+    assert sizes.max() == 15_000
+    assert sizes.min() == 1_000
     assert 0 < abs(clock_us("broker-a") - clock_us("broker-b")) <= 2 * SKEW_US
+
+
+def test_queues_are_told_apart_and_a_retry_stays_in_its_topic() -> None:
+    queues = np.arange(QUEUES)
+    names = set(zip(broker_of(queues), topic_of(queues), queue_id_of(queues), strict=True))
+    assert len(names) == QUEUES
+    assert all(topic_of(elsewhere(queues)) == topic_of(queues))
+    assert all(broker_of(elsewhere(queues)) != broker_of(queues))
 
 
 @pytest.mark.parametrize(
