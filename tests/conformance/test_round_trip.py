@@ -18,12 +18,12 @@ from conformance.suite import FLUSH, Examination, Failure, Suite, examine
 from conformance.targets.mutants import MUTANTS, MutantTarget
 from conformance.targets.routing import mutants as routing_mutants
 from conformance.targets.routing.name_servers import MutantNameServer
-from conformance.traces.check import LogVerdict
+from conformance.traces.check import LogVerdict, check_logs
 from conformance.traces.store import Window
 from impl.store.message_store import MessageStore
 from impl.store.results import PutStatus
 from report.model import Result, Verdict, Witness
-from spec.events import Event, Kind, read_log
+from spec.events import Event, Kind, encode, read_log
 from spec.tlc.errors import Reason, TlcError
 from spec.tlc.trace_check import TraceVerdict
 
@@ -103,6 +103,25 @@ def test_a_name_servers_failing_script_becomes_one_as_well() -> None:
     told = classes(examination)["ROUTE-3"]
     assert told.wrong is Wrong.CODE
     assert "tick" in told.witnesses[0].text
+
+
+def _name_servers_log(listed: str) -> bytes:
+    """One broker that lists one topic, and a route of T that names it."""
+    broker = {"broker": "b-a", "address": "1.0.0.1:10911", "id": "0", "topics": listed, "version": "0.1.1"}
+    events = (
+        Event(0, 0, "ns", Kind.RECOVER, attrs={"expiry_ms": "120000", "scan_interval_ms": "10000"}),
+        Event(1, 1, "ns", Kind.REGISTER, attrs=broker),
+        Event(2, 2, "ns", Kind.ROUTE, topic="T", attrs={"brokers": "b-a:0", "writable": "b-a"}),
+    )
+    return b"".join(map(encode, events))
+
+
+def test_a_route_names_no_broker_that_does_not_list_the_topic(tmp_path: Path) -> None:
+    logs = {listed: tmp_path / f"{listed}.ndjson" for listed in ("T", "U")}
+    for listed, log in logs.items():
+        log.write_bytes(_name_servers_log(listed))
+    accepted = {told.path: told.accepted for told in check_logs(list(logs.values()), models=("Routing",))}
+    assert accepted == {logs["T"]: 1, logs["U"]: 0}
 
 
 @pytest.mark.parametrize(
