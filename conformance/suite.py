@@ -7,7 +7,7 @@ brokers and their stores; conformance/routing has that of name servers.
 import shlex
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, Protocol
@@ -303,7 +303,7 @@ def _result(examination: Examination, capabilities: frozenset[Any], invariant: s
             layer,
             Verdict.VIOLATED,
             counts,
-            (*failure.finding.witnesses, _script(failure.script)),
+            (*failure.finding.witnesses, scripted(failure.script)),
             f"violated by example {failure.examples}",
             replay,
             examination.seconds,
@@ -326,6 +326,7 @@ def _missing(needs: Needs, invariant: str, capabilities: frozenset[Any]) -> str:
     return ", ".join(missing)
 
 
-def _script(steps: tuple[str, ...]) -> Witness:
+def scripted(steps: Iterable[str]) -> Witness:
+    """Steps as `script` tells them, for people."""
     parted = ((str(number), *step.partition(": ")) for number, step in enumerate(steps, start=1))
     return Witness(SCRIPT, timeline=tuple(Moment(at, done, answer) for at, done, _, answer in parted))

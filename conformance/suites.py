@@ -266,6 +266,7 @@ SUITES: Final[dict[str, Registered]] = {
     "producers": Drawn(
         "a producer: where it sends, and whom it rests", _load_producers, _producer, _producer_targets
     ),
+    "consumers": Module("our push consumers as the members of a group", "conformance.delivery.consumers"),
     "workload": Module("many clients at once, whatever befalls the broker", "conformance.history.suite"),
     "wire": Module("numbered questions, request code by request code", "conformance.wire.command"),
 }

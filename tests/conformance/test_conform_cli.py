@@ -41,10 +41,12 @@ def test_all_suites_of_a_target_are_on_one_scoreboard(tmp_path: Path) -> None:
     assert code == Exit.HELD, out
     report = json_file.from_json(file.read_text())
     assert [(one.layer, one.id) for one in report.results] == [
-        ("flush", "FLUSH-4"), ("routing", "ROUTE-1"), ("wire", "remoting/max-offset/1"),
+        ("flush", "FLUSH-4"), ("routing", "ROUTE-1"),
+        ("workload", "A08"), ("workload", "C01"), ("workload", "C04.1"),  # the rules of FLUSH-4
+        ("wire", "remoting/max-offset/1"),
     ]  # fmt: skip
     evidence = next(table for table in report.tables if table.title == "Evidence")
-    assert [row[0] for row in evidence.rows] == ["flush", "routing", "wire"]
+    assert [row[0] for row in evidence.rows] == ["flush", "routing", "workload", "wire"]
     assert evidence.columns == (
         "suite", "examples", "operations", "faults", "traces", "transitions", "cases", "exchanges", "seconds",
     )  # fmt: skip

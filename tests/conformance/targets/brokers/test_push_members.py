@@ -1,0 +1,45 @@
+"""Our push consumer as the members of a group: the model that judges the suite's own members explains it."""
+
+import pytest
+
+from conformance.delivery.checkers import CHECKERS
+from conformance.planting import planted
+from conformance.session import SPEC_1
+from conformance.targets.brokers import delivery_mutants
+from conformance.targets.brokers.push_members import PushMembers, live
+from conformance.targets.mutants import Mutant
+from conformance.targets.workload_mutants import MUTANTS as OF_CLIENTS
+from report.model import Verdict
+
+SEEDS = range(1, 7)
+
+
+def violated(group: PushMembers) -> set[str]:
+    return {id_ for id_, finding in group.findings().items() if finding.verdict is Verdict.VIOLATED}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_step_of_our_consumers_is_explained(seed: int) -> None:
+    group = live(seed)
+    findings = group.findings()
+    assert {id_: f.verdict for id_, f in findings.items()} == dict.fromkeys((*CHECKERS, SPEC_1), Verdict.HELD)
+    assert {"Store", "Rebalance", "Start", "Deliver", "CommitOffset"} <= set(group.actions())
+
+
+def test_members_that_leave_are_among_what_is_explained() -> None:
+    assert any("ConsumerCrash" in live(seed).actions() for seed in SEEDS)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "breaks"),
+    [
+        (OF_CLIENTS["everybody-owns-everything"], "DELIV-6"),
+        (delivery_mutants.MUTANTS["group-begins-ahead"], "DELIV-1"),
+        (delivery_mutants.MUTANTS["group-begins-behind"], "DELIV-3"),
+        (delivery_mutants.MUTANTS["nobody-notified"], SPEC_1),
+    ],
+    ids=lambda each: each.name if isinstance(each, Mutant) else each,
+)
+def test_a_defect_of_client_or_broker_is_noticed(mutant: Mutant, breaks: str) -> None:
+    with planted(mutant):
+        assert any(breaks in violated(live(seed)) for seed in SEEDS)
