@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_audit.audit import Audit
+    from spark_audit.checks import Check
     from spark_audit.inputs import Inputs
     from spark_audit.nights import Night
     from spark_audit.read import Log
@@ -224,6 +225,13 @@ class _Request:
     traces: tuple[list[Path], list[Path]] = ([], [])
     """Stores and text files, as find_traces gives them."""
 
+    def checks(self) -> "dict[str, Check]":
+        """Those whose input is there; what only traces show is none's."""
+        from spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
+
+        given = {*(EVENT_CHECKS if self.found.files else ()), *(STORE_CHECKS if self.stores else ())}
+        return {name: check for name, check in CHECKS.items() if name in self.wanted and name in given}
+
 
 def _audit(
     spark: "SparkSession", scratch: Path, request: _Request, out: Path | None, json: Path | None
@@ -259,7 +267,6 @@ def _judge(
     following: Path | None,
 ) -> tuple["Log", "Audit", Report]:
     from spark_audit.audit import audit
-    from spark_audit.checks import CHECKS
     from spark_audit.evidence import Options
     from spark_audit.read import read_files
     from spark_audit.store import read_stores
@@ -280,7 +287,7 @@ def _judge(
         scratch,
         options=Options(**_clocks(request.skew_ms), flush=request.flush, broadcast=request.broadcast),
         store=stored,
-        checks={name: CHECKS[name] for name in CHECKS if name in request.wanted},
+        checks=request.checks(),
         unreadable_rows=corrupt_rows,
         replay=f"mqproof audit run {request.again}{before}",
         progress=_say,

@@ -103,13 +103,14 @@ def test_a_damaged_gzip_file_is_bad_input(spark: SparkSession, tmp_path: Path) -
 def test_traces_alone_are_judged_with_bounds(spark: SparkSession, tmp_path: Path) -> None:
     told = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "0", "k"])
     (tmp_path / "traces.txt").write_text(f"{told}\x02Pub\x01x\x02")
-    done = mqproof("run", "--trace", tmp_path / "traces.txt", "--json", tmp_path / "r.json")
+    done = mqproof("run", "--trace", tmp_path / "traces.txt", "--out", tmp_path)
     assert done.exit_code == Exit.INCONCLUSIVE, done.output
-    report = json.loads((tmp_path / "r.json").read_text())
+    report = json.loads((tmp_path / "report.json").read_text())
     assert {result["id"]: result["verdict"] for result in report["results"]} == dict.fromkeys(
         ("DELIV-1", "DELIV-2", "DELIV-3"), "unknown"
     )
     assert report["facts"]["unreadable traces"] == "1"
+    assert pq.read_table(tmp_path / "violations.parquet").num_rows == 0
     assert "between 0 and 1 of 1 were never sent" in done.output
 
 
