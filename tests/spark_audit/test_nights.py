@@ -102,6 +102,16 @@ def story(begins: Sequence[int]) -> list[Rows]:
     ]
 
 
+SHOWN = {
+    (2, "offset-regression", "g"),
+    (2, "lost-write", "h"),
+    (3, "lost-write", "g"),
+    (3, "duplicate-delivery", "g"),
+    (3, "poll-skip", "g"),
+}
+"""(night, rule, group) of what is wrong in `story`."""
+
+
 def summed(
     spark: SparkSession, nights: list[Rows], tmp_path: Path
 ) -> tuple[list[Counter[tuple[Any, ...]]], Carried]:
@@ -121,18 +131,13 @@ def summed(
     return told, carried
 
 
+@pytest.mark.deep
 def test_what_nights_cut_in_two_is_told_once_in_the_night_that_shows_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     nights = story((0, 350 * STEP_US, 700 * STEP_US))
     told, carried = summed(spark, nights, tmp_path)
-    assert {(night, key[1], key[-1]) for night, found in enumerate(told, 1) for key in found} == {
-        (2, "offset-regression", "g"),
-        (2, "lost-write", "h"),
-        (3, "lost-write", "g"),
-        (3, "duplicate-delivery", "g"),
-        (3, "poll-skip", "g"),
-    }
+    assert {(night, key[1], key[-1]) for night, found in enumerate(told, 1) for key in found} == SHOWN
     assert "m_lost" in {row.msg_id for row in carried.rows.collect()}
     state = tmp_path / "state"
     before = sorted(state.iterdir())
