@@ -38,8 +38,8 @@ def test_where_there_is_no_order_the_two_that_overtake_each_other_are_told() -> 
     PLANTED["overtaken"].plant(world)
     found = list(orders(record(world.lines)))
     (none,) = [each for each in found if each.why]
-    first, second = (line.value.messages[0].id for line in world.lines
-                     if line.process in ("x1", "x2") and getattr(line.value, "messages", ()))  # fmt: skip
+    sends = (sent for sent in record(world.lines).sends if sent.span.process in ("x1", "x2"))
+    first, second = (sent.message.id for sent in sends)
     assert none.why.startswith(f"x1 sent {first} (index ")
     assert f" to {QUEUE} before x2 sent {second} (index " in none.why
     assert f"polled {second} (index " in none.why
