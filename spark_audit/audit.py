@@ -120,7 +120,7 @@ def audit(
                 {(invariant, rule, cause): n for (rule, cause), n in counted.items() if cause is not None}
             )
             verdict, detail = judge(check, tallies, counted, missing if check.of_events else 0)
-            if check.of_stores and check.of_events and not (seen.rows or counted):
+            if store and check.of_stores and check.of_events and not (seen.rows or counted):
                 # Stores alone can show that it is broken; that it holds, only events can.
                 continue
             results.append(
