@@ -7,11 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli import app
+from conformance.targets import IMPL
 from conformance.wire import matrix, requests_page
 from conformance.wire.catalogue import CASES, choose
 from conformance.wire.model import Case, Since, Verdict
 from conformance.wire.runner import Judged
-from conformance.targets import IMPL
 from conformance.wire.servers import servers
 from conformance.wire.suite import examine
 from conformance.wire.talk import Address
