@@ -191,7 +191,7 @@ class Chunk:
 
     def _produce(self) -> None:
         words, rows = self.words, self.rows
-        producer = self.producer_word[np.arange(self.n) % len(sc.PRODUCERS)]
+        producer = self.producer_word[sc.producer_of(self.message)]
         topic = self.topic_word[sc.topic_of(self.queue)]
 
         def client(chosen: Bools, ts: Ints, kind: str, **columns: Any) -> None:

@@ -11,8 +11,11 @@ a row, by the beginning of their ids: then what a task reads in a while falls in
 in the processor's cache and hardly need to be exchanged; and the share of cells in doubt does not grow with
 the log. Of other ids the hash decides, and there is a fixed number of cells.
 
-Cannot tell: one id that was sent twice as a first attempt, acknowledged, stored and delivered twice as well
-(legal, and otherwise counted as `producer_retry`). Sums of different rows agree by chance once in 2^32 cells.
+Cells of several producers are read, as one id may be of two of them, with every row there twice.
+
+Cannot tell: one id that was sent twice as a first attempt by one producer, acknowledged, stored and delivered
+twice as well (legal, and otherwise counted as `producer_retry`). Sums of different rows agree by chance once
+in 2^32 cells.
 """
 
 from collections import defaultdict
@@ -94,6 +97,7 @@ def message_cells(
     merged = known.groupBy("cell", "audience", "owed", "role", "group").agg(
         *[f.sum(name).alias(name) for name in ("rows", "id", "place", "at_risk")],
         f.max("odd").alias("odd"),
+        *_least_and_most(f.when(f.col("role") == Kind.SEND, f.col("role_key")), "producer"),
     )
     compared = f.col("kind").isin(Kind.SEND, Kind.SEND_ACK, Kind.APPEND)
     expected = profiled.where(compared).agg(f.countDistinct(_role(brokers)).alias("roles_expected"))
@@ -105,9 +109,9 @@ def _of_append(name: str) -> Column:
 
 
 def _role_key() -> Column:
-    """A hash of whose word it is: of a group's consumers, of one node's, of all producers'."""
+    """A hash of whose word it is: of a group's consumers, or of one node's."""
     told_by = f.when(f.col("kind") == Kind.DELIVER, f.col("group")).when(
-        f.col("kind").isin(Kind.APPEND, Kind.SEND_ACK), f.col("node")
+        f.col("kind").isin(Kind.SEND, Kind.APPEND, Kind.SEND_ACK), f.col("node")
     )
     return f.xxhash64("kind", told_by)
 
@@ -185,10 +189,11 @@ def _judged(summed: DataFrame, expected: DataFrame) -> DataFrame:
         count(is_send, "producers"),
         count(is_delivery, "groups"),
         count(f.col("role").isin(Kind.SEND_ACK, _FROM_BROKER), "acks"),
-        *[f.min(value).alias(f"{name}_min") for name, value in compared.items()],
-        *[f.max(value).alias(f"{name}_max") for name, value in compared.items()],
+        *[column for name, value in compared.items() for column in _least_and_most(value, name)],
         f.max("odd").alias("odd"),
         f.sum("at_risk").alias("at_risk"),
+        f.min("producer_min").alias("producer_min"),
+        f.max("producer_max").alias("producer_max"),
     )
     same = f.lit(True)
     for name in compared:
@@ -196,13 +201,18 @@ def _judged(summed: DataFrame, expected: DataFrame) -> DataFrame:
     whole = f.expr("producers = 1 AND roles = roles_expected AND groups = owed AND NOT odd")
     told = audiences.crossJoin(f.broadcast(expected)).withColumn("clean", whole & same)
     return told.groupBy("cell").agg(
-        f.min("clean").alias("clean"),
+        # One id may have been sent to two topics, of different audiences.
+        (f.min("clean") & (f.min("producer_min") == f.max("producer_max"))).alias("clean"),
         f.sum("rows_max").alias("messages"),
         _sum_where("owed > 0", "rows_max", "messages_delivered"),
         _sum_where("acks > 0", "rows_max", "acked"),
         _sum_where("acks > 0 AND owed > 0", "rows_max", "acked_and_delivered"),
         _sum_where("acks > 0", "at_risk", "acked_sync_at_risk"),
     )
+
+
+def _least_and_most(value: Column, name: str) -> tuple[Column, Column]:
+    return f.min(value).alias(f"{name}_min"), f.max(value).alias(f"{name}_max")
 
 
 def _sum_where(condition: str, value: str, name: str) -> Column:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_audit.scenario import SKEW_US
+from spark_audit.scenario import PRODUCERS, SKEW_US, producer_of
 from spec.events import COLUMNS
 
 Ints = npt.NDArray[np.int64]
@@ -18,6 +18,8 @@ Ints = npt.NDArray[np.int64]
 NONE: Final = -1
 """Stands for null in every generated column: none of them is negative."""
 
+_PROCESS: Final = 0x2A9C
+"""The process id of the first producer."""
 _NUMBERS: Final = ("ts", "queue_id", "queue_offset", "commit_offset", "attempt")
 _WORDS: Final = ("node", "kind", "topic", "group", "client", "status", "attr_key", "attr_value")
 
@@ -87,11 +89,13 @@ def clock_us(node: str) -> int:
 
 
 def message_ids(numbers: Ints) -> pa.Array:
-    """As RocketMQ's unique keys, 32 characters; null for NONE."""
+    """As RocketMQ's unique keys, 32 characters, of which the first are the producer's own; null for NONE."""
+    producers = pa.array([f"7F000001{_PROCESS + n:04X}" for n in range(len(PRODUCERS))])
+    own, counted = producer_of(numbers), numbers // len(PRODUCERS)
     digits = pc.utf8_lpad(
-        pc.cast(pa.array(numbers, mask=numbers == NONE), pa.string()), width=16, padding="0"
+        pc.cast(pa.array(counted, mask=numbers == NONE), pa.string()), width=20, padding="0"
     )
-    return pc.binary_join_element_wise(pa.scalar("7F00000100002A9F"), digits, "")
+    return pc.binary_join_element_wise(producers.take(pa.array(own)), digits, "")
 
 
 def _number(nodes: Ints, seq_next: Mapping[int, int]) -> Ints:

@@ -144,6 +144,10 @@ def queue_of(messages: Ints) -> Ints:
     return queues
 
 
+def producer_of(messages: Ints) -> Ints:
+    return messages % len(PRODUCERS)
+
+
 def broker_of(queues: Ints) -> Ints:
     return queues % len(BROKERS)
 

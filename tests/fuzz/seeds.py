@@ -18,6 +18,10 @@ _PART_DEEP: Final = 200
 _TIMEOUT_DEEP_S: Final = 3600.0
 
 
+UNBEGUN: Final = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+"""A process that is killed between two turns of its loop leaves what it had not begun."""
+
+
 def parts() -> list[Any]:
     """Ranges of seeds, for `pytest.mark.parametrize`."""
     deep = [pytest.mark.deep, pytest.mark.timeout(_TIMEOUT_DEEP_S)]

@@ -17,7 +17,7 @@ from fuzz.cluster_program import HEAD_BYTES, Run, fault, random_program
 from fuzz.execution import judge
 from fuzz.minimise import minimise
 from spec.events import Event, Kind, encode
-from tests.fuzz.seeds import hold, parts
+from tests.fuzz.seeds import UNBEGUN, hold, parts
 
 ROOT = Path(__file__).parents[2]
 ALONE, ASYNC_MASTER, SYNC_MASTER, ELECTED = 0, 1, 2, 192
@@ -50,6 +50,7 @@ def digest(program: bytes) -> str:
     return hashlib.sha256(b"".join(map(encode, _events(program)))).hexdigest()
 
 
+@UNBEGUN
 @pytest.mark.parametrize("seeds", parts(), ids=str)
 def test_whatever_happens_to_a_cluster_what_is_promised_holds(seeds: range) -> None:
     checked = hold(_play, seeds)

@@ -94,7 +94,7 @@ def test_several_histories_are_judged_each_for_itself(history: Path, tmp_path: P
         (("convert-history", "a", "b", "--from", "csv"), "--from csv: expected jsonl, jepsen, openchaos"),
         (("convert-history", "a", "b", "--to", "csv"), "--to csv: expected jsonl, jepsen, elle"),
         (("convert-history", "nowhere", "b"), "nowhere: No such file"),
-        (("workload", "--target", "reference", "--out", "x"), "impl, remoting://HOST:PORT"),
+        (("workload", "--target", "reference", "--out", "x"), "impl, mutant:NAME, remoting://HOST:PORT"),
     ],
 )
 def test_what_is_wrong_exits_with_2_and_one_line(arguments: tuple[str, ...], message: str) -> None:
