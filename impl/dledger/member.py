@@ -45,11 +45,12 @@ class Member:
         terms = self.ledger.load()
         ballot = ballot_file.load(disk, self._ballot_path)
         if ballot is None and terms.end == NO_INDEX:
-            ballot = ballot_file.FIRST
-            self.persist(ballot)  # from now on a missing file is a lost one
+            ballot = ballot_file.FIRST  # from now on a missing file is a lost one
         if ballot is None or ballot.term < terms.end_term:
             said = "is missing" if ballot is None else f"says term {ballot.term}"
             raise StoreError(f"{self._ballot_path} {said}: the ledger has entries of term {terms.end_term}")
+        # Whoever wrote what was read may have died before its sync: until then a loss of power takes it back.
+        self.persist(ballot)
         self.core = Core(config, ballot, terms, chance, now)
 
     def step(self, now: float) -> Messages:

@@ -1,5 +1,7 @@
 """Entries on disk: formats byte for byte, recovery after crashes, cuts that never come back."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -11,7 +13,7 @@ from impl.dledger.ledger import Ledger, LedgerConfig
 from impl.dledger.member import Member
 from impl.dledger.messages import NO_INDEX, NORMAL, Entry
 from impl.runtime.disk import write_durably
-from impl.runtime.simulated_disk import Image, SimulatedDisk
+from impl.runtime.simulated_disk import Image, SimulatedDisk, Step
 from impl.store.errors import StoreError
 
 SMALL = LedgerConfig(data_segment_bytes=512, index_segment_bytes=32 * 8)
@@ -164,6 +166,31 @@ def test_a_member_that_lost_its_ballot_does_not_start() -> None:
     disk.remove("/d/currterm")
     with pytest.raises(StoreError, match="currterm is missing: the ledger has entries of term 1"):
         Member(config, disk, "/d", Random(1), 0.0, ledger=Ledger(disk, "/d", SMALL))
+
+
+def test_what_a_member_starts_from_stays_when_power_is_lost() -> None:
+    # The process died while it wrote its ballot: what is read then may be in the page cache only.
+    config = GroupConfig("g", "n0", ("n0", "n1", "n2"))
+    found = set()
+    for steps in range(8):
+        disk = SimulatedDisk()
+        Member(config, disk, "/d", Random(1), 0.0, ledger=Ledger(disk, "/d", SMALL)).close()
+        left = iter(range(steps))
+
+        def fail(_step: Step, left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise OSError("the disk failed")
+
+        disk.on_step = fail
+        with suppress(OSError):
+            ballot_file.write(disk, "/d/currterm", Ballot(4, "n1"))
+        disk.on_step = None
+        disk.crash_process()
+        state = Member(config, disk, "/d", Random(1), 0.0, ledger=Ledger(disk, "/d", SMALL)).core.state
+        found.add((state.term, state.voted_for))
+        disk.crash_os(Image())
+        assert ballot_file.load(disk, "/d/currterm") == Ballot(state.term, state.voted_for)
+    assert found == {(1, None), (4, "n1")}
 
 
 def _expired(disk: SimulatedDisk) -> tuple[Ledger, list[Entry]]:
