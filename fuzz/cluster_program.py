@@ -381,8 +381,8 @@ async def _stop(run: Run, whom: int, seconds: float) -> None:
     node = run.broker(whom)
     if not run.cluster.is_serving(node) or run.cluster.is_paused(node):
         return
-    run.witness.dies(node, End.SHUTDOWN)
-    await run.cluster.stop(node)
+    # What it answers while it is still being started belongs to the life that ends then.
+    await run.cluster.stop(node, lambda: run.witness.dies(node, End.SHUTDOWN))
     await asyncio.sleep(seconds)
     await run.start(node)
 

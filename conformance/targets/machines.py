@@ -16,6 +16,7 @@ from impl.broker.config import BrokerConfig
 from impl.client.session import Session, SessionConfig
 from impl.dledger.config import Membership, Peer
 from impl.dledger.ledger_log import stored_in
+from impl.dledger.state import Role as MemberRole
 from impl.dledger.store import LedgerStore
 from impl.event_log import EventLog
 from impl.message import StoredMessage
@@ -184,7 +185,8 @@ class Cluster:
 
     def _leads(self, node: str) -> bool:
         store = self.group_store(node)
-        return store.leads and store.term >= self._term
+        # One that was stopped for long may have entered a later term, and not have told its store yet.
+        return store.leads and store.node.role is MemberRole.LEADER and store.term >= self._term
 
     def group_store(self, node: str) -> LedgerStore:
         """Of a running member."""
@@ -247,11 +249,12 @@ class Cluster:
             self._forget(node, broker)
             raise
 
-    async def stop(self, node: str) -> None:
+    async def stop(self, node: str, on_stopping: Callable[[], None] = lambda: None) -> None:
         """A clean exit, once it is started, unless it dies meanwhile."""
         await self._is_settled(node)
         if (broker := self.brokers.get(node)) is None:
             return
+        on_stopping()
         self.machines[node].life += 1
         self._serving.discard(node)
         await self._while_it_lives(node, self._stopping(node, broker))
