@@ -170,11 +170,12 @@ def by_case(mutant: Mutant, search: Search) -> Result:
 
 
 def _of_a_behaviour(model: str) -> Callable[[Mutant, int], tuple[Witness, ...]]:
-    """Where our own leaves a behaviour of the model, one of the corpus each."""
+    """Where our own leaves a behaviour of the model, one of the corpus each; first those after which what the
+    model forbids is tried."""
 
     @cache
     def scripts() -> tuple[Script, ...]:
-        return tuple(read(read_lines(file_of(model)), model))
+        return tuple(sorted(read(read_lines(file_of(model)), model), key=lambda script: not script.disabled))
 
     def look(_: Mutant, seed: int) -> tuple[Witness, ...]:
         make = behaviour_target(IMPL, model)
@@ -193,6 +194,7 @@ HUNTS: Final = (
     *(Hunt(name, each.mutants, by_suite(each.suite, each.mutant)) for name, each in EXAMINEES.items()),
     Hunt("workload", workload_mutants.MUTANTS, by_seed(_of_a_workload)),
     Hunt("wire", wire_mutants.MUTANTS, by_case),
+    Hunt("behaviours of Replication", pair_mutants.STEPPED, by_seed(_of_a_behaviour("Replication"))),
     Hunt("behaviours of Election", group_mutants.MUTANTS, by_seed(_of_a_behaviour("Election"))),
 )
 

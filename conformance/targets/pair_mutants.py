@@ -1,6 +1,7 @@
 """Mutants of replication: one rule of it replaced by a wrong one while a pair lives (`pair_life`).
 
-Each names the invariant that must notice; `mqproof mutants --layer impl` runs them with the others.
+Each names the invariant that must notice; `mqproof mutants --layer impl` runs them with the others. What
+lives do not come to, behaviours of Replication do (`STEPPED`).
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from impl.message import StoredMessage
 from impl.replication.config import LogCheck
 from impl.store.message_store import MessageStore
 from impl.store.results import PutStatus
+from impl.store.store import Store
 
 
 def _always(*_arguments: Any) -> bool:
@@ -105,3 +107,17 @@ MUTANTS: Final[dict[str, Mutant]] = {
     )
 }
 """By name."""
+
+STEPPED: Final = {
+    mutant.name: mutant
+    for mutant in (
+        Mutant(
+            "reader-of-the-slave-sent-back",
+            "a master corrects who read at its slave what is not durable here",
+            "SPEC-1",
+            f"{_STORE}:MessageStore.taken_end",
+            Store.taken_end,
+        ),
+    )
+}
+"""By name; taken by a pair step by step (`stepped_pair`)."""

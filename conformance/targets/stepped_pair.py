@@ -401,11 +401,10 @@ class SteppedPair:
         return _refused(self._next(n) is None, "Deliver")
 
     def _refuses_correction(self) -> bool:
-        """A master that has a record and shows it only when it is durable corrects who read it at the slave;
-        the model's does not."""
         store = self._nodes[MASTER].store
-        if store is None or store.dispatched_end < store.log_end:
+        if store is None:
             return False
+        store.dispatch()
         found = store.get(TOPIC, 0, len(self._seen), 1)
         return _refused(found.status not in _MOVED or found.next_offset == len(self._seen), "CorrectOffset")
 

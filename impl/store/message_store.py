@@ -297,6 +297,12 @@ class MessageStore(Store):
         """Up to where records may be seen: under SYNC_FLUSH only what no crash can take back."""
         return self._log.flushed if self.config.flush_mode is FlushMode.SYNC_FLUSH else self._log.end
 
+    def taken_end(self, topic: str, queue_id: int) -> int:
+        """Under SYNC_FLUSH a record is shown when it is durable; at a slave it may have been read before."""
+        if self.config.flush_mode is FlushMode.SYNC_FLUSH:
+            return self.next_queue_offset(topic, queue_id)
+        return super().taken_end(topic, queue_id)
+
     async def flush_log(self) -> None:
         """Make the log durable up to its present end; a disk error makes the store read-only."""
         await self._flusher.flush()

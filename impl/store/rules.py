@@ -12,6 +12,7 @@ RULES: Final = {
     "flush-covers-what-was-there-before": "impl.store.flush:LogFlusher.begin_round",
     "failed-fsync-is-no-flush": "impl.store.flush:LogFlusher.round_failed",
     "seen-only-when-confirmed": "impl.store.message_store:MessageStore.confirm_offset",
+    "read-elsewhere-is-not-beyond-the-end": "impl.store.message_store:MessageStore.taken_end",
     # a record is whole and in its place
     "body-checksum": "impl.store.record:body_is_whole",
     "torn-text": "impl.store.record:text_is_whole",

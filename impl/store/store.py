@@ -7,6 +7,7 @@ nothing more is promised on top of it (docs/protocol.md, "Disk errors").
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from impl.event_log import EventLog
 from impl.message import Message
@@ -229,8 +230,17 @@ class Store(ABC):
         """
         queue = self._queues.find(topic, queue_id)
         if queue is None:
-            return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
-        return read_messages(self._log, queue, offset, max_count, max_bytes, tag_codes)
+            found = GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
+        else:
+            found = read_messages(self._log, queue, offset, max_count, max_bytes, tag_codes)
+        if found.max_offset < offset <= self.taken_end(topic, queue_id):
+            return replace(found, status=GetStatus.OFFSET_OVERFLOW_ONE, next_offset=offset)
+        return found
+
+    def taken_end(self, topic: str, queue_id: int) -> int:
+        """One more than the queue's last offset that anybody may have read. Who did so elsewhere may be ahead
+        of what is shown here, and is not beyond the end."""
+        return self.max_offset(topic, queue_id)
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         """The first readable queue offset; 0 for a queue that does not exist."""

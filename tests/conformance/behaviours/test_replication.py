@@ -10,7 +10,7 @@ from conformance.behaviours.target import resolve
 from conformance.planting import planted
 from conformance.targets.crash_images import Recovered
 from conformance.targets.pair_images import expand
-from conformance.targets.pair_mutants import MUTANTS
+from conformance.targets.pair_mutants import MUTANTS, STEPPED
 from impl.store import recovery
 
 EVERY = 25
@@ -82,8 +82,15 @@ def test_each_image_of_each_crash_is_recovered() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["no-slave-waited-for", "absent-slave-waited-for", "replica-status-lost", "slave-shows-nothing"]
+    "name",
+    [
+        "no-slave-waited-for",
+        "absent-slave-waited-for",
+        "replica-status-lost",
+        "slave-shows-nothing",
+        *STEPPED,
+    ],
 )
 def test_a_defect_of_replication_is_seen(name: str, sample: list[Script]) -> None:
-    with planted(MUTANTS[name]):
+    with planted({**MUTANTS, **STEPPED}[name]):
         assert on_ours(sample).failures

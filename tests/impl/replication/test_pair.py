@@ -6,7 +6,9 @@ the invariant that it stands for.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,7 @@ from impl.remoting.headers import RegisterBrokerResponse, TopicRequest
 from impl.replication.config import LogCheck, Role
 from impl.runtime.network import Address
 from impl.store.config import FlushMode
+from impl.store.message_store import MessageStore
 from spec.events import Kind
 
 
@@ -318,6 +321,39 @@ def test_a_consumer_that_is_ahead_of_the_slave_asks_now_and_then() -> None:
             return missed.total - before
 
     assert 30 <= play(scene) <= 90
+
+
+def test_who_read_at_the_slave_what_its_master_has_not_synced_goes_on_there() -> None:
+    """Under SYNC_FLUSH the slave may show a record before its master does."""
+
+    async def scene(pair: Pair) -> tuple[list[str], int, list[str]]:
+        await pair.followed()
+        await send_all(pair, numbered(3))
+        store = pair.master.store
+        assert isinstance(store, MessageStore)
+        offload, synced = store._flusher._offload, asyncio.Event()
+
+        async def late(function: Callable[[], Any]) -> Any:
+            await synced.wait()
+            return await offload(function)
+
+        store._flusher._offload = late
+        await pair.send("m3", wait=False)
+        await pair.until(lambda: pair.slave.store.max_offset(TOPIC, 0) == 4)
+        assert store.max_offset(TOPIC, 0) == 3
+        held = asyncio.create_task(pair.consumer.pull(QUEUE, 4, hold_ms=30_000))
+        await asyncio.sleep(10)
+        at_once = await pair.consumer.pull(QUEUE, 4)
+        beyond = await pair.consumer.pull(QUEUE, 5)
+        synced.set()
+        await pair.send("m4", wait=False)
+        came = await held
+        return [at_once.status, beyond.status], at_once.next_offset, [one.message_id for one in came.messages]
+
+    (at_once, beyond), next_offset, came = play(scene, flush=FlushMode.SYNC_FLUSH)
+    assert (at_once, next_offset) == ("NO_NEW_MESSAGE", 4)
+    assert beyond == "OFFSET_ILLEGAL"
+    assert came == ["m4"]
 
 
 def test_offsets_that_were_committed_to_the_slave_come_to_the_master_and_never_go_back() -> None:

@@ -61,6 +61,28 @@ def test_queue_offsets_count_in_each_queue_and_commit_offsets_in_bytes() -> None
     assert (site.store.min_offset("X", 9), site.store.max_offset("X", 9)) == (0, 0)
 
 
+@pytest.mark.parametrize("config", [SMALL, SYNC])
+def test_who_read_at_a_slave_what_is_not_durable_here_is_not_sent_back(config: StoreConfig) -> None:
+    site = Site(config)
+    store = site.open()
+
+    def statuses() -> list[tuple[GetStatus, int]]:
+        found = [store.get("T", 0, offset) for offset in range(5)]
+        return [(one.status, one.next_offset) for one in found]
+
+    site.append("a", "b", "c")
+    waits, gone = GetStatus.OFFSET_OVERFLOW_ONE, GetStatus.NO_MATCHED_LOGIC_QUEUE
+    found, beyond = GetStatus.FOUND, GetStatus.OFFSET_OVERFLOW_BADLY
+    if config is SYNC:
+        assert statuses() == [(gone, 0), (waits, 1), (waits, 2), (waits, 3), (gone, 0)]
+    site.flush()
+    assert statuses() == [(found, 3), (found, 3), (found, 3), (waits, 3), (beyond, 3)]
+    site.append("d")
+    if config is SYNC:
+        assert statuses()[3:] == [(waits, 3), (waits, 4)]
+        assert store.get("T", 0, 5).status is beyond
+
+
 def test_the_log_rolls_to_the_next_segment_behind_a_filler() -> None:
     site = Site()
     site.open()

@@ -23,7 +23,14 @@ from impl.store.record import RecordError
 from impl.store.recovery import Parts
 from impl.store.results import PutStatus
 from impl.store.rules import RULES
-from tests.impl.store import test_expiry, test_index, test_lost_queue_files, test_recovery
+from impl.store.store import Store
+from tests.impl.store import (
+    test_expiry,
+    test_index,
+    test_lost_queue_files,
+    test_message_store,
+    test_recovery,
+)
 from tests.impl.store.simulation import simulate
 
 SEEDS = 400
@@ -111,6 +118,12 @@ BROKEN: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
     "flush-covers-what-was-there-before": (_CoversWhatComesLater, sync_lives),
     "failed-fsync-is-no-flush": (_counts_failure_as_success, sync_lives),
     "seen-only-when-confirmed": (lambda store: store._log.end, sync_lives),
+    "read-elsewhere-is-not-beyond-the-end": (
+        Store.taken_end,
+        lambda: test_message_store.test_who_read_at_a_slave_what_is_not_durable_here_is_not_sent_back(
+            test_message_store.SYNC
+        ),
+    ),
     "body-checksum": (lambda *_: True, test_recovery.test_a_record_whose_body_is_damaged_is_cut),
     "torn-text": (
         lambda *_: True,
