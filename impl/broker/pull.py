@@ -116,8 +116,8 @@ def _get(services: Services, header: PullRequest, tags: Collection[int]) -> tupl
     # A consumer that begins at 0 of a queue without messages is where it should be.
     if result.status in _EMPTY_QUEUE and header.queue_offset == 0:
         return result, ResponseCode.PULL_NOT_FOUND
-    if services.is_slave and result.status in _CORRECTED:
-        # What this slave does not have its master may: a copy corrects nobody's offset.
+    if not services.store.has_all and result.status in _CORRECTED:
+        # What this broker does not have its master may: a copy corrects nobody's offset.
         return replace(result, next_offset=header.queue_offset), ResponseCode.PULL_RETRY_IMMEDIATELY
     return result, _CODES[result.status]
 
@@ -137,7 +137,7 @@ def _answer(
     group: SubscriptionGroup,
 ) -> Command:
     broker_id = 0
-    if services.is_slave and result.status in _CORRECTED:
+    if not services.store.has_all and result.status in _CORRECTED:
         broker_id = group.broker_id
     elif services.config.slave_readable:
         slowly = is_far_behind(services, header.topic, header.queue_id, header.queue_offset)

@@ -94,6 +94,11 @@ class LedgerStore(Store):
         self._services = Services(config, None, self.flush_queues, self.write_checkpoint, self._clean)
 
     @property
+    def has_all(self) -> bool:
+        """It leads, and a quorum said so lately. Who was stopped for long may not have heard of the next."""
+        return self.leads and self.node.leads
+
+    @property
     def term(self) -> int:
         """Of the group, as far as this member knows."""
         return self.node.member.core.state.term

@@ -162,6 +162,11 @@ class Store(ABC):
         return self._writable and not self.failure and not self._cleaner.is_disk_full
 
     @property
+    def has_all(self) -> bool:
+        """Nobody has more of the log: who asks for what is not there may be told where the log ends."""
+        return not self.refusal
+
+    @property
     def log_begin(self) -> int:
         """Commit offset of the first record that the log still has."""
         return self._log.begin

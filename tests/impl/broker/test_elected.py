@@ -7,14 +7,24 @@ import asyncio
 
 import pytest
 
+from conformance.targets.machines import Cluster, Setup
+from impl.broker.pull import pull_message
+from impl.client.model import MessageQueue, Outcome, Sent
+from impl.client.producer import Producer
+from impl.client.pull_consumer import PullConsumer
+from impl.client.session import SessionConfig
 from impl.config_file import ConfigFile
 from impl.message import Message, StoredMessage
+from impl.remoting import headers
 from impl.remoting.bodies import TopicConfig
 from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import new_request
+from impl.remoting.command import Command, new_request
+from impl.remoting.headers import PullResponse
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from impl.store import record
 from impl.store.results import PutStatus
 from tests.impl.broker.group import IDS, Group, play
+from tests.impl.broker.test_broker import PULL, altered
 
 
 async def _received(group: Group) -> list[StoredMessage]:
@@ -33,6 +43,10 @@ async def _received(group: Group) -> list[StoredMessage]:
 
 def _bodies(messages: list[StoredMessage]) -> list[str]:
     return sorted(stored.message.body.decode() for stored in messages)
+
+
+def _is_ok(outcome: Outcome) -> bool:
+    return isinstance(outcome, Sent) and outcome.status == "SEND_OK"
 
 
 def test_a_group_elects_one_master_and_what_is_sent_is_received() -> None:
@@ -185,6 +199,46 @@ def test_a_master_without_a_quorum_acknowledges_nothing_and_is_none_soon() -> No
     assert status != ["SEND_OK"]
     assert alone == ["before"]  # committed ones are still served, and no others
     assert {"before", "after"} <= set(after)
+
+
+def test_a_master_that_was_stopped_and_continued_sends_nobody_back() -> None:
+    """In its first turn it does not know yet that another one leads, and has more."""
+
+    async def scene() -> Command:
+        cluster = Cluster(loop, 1, Setup(elected=True))
+        await cluster.start_all()
+        assert await cluster.until(lambda: cluster.master is not None, 60)
+        stopped = str(cluster.master)
+        first = cluster.brokers[stopped]
+        session = cluster.session("client", SessionConfig(route_refresh_ms=1000))
+        await session.start()
+        consumer, producer = PullConsumer(session, "G"), Producer(session)
+
+        queue = MessageQueue("T", "broker-a", 0)
+
+        async def sent(body: str) -> None:
+            async with asyncio.timeout(120):
+                while not _is_ok(await producer.send(Message("T", body.encode()), queue)):
+                    await asyncio.sleep(1)
+
+        await sent("a")
+        cluster.pause(stopped)
+        await sent("b")
+        assert cluster.brokers[str(cluster.master)] is not first
+        assert (await consumer.pull(queue, 0)).next_offset == 2
+        assert first.services is not None
+        cluster.go_on(stopped)
+        assert not first.services.is_slave  # it has done nothing yet
+        request = new_request(RequestCode.PULL_MESSAGE, altered(PULL, queueOffset=2))
+        answer = pull_message(first.services, request, None)  # type: ignore[arg-type]  # nobody is held
+        assert isinstance(answer, Command)
+        await session.stop()
+        return answer
+
+    loop = SimulatedLoop()
+    answer = run_simulated(scene(), loop)
+    assert answer.code == ResponseCode.PULL_RETRY_IMMEDIATELY
+    assert headers.read(PullResponse, answer.fields).next_begin_offset == 2
 
 
 def test_a_topic_of_the_log_is_there_after_a_change_of_masters() -> None:
