@@ -14,7 +14,7 @@ from conformance.traces.models import MODELS, Part, Size, TraceModel
 from conformance.traces.store import RECORDS_MAX, Window
 from report.model import Result, Verdict, Witness
 from spec.events import read_log
-from spec.nearest import Guard, nearest
+from spec.nearest import Obstacles, nearest
 from spec.tlc.trace_check import TraceVerdict, check_traces
 
 TLA: Final = Path(__file__).parents[2] / "spec" / "tla"
@@ -35,7 +35,7 @@ class LogVerdict:
     windows: tuple[Window, ...]
     verdicts: tuple[TraceVerdict, ...]
     model: str = "Flush"
-    closest: Mapping[int, tuple[Guard, ...]] = field(default_factory=dict)
+    closest: Mapping[int, tuple[Obstacles, ...]] = field(default_factory=dict)
     """By the number of a refused window: what stands in the way of the event that is not explained."""
 
     @property
@@ -80,7 +80,7 @@ def _check(
     on_stage: Callable[[str], None],
 ) -> Iterator[LogVerdict]:
     flat = [window for _, part in parts for window in part.windows]
-    closest: dict[int, tuple[Guard, ...]] = {}
+    closest: dict[int, tuple[Obstacles, ...]] = {}
     if flat:
         events = sum(len(window.events) for window in flat)
         on_stage(f"TLC holds {events} events in {len(flat)} traces against {model.name}")
@@ -120,7 +120,7 @@ def _closest(
     verdicts: Sequence[TraceVerdict],
     refused: Sequence[int],
     on_stage: Callable[[str], None],
-) -> dict[int, tuple[Guard, ...]]:
+) -> dict[int, tuple[Obstacles, ...]]:
     """By the number of a refused trace."""
     if not refused:
         return {}
@@ -175,7 +175,7 @@ def _witness(log: LogVerdict, number: int) -> Witness:
     text = f"no action of {log.model} explains {event}, after {before or 'nothing'}"
     values = {"seq": str(window.seqs[at]), "explained": str(at), "events": str(verdict.events)}
     if closest := log.closest.get(number):
-        values["closest"] = "; ".join(map(str, closest))
+        values["closest"] = "; ".join(" and ".join(map(str, each)) for each in closest)
         text += f"; closest: {values['closest']}"
     return Witness(text, values)
 

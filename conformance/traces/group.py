@@ -3,13 +3,15 @@
 All members write into one log, in the order in which things happened; it begins with the group. Indexes
 count from 1 in a trace, messages are called m1, m2, ... in the order in which leaders took them. A crash is
 told with what the next recovery found, which is what it kept.
+
+The first event of a trace says which kinds of events the log leaves out (docs/protocol.md, "Event log").
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.traces.raft_events import check_dense, index_of, number_of, term_of, text_of
+from conformance.traces.raft_events import check_dense, index_of, number_of, term_of, text_of, unrecorded
 from conformance.traces.store import TraceEvent, Window
 from spec.events import Event, EventError, Kind
 
@@ -53,6 +55,8 @@ def trace(events: Iterable[Event], where: str) -> Window:
     log = list(events)
     check_dense(log, where)
     group = _Group(where, _recoveries(log))
+    group.out.append({"event": "open", "unrecorded": unrecorded(log, where)})
+    group.seqs.append(0)
     for position, event in enumerate(log):
         _take(group, event, position)
     return Window(tuple(group.out), tuple(group.seqs), 0, len(group.names))
@@ -107,8 +111,9 @@ def _take(group: _Group, event: Event, position: int) -> None:
         case Kind.RAFT_COMMIT:
             group.emit(event, "commit", index=index_of(event, group.where))
         case Kind.SEND_ACK:
-            name = group.names.get((index_of(event, group.where), term_of(event, group.where)), "unknown")
-            group.emit(event, "ack", term=term_of(event, group.where), message=name)
+            index, term = index_of(event, group.where), term_of(event, group.where)
+            name = group.names.get((index, term), "unknown")
+            group.emit(event, "ack", term=term, index=index, message=name)
         case Kind.CRASH:
             _crash(group, event, position)
         case Kind.RECOVER:
@@ -150,7 +155,17 @@ def _crash(group: _Group, event: Event, position: int) -> None:
     group.down.add(event.node)
     group.leading.pop(event.node, None)
     group.cut.discard(event.node)
-    group.emit(event, "crash", kept=kept)
+    group.emit(event, "crash", kept=kept, **_ballot(group, recovery))
+
+
+def _ballot(group: _Group, recovery: Event | None) -> TraceEvent:
+    """Term and vote that the next recovery found."""
+    if recovery is None:
+        return {"term": 0, "votedFor": _NONE}
+    return {
+        "term": term_of(recovery, group.where),
+        "votedFor": recovery.attrs.get("voted_for") or _NONE,
+    }
 
 
 def _recover(group: _Group, event: Event) -> None:
@@ -164,9 +179,6 @@ def _recover(group: _Group, event: Event) -> None:
             )
         return
     if node not in group.down:  # killed, and nobody told
-        group.emit(event, "crash", kept=index)
+        group.emit(event, "crash", kept=index, **_ballot(group, event))
     group.down.discard(node)
-    voted_for = event.attrs.get("voted_for") or _NONE
-    group.emit(
-        event, "recover", term=term_of(event, group.where), votedFor=voted_for, index=index, endTerm=end_term
-    )
+    group.emit(event, "recover", index=index, endTerm=end_term, **_ballot(group, event))

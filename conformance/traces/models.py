@@ -126,11 +126,12 @@ def _group_planted(size: Size) -> Sequence[TraceEvent]:
     """A leader that tells a client of success before anybody else has the entry."""
     leader, voter = size[0], size[-1]
     return (
+        {"event": "open", "unrecorded": frozenset()},
         {"event": "stand", "node": leader, "term": 1},
         {"event": "vote", "node": voter, "term": 1, "candidate": leader, "result": "ACCEPT"},
         {"event": "become_leader", "node": leader, "term": 1, "index": 1},
         {"event": "append", "node": leader, "term": 1, "index": 2, "message": "m1"},
-        {"event": "ack", "node": leader, "term": 1, "message": "m1"},
+        {"event": "ack", "node": leader, "term": 1, "index": 2, "message": "m1"},
     )
 
 
@@ -147,7 +148,14 @@ def _reign_planted(size: Size) -> Sequence[TraceEvent]:
     """A leader that counts the others' word for an entry that they did not give."""
     leader = size[0]
     return (
-        {"event": "reign", "node": leader, "log": (), "durable": 0, "committed": ()},
+        {
+            "event": "reign",
+            "node": leader,
+            "log": (),
+            "durable": 0,
+            "committed": (),
+            "unrecorded": frozenset(),
+        },
         {"event": "append", "node": leader, "index": 1, "message": "m1"},
         {"event": "answer", "node": leader, "message": "m1"},
     )

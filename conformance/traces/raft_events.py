@@ -1,8 +1,35 @@
 """What an event of a DLedger group's member says, or an error that names the event."""
 
 from collections.abc import Iterable
+from typing import Final
 
-from spec.events import Event, EventError
+from spec.events import Event, EventError, Kind
+
+OPTIONAL: Final = frozenset(
+    {Kind.VOTE, Kind.STEP_DOWN, Kind.HEARTBEAT, Kind.FLUSH, Kind.HA_ACK, Kind.RAFT_COMMIT, Kind.SEND_ACK}
+)
+"""What a log may leave out if it says so: who began, ended, led and wrote tells what there is to explain."""
+
+
+def unrecorded(events: Iterable[Event], where: str) -> frozenset[str]:
+    """The kinds of events that members do not write, as they say when they start.
+
+    Raises:
+        EventError: without these kinds a log says too little.
+    """
+    starts = [event for event in events if event.kind is Kind.RECOVER]
+    named = {kind for event in starts for kind in event.attrs.get("unrecorded", "").split(",") if kind}
+    if unknown := sorted(named - OPTIONAL):
+        raise EventError(
+            f"{where}: {unknown[0][:40]!r} is not recorded, which only {_listed(OPTIONAL)} may be"
+        )
+    if {Kind.VOTE, Kind.STEP_DOWN} <= named:
+        raise EventError(f"{where}: neither vote nor step_down is recorded: nothing tells of terms")
+    return frozenset(named)
+
+
+def _listed(kinds: Iterable[str]) -> str:
+    return ", ".join(sorted(kinds))
 
 
 def check_dense(log: Iterable[Event], where: str) -> None:

@@ -11,7 +11,7 @@ voted for this one.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from conformance.traces.raft_events import check_dense, index_of, number_of, term_of, text_of
+from conformance.traces.raft_events import check_dense, index_of, number_of, term_of, text_of, unrecorded
 from conformance.traces.store import TraceEvent, Window
 from spec.events import Event, EventError, Kind
 
@@ -49,6 +49,14 @@ class _Reign:
         return tuple(map(self.name, records[self.front :]))
 
 
+@dataclass(slots=True)
+class _Log:
+    where: str
+    members: dict[str, _Member]
+    unrecorded: frozenset[str]
+    reigns: list[_Reign] = field(default_factory=list)
+
+
 def traces(events: Iterable[Event], where: str) -> Iterator[Window]:
     """One trace for each time that somebody led; `where` names the log in errors.
 
@@ -56,30 +64,27 @@ def traces(events: Iterable[Event], where: str) -> Iterator[Window]:
         EventError: events are missing (a member's `seq` is not dense), an event speaks of a leader whom
             nobody saw lead, or lacks what the trace needs.
     """
-    log = list(events)
-    check_dense(log, where)
-    members: dict[str, _Member] = {event.node: _Member() for event in log}
-    reigns: list[_Reign] = []
-    for event in log:
-        _take(members, reigns, event, where)
-    for reign in reigns:
-        before = max((r.committed for r in reigns if r.term < reign.term), key=len, default=())
+    told = list(events)
+    check_dense(told, where)
+    log = _Log(where, {event.node: _Member() for event in told}, unrecorded(told, where))
+    for event in told:
+        _infer(log, event)
+        _take(log, event)
+    for reign in log.reigns:
+        before = max((r.committed for r in log.reigns if r.term < reign.term), key=len, default=())
         reign.out[0]["committed"] = reign.shown(before)
         yield Window(tuple(reign.out), tuple(reign.seqs), 0, len(reign.names))
 
 
-def _take(members: dict[str, _Member], reigns: list[_Reign], event: Event, where: str) -> None:
-    member = members[event.node]
+def _take(log: _Log, event: Event) -> None:
+    member, where = log.members[event.node], log.where
     match event.kind:
         case Kind.BECOME_LEADER:
-            member.reign = _begin(members, event, term_of(event, where))
-            reigns.append(member.reign)
+            member.reign = _begin(log, event)
+            log.reigns.append(member.reign)
         case Kind.HEARTBEAT:
             leader = text_of(event, "leader", where)
-            member.reign = _led(reigns, leader, term_of(event, where), event, where)
-            shown = member.reign.shown(member.records)
-            durable = member.durable - member.reign.front
-            member.reign.emit(event, "follow", log=shown, durable=durable)
+            _follow(member, _led(log, leader, term_of(event, where), event), event)
         case Kind.STEP_DOWN | Kind.CRASH:
             _leave(member, event)
         case Kind.RAFT_APPEND:
@@ -95,7 +100,7 @@ def _take(members: dict[str, _Member], reigns: list[_Reign], event: Event, where
             if member.reign is not None and member.reign.leader == event.node:
                 member.reign.committed = tuple(member.records[:index])
         case Kind.SEND_ACK:
-            reign = _led(reigns, event.node, term_of(event, where), event, where)
+            reign = _led(log, event.node, term_of(event, where), event)
             reign.emit(event, "answer", message=reign.name(_record(event, where)))
         case Kind.RECOVER:
             _leave(member, event)
@@ -104,13 +109,58 @@ def _take(members: dict[str, _Member], reigns: list[_Reign], event: Event, where
             pass  # votes are Election's; a cut shows in the entry that is written there
 
 
-def _begin(members: dict[str, _Member], event: Event, term: int) -> _Reign:
-    member = members[event.node]
-    alike = min(_alike(member.records, other) for other in members.values())
-    reign = _Reign(event.node, term, max(0, alike - 1))
+def _infer(log: _Log, event: Event) -> None:
+    """What must have happened before an event, of kinds that the log leaves out."""
+    member, where = log.members[event.node], log.where
+    match event.kind:
+        case Kind.VOTE if Kind.STEP_DOWN in log.unrecorded and member.reign is not None:
+            if event.status == "DURABLE" and term_of(event, where) > member.reign.term:
+                _leave(member, event)
+        case Kind.RAFT_APPEND | Kind.HA_ACK | Kind.RAFT_COMMIT if Kind.HEARTBEAT in log.unrecorded:
+            reign = _followed(log, event)
+            if reign is not None and reign is not member.reign:
+                _follow(member, reign, event)
+        case Kind.SEND_ACK if Kind.RAFT_COMMIT in log.unrecorded:
+            reign = _led(log, event.node, term_of(event, where), event)
+            told = tuple(member.records[: index_of(event, where)])
+            reign.committed = max(reign.committed, told, key=len)
+        case _:
+            pass
+    if event.kind is Kind.HA_ACK and Kind.FLUSH in log.unrecorded:
+        member.durable = max(member.durable, index_of(event, where))
+
+
+def _followed(log: _Log, event: Event) -> _Reign | None:
+    """Whom a member follows, if it does: whom it answers, or who has what it writes, the last who led."""
+    member = log.members[event.node]
+    known = [] if member.reign is None else [member.reign]
+    if known and known[0].leader == event.node:
+        return known[0]
+    for reign in (*known, *reversed(log.reigns)):
+        if event.kind is Kind.HA_ACK:
+            fits = reign.leader == text_of(event, "leader", log.where)
+        elif event.kind is Kind.RAFT_APPEND:
+            record = _record(event, log.where)
+            fits = record in log.members[reign.leader].records[record[0] - 1 : record[0]]
+        else:
+            fits = True
+        if fits:
+            return reign
+    return None
+
+
+def _follow(member: _Member, reign: _Reign, event: Event) -> None:
+    member.reign = reign
+    reign.emit(event, "follow", log=reign.shown(member.records), durable=member.durable - reign.front)
+
+
+def _begin(log: _Log, event: Event) -> _Reign:
+    member = log.members[event.node]
+    alike = min(_alike(member.records, other) for other in log.members.values())
+    reign = _Reign(event.node, term_of(event, log.where), max(0, alike - 1))
     shown = reign.shown(member.records)
     durable = min(member.durable, len(member.records)) - reign.front
-    reign.emit(event, "reign", log=shown, durable=durable, committed=())
+    reign.emit(event, "reign", log=shown, durable=durable, committed=(), unrecorded=log.unrecorded)
     return reign
 
 
@@ -120,12 +170,12 @@ def _alike(records: Sequence[Record], other: _Member) -> int:
     return next((n for n, (one, two) in enumerate(kept) if one != two), min(len(records), other.durable))
 
 
-def _led(reigns: Sequence[_Reign], leader: str, term: int, event: Event, where: str) -> _Reign:
-    for reign in reversed(reigns):
+def _led(log: _Log, leader: str, term: int, event: Event) -> _Reign:
+    for reign in reversed(log.reigns):
         if (reign.leader, reign.term) == (leader, term):
             return reign
     raise EventError(
-        f"{where}: {event.node}: {event.kind} at seq {event.seq}: {leader} did not lead term {term}"
+        f"{log.where}: {event.node}: {event.kind} at seq {event.seq}: {leader} did not lead term {term}"
     )
 
 

@@ -16,6 +16,10 @@
 (*    when it is given, and counts when the leader commits; and whoever    *)
 (*    hears of a term that somebody is or was in becomes a candidate.      *)
 (*  - An fsync may have begun before the newest entries came.              *)
+(*                                                                         *)
+(* The first event says which kinds of events the members do not record.   *)
+(* Steps of these kinds alone are hidden: each is taken only before an     *)
+(* event that may need it, and as late as can be. They are at the end.     *)
 (***************************************************************************)
 EXTENDS Election, Integers, TraceData
 
@@ -34,11 +38,18 @@ Is(name) == l <= Len(Traces[t]) /\ Event.event = name /\ l' = l + 1 /\ UNCHANGED
 
 Hidden(name) == l <= Len(Traces[t]) /\ Event.event = name /\ UNCHANGED <<t, l>>
 
+Unrecorded == Traces[t][1].unrecorded
+
+\* A step of a kind that is not recorded, before one of these events.
+Untold(kind, names) == kind \in Unrecorded /\ l <= Len(Traces[t]) /\ Event.event \in names /\ UNCHANGED <<t, l>>
+
 TraceInit == Init /\ t \in DOMAIN Traces /\ l = 1 /\ led = <<>> /\ kept = {}
 
 HasLed(number) == number \in DOMAIN led
 
 Remember(number, record) == led' = [n \in DOMAIN led \cup {number} |-> IF n = number THEN record ELSE led[n]]
+
+Opened == Is("open") /\ UNCHANGED <<vars, extra>>
 
 -----------------------------------------------------------------------------
 (* Elections *)
@@ -171,7 +182,7 @@ Heard(n, p, index) ==
     IN  CHOOSE i \in told \cup {0} : \A j \in told : j <= i
 
 HeardOfFollowers ==
-    /\ Hidden("commit")
+    /\ Hidden("commit") \/ Untold("raft_commit", {"ack"})
     /\ LET n == Event.node
            heard == [p \in Nodes |-> IF p = n THEN 0 ELSE Max(watermark[n][p], Heard(n, p, Event.index))]
        IN  /\ role[n] = "LEADER" /\ heard # watermark[n]
@@ -216,9 +227,139 @@ Recovered ==
            /\ Len(log[n]) = Event.index /\ EndTerm(log[n]) = Event.endTerm
     /\ UNCHANGED extra
 
+-----------------------------------------------------------------------------
+(* Votes that are not in the log: terms entered, rounds of votes begun, and answers given *)
+
+ToCome == {Traces[t][k] : k \in l..Len(Traces[t])}
+
+WillLead(n, number) == \E e \in ToCome : e.event = "become_leader" /\ e.node = n /\ e.term = number
+
+WillLeave(reasons, number) ==
+    \E e \in ToCome : e.event = "step_down" /\ e.reason \in reasons /\ e.term = number + 1
+
+\* Who asked for votes in a term is told by what came of it.
+WillHaveStood(n, number) ==
+    \/ WillLead(n, number)
+    \/ \E e \in ToCome : e.event = "step_down" /\ e.reason = "vote" /\ e.peer = n /\ e.term = number
+    \/ \E e \in ToCome : e.event = "crash" /\ e.votedFor = n /\ e.term = number
+    \/ WillLeave({"round", "silence"}, number)
+
+TermsAsked ==
+    CASE Event.event = "step_down" -> {term[Event.node], known[Event.node], Event.term - 1, Event.term}
+      [] Event.event = "crash" -> {term[Event.node], known[Event.node], Event.term}
+      [] Event.event = "become_leader" -> {Event.term}
+      [] OTHER -> {known[Event.node]}
+
+VotesAsked == {"become_leader", "step_down", "crash"}
+
+EnteredUntold ==
+    /\ Untold("vote", VotesAsked \cup {"follow", "write", "keep", "commit"})
+    /\ \E n \in IF Event.event \in VotesAsked THEN Nodes ELSE {Event.node} : known[n] \in TermsAsked /\ NextTerm(n)
+    /\ UNCHANGED extra
+
+StoodUntold ==
+    /\ Untold("vote", VotesAsked)
+    /\ \E n \in Nodes : term[n] \in TermsAsked /\ WillHaveStood(n, term[n]) /\ RequestVotes(n)
+    /\ UNCHANGED extra
+
+\* What a member answers before it leaves its term counts for a round that ends later.
+AnswersToLeave(m) ==
+    /\ m.target = Event.node
+    /\ \/ VoteResult(m) = "ACCEPT" /\ (WillLead(m.source, m.term) \/ WillLeave({"silence"}, m.term))
+       \/ VoteResult(m) # "REJECT_TERM_NOT_READY" /\ WillLeave({"round"}, m.term)
+
+AnswerAsked(m) ==
+    CASE Event.event = "become_leader" ->
+            m.source = Event.node /\ m.term = Event.term /\ VoteResult(m) = "ACCEPT"
+      [] Event.event = "crash" ->
+            AnswersToLeave(m) \/ (m.target = Event.node /\ m.source = Event.votedFor /\ VoteResult(m) = "ACCEPT")
+      [] OTHER ->
+            \/ AnswersToLeave(m)
+            \/ Event.reason = "vote" /\ m.source = Event.peer /\ m.target = Event.node /\ m.term = Event.term
+            \/ Event.reason = "round" /\ m.term = Event.term - 1 /\ VoteResult(m) # "REJECT_TERM_NOT_READY"
+
+AnsweredUntold ==
+    /\ Untold("vote", VotesAsked)
+    /\ \E m \in network : m.kind = "VOTE" /\ m.term \in TermsAsked /\ AnswerAsked(m) /\ HandleVote(m)
+    /\ UNCHANGED extra
+
+-----------------------------------------------------------------------------
+(* Other steps that are not in the log *)
+
+SteppedDownUntold ==
+    /\ Untold("step_down", {"new_term"})
+    /\ LET n == Event.node
+       IN  /\ known[n] < Event.term
+           /\ \/ GiveUp(n)
+              \/ StepDown(n)
+              \/ HeardLate(n, Event.term)
+              \/ \E heard \in SUBSET Nodes : EndRound(n, heard)
+           /\ known'[n] = Event.term
+    /\ UNCHANGED extra
+
+FollowedUntold ==
+    /\ Untold("heartbeat", {"write", "keep", "commit", "vote", "step_down", "new_term"})
+    /\ \E m \in network :
+        /\ m.kind = "HEART_BEAT" /\ m.target = Event.node /\ m.term = term[Event.node]
+        /\ HandleHeartBeat(m)
+    /\ UNCHANGED extra
+
+CommitsAsked == {"commit", "ack"}
+
+\* As much as a member tells, or as its leader commits by it, now or after the member has left.
+IndexesAsked(n) ==
+    LET follows == role[n] = "FOLLOWER" /\ "ha_ack" \in Unrecorded
+    IN  CASE Event.event = "keep" -> IF n = Event.node THEN {Event.index} ELSE {}
+          [] Event.event \in CommitsAsked ->
+                IF role[Event.node] = "LEADER" /\ (n = Event.node \/ (follows /\ leader[n] = Event.node))
+                THEN {Event.index} ELSE {}
+          [] OTHER ->
+                IF n = Event.node /\ follows
+                THEN {e.index : e \in {o \in ToCome : o.event \in CommitsAsked /\ o.node = leader[n]}} ELSE {}
+
+Leaving == {"step_down", "new_term", "vote", "crash"}
+
+\* What a member's next crash leaves may as well be durable before.
+LeftByCrash(n) ==
+    LET crashes == {k \in l..Len(Traces[t]) : Traces[t][k].event = "crash" /\ Traces[t][k].node = n}
+        next == CHOOSE k \in crashes : \A other \in crashes : k <= other
+    IN  IF crashes = {} THEN Len(log[n]) ELSE Min(Len(log[n]), Traces[t][next].kept)
+
+FlushedUntold ==
+    /\ Untold("flush", {"keep"} \cup CommitsAsked \cup Leaving)
+    /\ LET asked(n) == {i \in IndexesAsked(n) : Up(n) /\ i \in (durable[n] + 1)..Len(log[n])}
+           left(n) == {i \in asked(n) : i <= LeftByCrash(n)}
+           most(indexes) == CHOOSE i \in indexes : \A j \in indexes : j <= i
+       IN  \/ /\ durable' = [n \in Nodes |-> IF left(n) = {} THEN durable[n] ELSE most(left(n))]
+              /\ durable' # durable
+           \/ \E n \in Nodes : \E i \in asked(n) \ left(n) : durable' = [durable EXCEPT ![n] = i]
+    /\ UNCHANGED <<file, log, standing, commit, network, answer, calm, history, extra>>
+
+MayTell(n, i) ==
+    /\ role[n] = "FOLLOWER" /\ HasLed(term[n]) /\ led[term[n]].node = leader[n]
+    /\ i <= Kept(n) /\ i <= Len(led[term[n]].log) /\ Matches(n, i, TermAt(led[term[n]].log, i))
+
+\* To tell the truth harms nobody: whoever can tell as much as is asked does.
+KeptUntold ==
+    /\ Untold("ha_ack", CommitsAsked \cup Leaving)
+    /\ kept' = kept \cup UNION {{[term |-> term[n], node |-> n, index |-> i] :
+                                    i \in {j \in IndexesAsked(n) : MayTell(n, j)}} : n \in Nodes}
+    /\ kept' # kept
+    /\ UNCHANGED <<vars, led>>
+
+CommittedUntold ==
+    /\ Untold("raft_commit", {"ack"})
+    /\ LET n == Event.node
+       IN  /\ commit[n] < Event.index
+           /\ AdvanceCommit(n)
+           /\ Remember(term[n], [led[term[n]] EXCEPT !.commit = commit'[n]])
+    /\ UNCHANGED kept
+
 TraceNext ==
-    \/ NewTerm \/ Stood \/ Answered \/ AnsweredVoid \/ SteppedDown \/ BecameLeader \/ BecameFollower
+    \/ Opened \/ NewTerm \/ Stood \/ Answered \/ AnsweredVoid \/ SteppedDown \/ BecameLeader \/ BecameFollower
     \/ Appended \/ Wrote \/ Flushed \/ Acknowledged \/ HeardOfFollowers \/ CommittedByLeader
     \/ CommittedByFollower \/ Replied \/ Crashed \/ Recovered
+    \/ EnteredUntold \/ StoodUntold \/ AnsweredUntold \/ SteppedDownUntold \/ FollowedUntold
+    \/ FlushedUntold \/ KeptUntold \/ CommittedUntold
 
 =============================================================================

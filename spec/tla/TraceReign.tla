@@ -23,6 +23,10 @@
 (*    lost, as no master has. What is committed binds them together.       *)
 (*  - Positions count from a record on that all members have, durably: a   *)
 (*    follower that was started again may speak of one before it.          *)
+(*                                                                         *)
+(* The first event says which kinds of events the members do not record.   *)
+(* Steps of these kinds alone are hidden, each before the event that needs *)
+(* it.                                                                     *)
 (***************************************************************************)
 EXTENDS Replication, TraceData
 
@@ -43,6 +47,10 @@ Event == Traces[t][l]
 Is(name) == l <= Len(Traces[t]) /\ Event.event = name /\ l' = l + 1 /\ UNCHANGED t
 
 Hidden(name) == l <= Len(Traces[t]) /\ Event.event = name /\ UNCHANGED <<t, l, extra>>
+
+\* A step of a kind that is not recorded, before one of these events.
+Untold(kind, names) ==
+    kind \in Traces[t][1].unrecorded /\ l <= Len(Traces[t]) /\ Event.event \in names /\ UNCHANGED <<t, l>>
 
 Leader == Traces[t][1].node
 
@@ -81,7 +89,7 @@ Begun ==
 
 Connected == Hidden("append") /\ Connect
 
-Asked == Hidden("append") /\ \E frame \in network : AcceptReport(frame)
+Began == Hidden("append") /\ \E frame \in network : AcceptReport(frame)
 
 SentLast == Hidden("append") /\ sent < Len(log["slave"]) /\ TransferRecord
 
@@ -136,13 +144,39 @@ Acknowledged ==
     /\ UNCHANGED <<vars, ledger, durable>>
 
 -----------------------------------------------------------------------------
+(* Syncs and acknowledgements that are not in the log *)
+
+\* So much the leader commits, or has committed, as the next event tells.
+Asked ==
+    IF Event.event = "commit" THEN (IF Event.node = Leader THEN Event.index ELSE 0)
+    ELSE IF Event.event = "answer" /\ InLog(Event.message, log["master"]) THEN Position(Event.message) ELSE 0
+
+FlushedUntold ==
+    /\ Untold("flush", {"keep", "commit", "answer"})
+    /\ \E n \in IF Event.event = "keep" THEN {Event.node} ELSE Members :
+        LET i == IF Event.event = "keep" THEN Event.index ELSE Asked
+        IN  /\ i \in (durable[n] + 1)..Len(ledger[n])
+            /\ durable' = [durable EXCEPT ![n] = i]
+    /\ UNCHANGED <<vars, ledger, told>>
+
+KeptUntold ==
+    /\ Untold("ha_ack", {"commit", "answer"})
+    /\ \E n \in Members \ {Leader} :
+        /\ told[n] < Asked /\ Asked <= durable[n]
+        /\ IsLeaders(Prefix(ledger[n], Asked))
+        /\ told' = [told EXCEPT ![n] = Asked]
+    /\ UNCHANGED <<vars, ledger, durable>>
+
+-----------------------------------------------------------------------------
 (* What the quorum keeps *)
 
 Keeps(n) == IF n = Leader THEN durable[n] ELSE told[n]
 
 KeptByQuorum(index) == 2 * Cardinality({n \in Members : Keeps(n) >= index}) > Cardinality(Members)
 
-Commits == Hidden("commit") /\ Event.node = Leader /\ Len(log["slave"]) < Event.index
+Commits ==
+    /\ Hidden("commit") \/ (Untold("raft_commit", {"answer"}) /\ UNCHANGED extra)
+    /\ Len(log["slave"]) < Asked
 
 SentNext == Commits /\ sent = Len(log["slave"]) /\ TransferRecord
 
@@ -155,6 +189,11 @@ CommittedByLeader ==
     /\ Is("commit") /\ Event.node = Leader
     /\ ReceiveAck(Ack(Event.index))
     /\ acked' = Event.index
+    /\ UNCHANGED extra
+
+CommittedUntold ==
+    /\ Untold("raft_commit", {"answer"})
+    /\ acked < Asked /\ ReceiveAck(Ack(Asked))
     /\ UNCHANGED extra
 
 \* What a follower shows to consumers.
@@ -170,8 +209,9 @@ Replied == Is("answer") /\ AnswerSend(Event.message) /\ answer'[Event.message] =
 Ended == Is("end") /\ ProcessCrash("master") /\ UNCHANGED extra
 
 TraceNext ==
-    \/ Begun \/ Connected \/ Asked \/ SentLast \/ FoundThere
+    \/ Begun \/ Connected \/ Began \/ SentLast \/ FoundThere
     \/ Appended \/ Followed \/ Wrote \/ Flushed \/ Acknowledged
     \/ SentNext \/ TookNext \/ CommittedByLeader \/ CommittedByFollower \/ Replied \/ Ended
+    \/ FlushedUntold \/ KeptUntold \/ CommittedUntold
 
 =============================================================================

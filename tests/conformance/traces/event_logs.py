@@ -43,3 +43,17 @@ def without(events: Sequence[Event], at: int) -> list[Event]:
 def moved(events: Sequence[Event], at: int, to: int) -> list[Event]:
     """The event at one place stands behind the one at an earlier place."""
     return [*events[: to + 1], events[at], *events[to + 1 : at], *events[at + 1 :]]
+
+
+def leaving_out(events: Sequence[Event], *kinds: Kind) -> list[Event]:
+    """As of members who do not record these kinds, and say so."""
+    said = ",".join(sorted(kinds))
+    kept = [event for event in events if event.kind not in kinds]
+    return renumbered(
+        [
+            msgspec.structs.replace(event, attrs={**event.attrs, "unrecorded": said})
+            if event.kind is Kind.RECOVER
+            else event
+            for event in kept
+        ]
+    )

@@ -12,10 +12,13 @@ from conformance.traces.check import LogVerdict, check_logs, results
 from conformance.traces.group import trace
 from report.model import Verdict
 from spec.events import Event, EventError, Kind
-from tests.conformance.traces.event_logs import changed, first, renumbered, write
-from tests.conformance.traces.group_runs import quiet_run
+from tests.conformance.traces.event_logs import changed, first, leaving_out, renumbered, write
+from tests.conformance.traces.group_runs import quiet_run, run
 
 pytestmark = pytest.mark.xdist_group("group-traces")
+
+SEED = 3
+"""Of a run with a crash and a second leader."""
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +88,45 @@ CORRUPTIONS: tuple[Callable[[list[Event]], list[Event]], ...] = (
 )
 
 
+def _two_lead(events: list[Event]) -> list[Event]:
+    """A member that follows becomes leader of the same term."""
+    leads = first(events, Kind.BECOME_LEADER)
+    follows = first(events, Kind.HEARTBEAT)
+    other = msgspec.structs.replace(events[leads], node=events[follows].node)
+    return [*events, other, msgspec.structs.replace(events[leads + 1], node=other.node)]
+
+
+def _committed_before_any_sync(events: list[Event]) -> list[Event]:
+    """The leader commits what nobody but itself has synced."""
+    commit = first(events, Kind.RAFT_COMMIT)
+    leader = events[commit].node
+    return [e for n, e in enumerate(events) if n > commit or e.kind is not Kind.FLUSH or e.node == leader]
+
+
+STILL_REFUSED: dict[Kind, Callable[[list[Event]], list[Event]]] = {
+    Kind.VOTE: _two_lead,
+    Kind.STEP_DOWN: _votes_twice,
+    Kind.HEARTBEAT: _other_entry_at_a_follower,
+    Kind.FLUSH: _durable_entry_lost,
+    Kind.HA_ACK: _committed_before_any_sync,
+    Kind.RAFT_COMMIT: _acknowledged_too_early,
+}
+"""What is not recorded, and what is found all the same."""
+LEFT_OUT: tuple[tuple[Kind, ...], ...] = (
+    *((kind,) for kind in STILL_REFUSED),
+    (Kind.SEND_ACK,),
+    (Kind.HEARTBEAT, Kind.FLUSH, Kind.HA_ACK, Kind.RAFT_COMMIT),
+    (Kind.HEARTBEAT, Kind.STEP_DOWN),
+)
+
+
 @pytest.fixture(scope="module")
 def checked(good: list[Event], tmp_path_factory: pytest.TempPathFactory) -> dict[str, LogVerdict]:
     """Verdicts by name, from one run of TLC."""
     folder = tmp_path_factory.mktemp("groups")
     logs = {corrupt.__name__: renumbered(corrupt(good)) for corrupt in CORRUPTIONS}
+    logs |= {f"partial, {kind}": leaving_out(corrupt(good), kind) for kind, corrupt in STILL_REFUSED.items()}
+    logs |= {f"without {'+'.join(kinds)}": leaving_out(run(SEED), *kinds) for kinds in LEFT_OUT}
     paths = [write(folder / name, events) for name, events in logs.items()]
     return {log.path.name: log for log in check_logs(paths, models=["Election"])}
 
@@ -101,6 +138,40 @@ def test_a_corrupted_log_is_refused(
     (result,) = results([checked[corrupt.__name__]])
     assert result.verdict is Verdict.VIOLATED
     assert "no action of Election explains" in result.witnesses[0].text
+
+
+@pytest.mark.parametrize("kind", STILL_REFUSED)
+def test_a_corrupted_log_is_refused_without_what_is_not_recorded(
+    checked: dict[str, LogVerdict], kind: Kind
+) -> None:
+    (result,) = results([checked[f"partial, {kind}"]])
+    assert result.verdict is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize("kinds", LEFT_OUT, ids="+".join)
+def test_a_log_is_accepted_without_what_it_says_is_not_recorded(
+    checked: dict[str, LogVerdict], kinds: tuple[Kind, ...]
+) -> None:
+    (result,) = results([checked[f"without {'+'.join(kinds)}"]])
+    assert result.verdict is Verdict.HELD, result.witnesses
+
+
+def test_the_run_that_is_told_in_part_had_a_crash_and_two_leaders() -> None:
+    kinds = [event.kind for event in run(SEED)]
+    assert Kind.CRASH in kinds
+    assert kinds.count(Kind.BECOME_LEADER) >= 2
+
+
+@pytest.mark.parametrize(
+    ("kinds", "message"),
+    [
+        ([Kind.RAFT_APPEND], "'raft_append' is not recorded, which only"),
+        ([Kind.VOTE, Kind.STEP_DOWN], "nothing tells of terms"),
+    ],
+)
+def test_what_a_log_must_tell_it_cannot_leave_out(good: list[Event], kinds: list[Kind], message: str) -> None:
+    with pytest.raises(EventError, match=message):
+        trace(leaving_out(good, *kinds), "log")
 
 
 def test_missing_events_are_an_error(good: list[Event]) -> None:

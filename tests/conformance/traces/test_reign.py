@@ -12,12 +12,14 @@ from conformance.traces.check import LogVerdict, check_logs, results
 from conformance.traces.reign import traces
 from report.model import Verdict
 from spec.events import Event, EventError, Kind
-from tests.conformance.traces.event_logs import changed, first, moved, renumbered, without, write
+from tests.conformance.traces.event_logs import changed, first, leaving_out, moved, renumbered, without, write
 from tests.conformance.traces.group_runs import quiet_run, run
 
 pytestmark = pytest.mark.xdist_group("group-traces")
 
 Log = list[Event]
+SEED = 3
+"""Of a run with a crash and a second leader."""
 
 
 def _answered(log: Log) -> int:
@@ -108,12 +110,43 @@ CORRUPTIONS: dict[Callable[[Log], Log], str] = {
 """What is done to a log, and the event that no action explains then."""
 
 
+def _committed_before_any_sync(log: Log) -> Log:
+    commit = first(log, Kind.RAFT_COMMIT)
+    leader = log[commit].node
+    return [e for n, e in enumerate(log) if n > commit or e.kind is not Kind.FLUSH or e.node == leader]
+
+
+def _answered_before_any_follower_has_it(log: Log) -> Log:
+    at = _answered(log)
+    return moved(log, at, first(log, Kind.RAFT_APPEND, index=log[at].attrs["index"], role="leader"))
+
+
+STILL_REFUSED: dict[Kind, tuple[Callable[[Log], Log], str]] = {
+    Kind.STEP_DOWN: (_who_lacks_what_is_acknowledged_leads, "reign"),
+    Kind.HEARTBEAT: (_another_entry, "write"),
+    Kind.FLUSH: (_what_was_told_is_lost, "follow"),
+    Kind.HA_ACK: (_committed_before_any_sync, "commit"),
+    Kind.RAFT_COMMIT: (_answered_before_any_follower_has_it, "answer"),
+}
+"""What is not recorded, what is done to the log, and the event that no action explains all the same."""
+LEFT_OUT: tuple[tuple[Kind, ...], ...] = (
+    *((kind,) for kind in STILL_REFUSED),
+    (Kind.VOTE,),
+    (Kind.VOTE, Kind.HEARTBEAT, Kind.FLUSH, Kind.HA_ACK, Kind.RAFT_COMMIT),
+)
+
+
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LogVerdict]:
     """Verdicts by name, from one run of TLC."""
     folder = tmp_path_factory.mktemp("reigns")
     logs = {corrupt.__name__: renumbered(corrupt(quiet_run())) for corrupt in CORRUPTIONS}
     logs["good"] = quiet_run()
+    logs |= {
+        f"partial, {kind}": leaving_out(corrupt(quiet_run()), kind)
+        for kind, (corrupt, _) in STILL_REFUSED.items()
+    }
+    logs |= {f"without {'+'.join(kinds)}": leaving_out(run(SEED), *kinds) for kinds in LEFT_OUT}
     paths = [write(folder / name, events) for name, events in logs.items()]
     return {log.path.name: log for log in check_logs(paths, models=["Replication"])}
 
@@ -129,6 +162,23 @@ def test_a_corrupted_log_is_refused_and_the_event_named(
 
 def test_a_quiet_run_is_accepted(checked: dict[str, LogVerdict]) -> None:
     (result,) = results([checked["good"]])
+    assert result.verdict is Verdict.HELD, result.witnesses
+
+
+@pytest.mark.parametrize("kind", STILL_REFUSED)
+def test_a_corrupted_log_is_refused_without_what_is_not_recorded(
+    checked: dict[str, LogVerdict], kind: Kind
+) -> None:
+    (result,) = results([checked[f"partial, {kind}"]])
+    assert result.verdict is Verdict.VIOLATED
+    assert f"no action of Replication explains {STILL_REFUSED[kind][1]}(" in result.witnesses[0].text
+
+
+@pytest.mark.parametrize("kinds", LEFT_OUT, ids="+".join)
+def test_a_log_is_accepted_without_what_it_says_is_not_recorded(
+    checked: dict[str, LogVerdict], kinds: tuple[Kind, ...]
+) -> None:
+    (result,) = results([checked[f"without {'+'.join(kinds)}"]])
     assert result.verdict is Verdict.HELD, result.witnesses
 
 
