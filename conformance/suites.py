@@ -214,7 +214,7 @@ def _of_one_broker(name: str, about: str) -> Drawn:
     def targets(order: Order) -> Targets:
         from conformance.targets.brokers.targets import EXAMINEES
 
-        return EXAMINEES[name].targets(order.name_server)
+        return EXAMINEES[name].targets(order.name_server, order.controls)
 
     return Drawn(about, load, protocol, targets)
 

@@ -1,19 +1,21 @@
-"""Topics and groups are made, changed and deleted, while others send, read and look up; drawn and shrunk by
-Hypothesis. A rule is one step of a session."""
+"""Topics and groups are made, changed and deleted, while others send, read and look up, and things befall the
+broker; drawn and shrunk by Hypothesis. A rule is one step of a session."""
 
 from typing import Final
 
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from conformance.admin.session import AdminSession
 from conformance.admin.target import GROUPS, TOPICS, AdminTarget
+from conformance.broker_faults import FAULTS_MAX, BrokerFault
 from conformance.machine import Machine
 from reference.administration import READ, WRITE, Group, Topic
 
 _KEYS: Final = ("Aa", "BB", "Aa BB", "k", "")
 """Aa and BB have the same hash."""
 
+_faults = st.lists(st.sampled_from(BrokerFault), max_size=FAULTS_MAX)
 _topics = st.sampled_from(TOPICS)
 _groups = st.sampled_from(GROUPS)
 _queues = st.integers(0, 2)
@@ -26,9 +28,10 @@ _group_settings = st.builds(Group, st.sampled_from((True, True, False)), st.inte
 class AdminMachine(Machine[AdminTarget, AdminSession]):
     """One example: new names. A group is there before it is used: to some brokers who uses it makes it."""
 
-    @initialize(topic=_topics, queues=st.integers(1, 3), burst=_bursts)
-    def open(self, topic: str, queues: int, burst: list[tuple[int, str]]) -> None:
+    @initialize(topic=_topics, queues=st.integers(1, 3), burst=_bursts, faults=_faults)
+    def open(self, topic: str, queues: int, burst: list[tuple[int, str]], faults: list[BrokerFault]) -> None:
         self.session = AdminSession(self.target)
+        self.ahead = [each for each in faults if each in self.target.capabilities]
         self._there: set[str] = set()
         for each in TOPICS:
             self.session.make_topic(each, Topic(queues, queues, READ | WRITE))
@@ -92,7 +95,19 @@ class AdminMachine(Machine[AdminTarget, AdminSession]):
             self.session.clone(source, destination, topic)
             self.session.query(destination, topic, queue)
 
+    @precondition(lambda machine: bool(machine.ahead))
+    @rule()
+    def befall(self) -> None:
+        """Everything that was answered is still to be found."""
+        self.session.befall(self.ahead.pop())
+        self._look_everywhere()
+
     def last_look(self) -> None:
+        while self.ahead:
+            self.befall()
+        self._look_everywhere()
+
+    def _look_everywhere(self) -> None:
         self.session.look()
         for msg_id in sorted(self.session.sent):
             self.session.by_id(msg_id)

@@ -1,7 +1,8 @@
 """Which settings, messages and offsets explain what was told (reference/administration.py).
 
 Whether offsets outlive the topic that they are of differs between releases, and so does whether the messages
-of a deleted topic are found; both are kept until an answer decides, or not asked for.
+of a deleted topic are found; both are kept until an answer decides, or not asked for. After a crash offsets
+are those that were written last, which may be any that there were.
 """
 
 from collections.abc import Iterable
@@ -23,6 +24,7 @@ from conformance.admin.steps import (
     ShowGroup,
     ShowTopic,
 )
+from conformance.broker_faults import ENDS, Befall, BrokerFault, found_after
 from conformance.stepped import Explanation
 from reference import administration
 from reference.administration import Group, Topic
@@ -51,6 +53,8 @@ class State(NamedTuple):
     gone: frozenset[Stored] = frozenset()
     """Those of deleted topics."""
     offsets: Offsets = frozenset()
+    written: frozenset[Offsets] = frozenset({Offsets()})
+    """What may have been written last of the offsets."""
 
     def topic(self, name: str) -> Topic | None:
         return dict(self.topics).get(name)
@@ -66,6 +70,22 @@ class State(NamedTuple):
 
 
 def after(state: State, operation: Operation) -> Iterable[State]:
+    if isinstance(operation, Befall):
+        yield from _befallen(state, operation.fault)
+        return
+    for each in _after(state, operation):
+        yield each._replace(written=each.written | {each.offsets})
+
+
+def _befallen(state: State, fault: BrokerFault) -> Iterable[State]:
+    """Settings and messages are there as they were."""
+    if fault not in ENDS:
+        return (state,)
+    found = found_after(fault, state.offsets, state.written)
+    return (state._replace(offsets=offsets, written=frozenset({offsets})) for offsets in found)
+
+
+def _after(state: State, operation: Operation) -> Iterable[State]:
     match operation:
         case MakeTopic(topic, settings):
             return (state._replace(topics=_put(state.topics, topic, settings)),)

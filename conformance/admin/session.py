@@ -19,6 +19,7 @@ from conformance.admin.steps import (
     ShowTopic,
 )
 from conformance.admin.target import GROUPS, TOPICS, AdminTarget
+from conformance.broker_faults import Befall, BrokerFault
 from conformance.stepped import Stepped
 from reference.administration import Group, Topic
 
@@ -34,6 +35,7 @@ class AdminSession(Stepped[State, Operation]):
         self.target = target
         self.sent: dict[str, str] = {}
         """Messages that were stored: id to offset message id."""
+        self.befallen = 0
         self._drawn = 0
         super().__init__("a broker with none of our topics and groups", EXPLANATION, CHECKERS)
         target.open()
@@ -73,6 +75,11 @@ class AdminSession(Stepped[State, Operation]):
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         taken = self.target.commit(group, topic, queue_id, offset)
         self.saw(Commit(group, topic, queue_id, offset, taken))
+
+    def befall(self, fault: BrokerFault) -> None:
+        self.befallen += 1
+        self.target.befall(fault)
+        self.saw(Befall(fault))
 
     # -- what is told
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from conformance.broker_faults import Befall
 from reference.administration import READ, WRITE, Group, Topic
 
 
@@ -147,5 +148,5 @@ class Clone:
 
 Operation = (
     MakeTopic | DeleteTopic | ShowTopic | MakeGroup | DeleteGroup | ShowGroup
-    | Send | Pull | ByKey | ById | Commit | Query | Clone
+    | Send | Pull | ByKey | ById | Commit | Query | Clone | Befall
 )  # fmt: skip

@@ -7,5 +7,7 @@ from conformance.admin.machine import AdminMachine
 from conformance.session import SPEC_1
 from conformance.suite import Suite
 
-ADMIN: Final = Suite("admin", "Delivery.tla", (*CHECKERS, SPEC_1), {}, AdminMachine)
+ADMIN: Final = Suite(
+    "admin", "Delivery.tla", (*CHECKERS, SPEC_1), {}, AdminMachine, lambda session: session.befallen
+)
 """A broker's administration: topics, groups, offsets, look-ups."""

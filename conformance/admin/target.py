@@ -3,8 +3,9 @@
 Topics and groups are the suite's own. The broker may serve others at the same time.
 """
 
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
+from conformance.broker_faults import BrokerFault
 from reference.administration import Group, Topic
 
 TOPICS: Final = ("t", "u")
@@ -21,7 +22,7 @@ class AdminTarget(Protocol):
         ...
 
     @property
-    def capabilities(self) -> frozenset[Any]: ...
+    def capabilities(self) -> frozenset[BrokerFault]: ...
 
     def open(self) -> None:
         """Raises TargetError, as all others may."""
@@ -77,6 +78,11 @@ class AdminTarget(Protocol):
 
     def clone_offsets(self, source: str, destination: str, topic: str) -> None:
         """Have one group go on where the other is."""
+        ...
+
+    def befall(self, fault: BrokerFault) -> None:
+        """One that is among the capabilities. Returns when the broker serves again, and the name server tells
+        of its topics, or should."""
         ...
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from conformance.broker_faults import CRASHES, Befall, BrokerFault
 from conformance.delivery.steps import (
     Change,
     Commit,
@@ -37,7 +38,17 @@ class _Facts:
     committed: dict[int, int] = field(default_factory=dict)
     """By queue: what was committed, and answered."""
     perhaps: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """The same, not answered."""
+    """The same, not answered, or lost by a crash, or not."""
+    written: dict[int, int] = field(default_factory=dict)
+    """By queue: what was committed when the broker wrote it for certain."""
+
+    def befall(self, fault: BrokerFault) -> None:
+        if fault in CRASHES:
+            for queue_id, offset in self.committed.items():
+                self.perhaps[queue_id].add(offset)
+            self.committed = dict(self.written)
+        elif fault is BrokerFault.RESTART:
+            self.written = dict(self.committed)
 
     def least(self, queue_id: int) -> int:
         return self.committed.get(queue_id, 0)
@@ -60,10 +71,12 @@ def _followed(run: Run[Operation]) -> Iterator[tuple[int, Operation, _Facts]]:
             case Membership(member, change):
                 if change is Change.JOINS:
                     facts.owned[member] = frozenset()
-                else:
+                elif change is not Change.RETURNS:
                     facts.owned.pop(member, None)
             case Rebalance(member=member, queues=queues):
                 facts.owned[member] = queues
+            case Befall(fault):
+                facts.befall(fault)
             case Deliver(queue_id=queue_id, messages=messages):
                 facts.handed |= {(queue_id, message.offset) for message in messages}
             case Commit(_, queue_id, offset, oneway):

@@ -1,11 +1,12 @@
-"""Members come, go, die and fall silent, while messages are sent, read and committed (spec/tla/Group.tla),
-drawn and shrunk by Hypothesis. A rule is one step of a session."""
+"""Members come, go, die and fall silent, while messages are sent, read and committed and things befall the
+broker (spec/tla/Group.tla), drawn and shrunk by Hypothesis. A rule is one step of a session."""
 
 from typing import Final
 
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule
+from hypothesis.stateful import initialize, precondition, rule
 
+from conformance.broker_faults import FAULTS_MAX, BrokerFault
 from conformance.delivery.session import DeliverySession
 from conformance.delivery.steps import Change
 from conformance.delivery.target import MEMBERS, QUEUES, Capability, DeliveryTarget
@@ -14,6 +15,7 @@ from conformance.machine import Machine
 UNKNOWN_MAX: Final = 3
 """Commits in one example whose end nobody knows: each multiplies what the oracle has to keep."""
 
+_faults = st.lists(st.sampled_from(BrokerFault), max_size=FAULTS_MAX)
 _members = st.sampled_from(MEMBERS)
 _queues = st.integers(0, QUEUES - 1)
 _bursts = st.lists(_queues, min_size=1, max_size=4)
@@ -22,9 +24,10 @@ _bursts = st.lists(_queues, min_size=1, max_size=4)
 class DeliveryMachine(Machine[DeliveryTarget, DeliverySession]):
     """One example: a new topic and a new group."""
 
-    @initialize(first=_members, burst=_bursts)
-    def open(self, first: str, burst: list[int]) -> None:
+    @initialize(first=_members, burst=_bursts, faults=_faults)
+    def open(self, first: str, burst: list[int], faults: list[BrokerFault]) -> None:
         self.session = DeliverySession(self.target)
+        self.ahead = [each for each in faults if each in self.target.capabilities]
         for queue in burst:
             self.session.send(queue)
         self.session.change(first, Change.JOINS)
@@ -58,9 +61,19 @@ class DeliveryMachine(Machine[DeliveryTarget, DeliverySession]):
                 waits = not oneway or self.session.unknown >= UNKNOWN_MAX
                 self.session.commit(member, queue, oneway=not waits)
 
+    @precondition(lambda machine: bool(machine.ahead))
+    @rule(member=_members)
+    def befall(self, member: str) -> None:
+        """Somebody comes or goes then, so that others have to know how far the group is."""
+        self.session.befall(self.ahead.pop())
+        self.come_or_go(member, Change.DIES)
+        self.session.settle()
+
     @rule()
     def settle(self) -> None:
         self.session.settle()
 
     def last_look(self) -> None:
+        while self.ahead:
+            self.befall(member=MEMBERS[0])
         self.session.settle()

@@ -1,13 +1,15 @@
 """Which states of the group model explain what a group saw (reference/group.py).
 
-Only the reference's own actions are taken. A commit that nobody answered may be noted at any time later, or
-never; both are kept until an offset that is told decides. Who has which queue is the allocation of
-reference/allocation.py over who is there, which the model leaves open.
+Only the reference's own actions are taken, but for what befalls a broker: after a crash its offsets are those
+that were written last, which may be any that there were. A commit that nobody answered may be noted at any
+time later while the broker lives, or never; all are kept until an offset that is told decides. Who has which
+queue is the allocation of reference/allocation.py over who is there, which the model leaves open.
 """
 
 from collections.abc import Iterable, Iterator, Set
 from typing import Final, NamedTuple
 
+from conformance.broker_faults import ENDS, Befall, BrokerFault, found_after
 from conformance.delivery.steps import (
     Change,
     Commit,
@@ -33,6 +35,8 @@ class State(NamedTuple):
     live: frozenset[str] = frozenset()
     open_commits: frozenset[tuple[int, int]] = frozenset()
     """(queue, offset) that the broker may yet note."""
+    written: frozenset[tuple[int, ...]] = frozenset({(0,) * QUEUES})
+    """What may have been written last of the group's offsets."""
 
 
 def share(ids: Set[str], member: str) -> frozenset[int]:
@@ -76,7 +80,21 @@ def _after(state: State, operation: Operation) -> Iterable[State]:
             return (_committed(state, queue_id, offset),)
         case Query(queue_id, told):
             return (state,) if _is_committed(state, queue_id, told) else ()
+        case Befall(fault):
+            return _befallen(state, fault)
     return (state,)
+
+
+def _befallen(state: State, fault: BrokerFault) -> Iterator[State]:
+    """Whoever was there has to come again; after a crash the offsets are those that were written last."""
+    if fault is BrokerFault.FREEZE:
+        yield state
+        return
+    service, ends = state.inner.service, fault in ENDS
+    for found in found_after(fault, service.committed, state.written):
+        inner = replace(state.inner, service=replace(service, committed=found))
+        alone = state._replace(inner=inner, live=frozenset())
+        yield alone._replace(open_commits=frozenset(), written=frozenset({found})) if ends else alone
 
 
 def _stored(state: State, queue_id: int, msg_id: str, offset: int) -> tuple[State, ...]:
@@ -91,11 +109,12 @@ def _stored(state: State, queue_id: int, msg_id: str, offset: int) -> tuple[Stat
 def _changed(state: State, operation: Membership) -> tuple[State, ...]:
     """Everybody who is there learns of it; the queues belong to others from now on."""
     member = operation.member
-    live = state.live | {member} if operation.change is Change.JOINS else state.live - {member}
+    comes = operation.change in (Change.JOINS, Change.RETURNS)
+    live = state.live | {member} if comes else state.live - {member}
     if not live - {member} <= operation.notified:
         return ()
     steps: list[tuple[str, ...]] = []
-    if operation.change is not Change.JOINS and any(at != group.IDLE for at in _positions(state, member)):
+    if not comes and any(at != group.IDLE for at in _positions(state, member)):
         steps.append(("ConsumerCrash", member))
     for each in sorted(live):
         steps += [("Rebalance", NAMES[q], each) for q in share(live, each)]
@@ -130,7 +149,8 @@ def _committed(state: State, queue_id: int, offset: int) -> State:
     """The broker takes what it is told; who commits is ahead of what it was told itself."""
     service = state.inner.service
     committed = delivery.changed(service.committed, queue_id, offset)
-    return state._replace(inner=replace(state.inner, service=replace(service, committed=committed)))
+    inner = replace(state.inner, service=replace(service, committed=committed))
+    return state._replace(inner=inner, written=state.written | {committed})
 
 
 def _is_committed(state: State, queue_id: int, told: int | None) -> bool:
@@ -168,7 +188,7 @@ def _action(operation: Operation) -> str:
         case Send():
             return "Store"
         case Membership(change=change):
-            return "Rebalance" if change is Change.JOINS else "ConsumerCrash"
+            return "Rebalance" if change in (Change.JOINS, Change.RETURNS) else "ConsumerCrash"
         case Rebalance():
             return "Start"
         case Deliver():

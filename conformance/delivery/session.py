@@ -3,6 +3,7 @@ model allows."""
 
 from typing import Final
 
+from conformance.broker_faults import Befall, BrokerFault
 from conformance.delivery.checkers import CHECKERS
 from conformance.delivery.oracle import EXPLANATION, State, share
 from conformance.delivery.steps import (
@@ -36,6 +37,7 @@ class DeliverySession(Stepped[State, Operation]):
         """By member that is there: where it goes on, in the queues that it reads."""
         self.unknown = 0
         """Commits of which nobody knows whether they were noted."""
+        self.befallen = 0
         self._sent = 0
         opened = f"a broker with a new topic of {QUEUES} queues and a new group"
         super().__init__(opened, EXPLANATION, CHECKERS)
@@ -65,6 +67,18 @@ class DeliverySession(Stepped[State, Operation]):
             del self.positions[member]
         others = frozenset(self.positions) - {member}
         self.saw(Membership(member, change, self.target.notified(others)))
+
+    def befall(self, fault: BrokerFault) -> None:
+        """Members whose connections broke make new ones, one after the other, and read on."""
+        self.befallen += 1
+        self.target.befall(fault)
+        self.saw(Befall(fault))
+        if fault is not BrokerFault.FREEZE:
+            returned: set[str] = set()
+            for member in sorted(self.positions):
+                self.target.join(member)
+                self.saw(Membership(member, Change.RETURNS, self.target.notified(frozenset(returned))))
+                returned.add(member)
 
     def rebalance(self, member: str) -> None:
         """Look who is there, and take over and give up queues."""
@@ -112,8 +126,8 @@ class DeliverySession(Stepped[State, Operation]):
 
     @property
     def faults(self) -> int:
-        """Members that died or fell silent, and answers that nobody heard."""
-        return sum(_is_fault(one) for one in self.run.operations)
+        """Members that died or fell silent, answers that nobody heard, and what befell the broker."""
+        return sum(_is_fault(one) for one in self.run.operations) + self.befallen
 
     def _commit(self, member: str, queue_id: int, *, oneway: bool) -> None:
         """Only what is ahead: a late commit of a former owner would send the group back."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from conformance.broker_faults import Befall
 from conformance.delivery.target import Message
 
 
@@ -11,6 +12,7 @@ class Change(StrEnum):
     LEAVES = "leaves"
     DIES = "dies"
     SILENT = "falls silent, and should be forgotten"
+    RETURNS = "connects again, and reads on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,4 +91,4 @@ class Settled:
         return "the group has settled"
 
 
-Operation = Send | Membership | Rebalance | Deliver | Commit | Query | Settled
+Operation = Send | Membership | Rebalance | Deliver | Commit | Query | Settled | Befall

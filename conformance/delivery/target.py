@@ -8,6 +8,8 @@ from collections.abc import Set
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
+from conformance.broker_faults import BrokerFault
+
 QUEUES: Final = 3
 MEMBERS: Final = ("c1", "c2", "c3")
 
@@ -37,7 +39,7 @@ class DeliveryTarget(Protocol):
         ...
 
     @property
-    def capabilities(self) -> frozenset[Capability]: ...
+    def capabilities(self) -> frozenset[Capability | BrokerFault]: ...
 
     def open(self) -> None:
         """A new topic of QUEUES queues and a new group. Raises TargetError, as all others may."""
@@ -82,6 +84,11 @@ class DeliveryTarget(Protocol):
 
     def query(self, queue_id: int) -> int | None:
         """The group's offset; None for "not found"."""
+        ...
+
+    def befall(self, fault: BrokerFault) -> None:
+        """One that is among the capabilities. Returns when the broker serves again; but for a frozen one all
+        members' connections are gone then."""
         ...
 
     def close(self) -> None:

@@ -8,8 +8,20 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from conformance.broker_faults import CRASHES, Befall, BrokerFault
 from conformance.history.finding import Finding, Tally
-from conformance.offsets.steps import Bounds, Commit, Hold, Operation, Pull, Query, Search, Send
+from conformance.offsets.steps import (
+    Bounds,
+    Commit,
+    Expire,
+    Hold,
+    Operation,
+    Pull,
+    Query,
+    Search,
+    Send,
+    Write,
+)
 from conformance.offsets.target import Message, Pulled
 from conformance.stepped import Checkers, Run
 from reference.pulling import Status, selects
@@ -54,19 +66,29 @@ def queue_order(run: Run[Operation]) -> Finding:
 
 def offset_monotone(run: Run[Operation]) -> Finding:
     """DELIV-5 OffsetMonotone: a group is not told less than what it last committed and was told is noted,
-    unless a commit whose end nobody knows says so."""
+    unless a commit whose end nobody knows says so; after a crash not less than what was written."""
     tally = Tally()
     last: dict[int, int] = {}
     unknown: dict[int, set[int]] = {}
+    written: dict[int, set[int]] = {}
+    """What may have been written last, where anything was."""
     for step, operation in run.numbered():
         match operation:
             case Commit(queue_id, offset, oneway):
+                written.setdefault(queue_id, {0}).add(offset)
                 if oneway:
                     unknown.setdefault(queue_id, set()).add(offset)
                 else:
                     last[queue_id] = offset
             case Pull(queue_id=queue_id, commit=int(offset)):
+                written.setdefault(queue_id, {0}).add(offset)
                 last[queue_id] = offset
+            case Write() | Befall(BrokerFault.RESTART):
+                written = {
+                    queue_id: {offset, *unknown.get(queue_id, ())} for queue_id, offset in last.items()
+                }
+            case Befall(fault) if fault in CRASHES:
+                last = {queue_id: min(offsets) for queue_id, offsets in written.items()}
             case Query(queue_id, told) if queue_id in last:
                 tally.looked += 1
                 allowed = {last[queue_id], *unknown.get(queue_id, ())}
@@ -105,7 +127,7 @@ def _reads(run: Run[Operation]) -> Iterator[tuple[int, Pull | Hold, Pulled, dict
             case Hold(queue_id=queue_id, held=held):
                 sent.setdefault(queue_id, []).extend(held.sent)
                 yield step, operation, held.answer, sent
-            case Bounds() | Commit() | Query() | Search():
+            case Bounds() | Commit() | Query() | Search() | Expire() | Write() | Befall():
                 pass
 
 

@@ -1,11 +1,12 @@
-"""Sends, pulls from anywhere, waits, commits forth and back, and expiry in any order, drawn and shrunk by
-Hypothesis. A rule is one step of a session."""
+"""Sends, pulls from anywhere, waits, commits forth and back, expiry, and what befalls a broker in any order,
+drawn and shrunk by Hypothesis. A rule is one step of a session."""
 
 from typing import Final
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
+from conformance.broker_faults import FAULTS_MAX, BrokerFault
 from conformance.machine import Machine
 from conformance.offsets.session import OffsetsSession
 from conformance.offsets.target import QUEUES, Capability, OffsetsTarget
@@ -17,6 +18,7 @@ _TAGS: Final = ("A", "Aa", "BB", "")
 """Aa and BB have the same hash."""
 _EXPRESSIONS: Final = ("*", "A", "Aa", "A || BB", "nobody")
 
+_faults = st.lists(st.sampled_from(BrokerFault), max_size=FAULTS_MAX)
 _queues = st.integers(0, QUEUES - 1)
 _tags = st.sampled_from(_TAGS)
 _expressions = st.sampled_from(_EXPRESSIONS)
@@ -28,9 +30,10 @@ _back = st.integers(0, 3)
 class OffsetsMachine(Machine[OffsetsTarget, OffsetsSession]):
     """One example: a new topic and a new group."""
 
-    @initialize(queue=_queues, tags=st.lists(_tags, max_size=6))
-    def open(self, queue: int, tags: list[str]) -> None:
+    @initialize(queue=_queues, tags=st.lists(_tags, max_size=6), faults=_faults)
+    def open(self, queue: int, tags: list[str], faults: list[BrokerFault]) -> None:
         self.session = OffsetsSession(self.target)
+        self.ahead = [each for each in faults if each in self.target.capabilities]
         for tag in tags:
             self.session.send(queue, tag)
 
@@ -79,7 +82,16 @@ class OffsetsMachine(Machine[OffsetsTarget, OffsetsSession]):
             self.session.send(queue, tag)
         self.session.expire()
 
+    @precondition(lambda machine: bool(machine.ahead))
+    @rule(queue=_queues, back=_back, late=st.booleans())
+    def befall(self, queue: int, back: int, late: bool) -> None:
+        """What was committed just before may be lost, or may not."""
+        self.session.commit(queue, self._offset(queue, "end", back))
+        self.session.befall(self.ahead.pop(), late=late)
+
     def last_look(self) -> None:
+        while self.ahead:
+            self.befall(queue=0, back=0, late=False)
         self.session.look()
         self.session.drain()
 

@@ -1,26 +1,44 @@
 """Which queues and offsets of the reference explain what was seen (reference/pulling.py).
 
-A commit that nobody answered may be noted at any time later, or never; what an expiry took is open until the
-queue is looked at. Both are several states until an observation decides.
+A commit that nobody answered may be noted at any time later while the broker lives, or never; what an expiry
+took is open until the queue is looked at; after a crash the offsets are those that were written last, which
+may be any that there were since it is certain. All are several states until an observation decides.
 """
 
 from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Final, NamedTuple
 
-from conformance.offsets.steps import Bounds, Commit, Expire, Hold, Operation, Pull, Query, Search, Send
+from conformance.broker_faults import ENDS, Befall, BrokerFault, found_after
+from conformance.offsets.steps import (
+    Bounds,
+    Commit,
+    Expire,
+    Hold,
+    Operation,
+    Pull,
+    Query,
+    Search,
+    Send,
+    Write,
+)
 from conformance.offsets.target import QUEUES, Message, Pulled
 from conformance.stepped import Explanation
 from reference import pulling
 from reference.pulling import Answer, Queue, Status
 from reference.state import with_item
 
+Committed = tuple[int | None, ...]
+_NOTHING: Final[Committed] = (None,) * QUEUES
+
 
 class State(NamedTuple):
     """Tuples are by queue."""
 
     queues: tuple[Queue, ...] = (Queue(),) * QUEUES
-    committed: tuple[int | None, ...] = (None,) * QUEUES
+    committed: Committed = _NOTHING
+    written: frozenset[Committed] = frozenset({_NOTHING})
+    """What may have been written last."""
     open_commits: frozenset[tuple[int, int]] = frozenset()
     """(queue, offset) that the broker may yet note."""
 
@@ -66,10 +84,24 @@ def _after(state: State, operation: Operation) -> Iterable[State]:
             return (state,) if there and (told or queue.first == queue.end) else ()
         case Expire():
             return _expired(state)
+        case Write():
+            return (state._replace(written=frozenset({state.committed})),)
+        case Befall(fault):
+            return _befallen(state, fault)
 
 
 def _committed(state: State, queue_id: int, offset: int) -> State:
-    return state._replace(committed=with_item(state.committed, queue_id, offset))
+    committed = with_item(state.committed, queue_id, offset)
+    return state._replace(committed=committed, written=state.written | {committed})
+
+
+def _befallen(state: State, fault: BrokerFault) -> Iterator[State]:
+    """Nothing that was answered as stored is lost; nothing that was under way comes to another life."""
+    if fault not in ENDS:
+        yield state
+        return
+    for found in found_after(fault, state.committed, state.written):
+        yield State(state.queues, found, frozenset({found}))
 
 
 def _stored(state: State, queue_id: int, messages: Iterable[Message]) -> tuple[State, ...]:
@@ -139,6 +171,8 @@ def _action(operation: Operation) -> str:
             return "CommitOffset"
         case Expire():
             return "(expiry)"
+        case Befall(fault) if fault in ENDS:
+            return "(an end)"
     return "(a look)"
 
 

@@ -3,9 +3,21 @@
 from collections.abc import Sequence
 from typing import Final
 
+from conformance.broker_faults import Befall, BrokerFault
 from conformance.offsets.checkers import CHECKERS
 from conformance.offsets.oracle import EXPLANATION, State
-from conformance.offsets.steps import Bounds, Commit, Expire, Hold, Operation, Pull, Query, Search, Send
+from conformance.offsets.steps import (
+    Bounds,
+    Commit,
+    Expire,
+    Hold,
+    Operation,
+    Pull,
+    Query,
+    Search,
+    Send,
+    Write,
+)
 from conformance.offsets.target import QUEUES, Capability, Message, OffsetsTarget
 from conformance.stepped import Stepped
 from reference.pulling import EVERYTHING, Status, selects
@@ -29,6 +41,7 @@ class OffsetsSession(Stepped[State, Operation]):
         """By queue: one more than the last offset."""
         self.unknown = 0
         """Commits of which nobody knows whether they were noted."""
+        self.befallen = 0
         self._sent = 0
         super().__init__(f"a broker with a new topic of {QUEUES} queues", EXPLANATION, CHECKERS)
         target.open()
@@ -90,6 +103,16 @@ class OffsetsSession(Stepped[State, Operation]):
         self.saw(Expire())
         self.look()
 
+    def befall(self, fault: BrokerFault, *, late: bool) -> None:
+        """`late`: not before the offsets are written."""
+        if late and Capability.WRITE in self.target.capabilities:
+            self.target.write()
+            self.saw(Write())
+        self.befallen += 1
+        self.target.befall(fault)
+        self.saw(Befall(fault))
+        self.look()
+
     def look(self) -> None:
         """Everything that can be asked for without changing anything."""
         for queue_id in range(QUEUES):
@@ -108,8 +131,9 @@ class OffsetsSession(Stepped[State, Operation]):
 
     @property
     def faults(self) -> int:
-        """Answers that nobody heard."""
-        return sum(isinstance(one, Commit) and one.oneway for one in self.run.operations)
+        """Answers that nobody heard, and what befell the broker."""
+        unheard = sum(isinstance(one, Commit) and one.oneway for one in self.run.operations)
+        return unheard + self.befallen
 
     def _next_id(self) -> str:
         self._sent += 1

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from conformance.broker_faults import Befall
 from conformance.offsets.target import Held, Message, Pulled, Searched
 
 
@@ -96,4 +97,12 @@ class Expire:
         return "old messages expire"
 
 
-Operation = Send | Pull | Hold | Commit | Query | Bounds | Search | Expire
+@dataclass(frozen=True, slots=True)
+class Write:
+    """The offsets of the group are on disk."""
+
+    def __str__(self) -> str:
+        return "time passes, in which offsets are written"
+
+
+Operation = Send | Pull | Hold | Commit | Query | Bounds | Search | Expire | Write | Befall

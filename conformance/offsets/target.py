@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
+from conformance.broker_faults import BrokerFault
 from reference.pulling import Status
 
 QUEUES: Final = 2
@@ -17,6 +18,7 @@ class Capability(StrEnum):
 
     EXPIRE = "expire"  # `expire`: old messages are deleted
     CLOCK = "clock"  # time passes only when nothing else happens, so how long an answer took says something
+    WRITE = "write"  # `write`: a while passes, in which a broker writes its offsets
 
 
 class Message(NamedTuple):
@@ -79,7 +81,7 @@ class OffsetsTarget(Protocol):
         ...
 
     @property
-    def capabilities(self) -> frozenset[Capability]: ...
+    def capabilities(self) -> frozenset[Capability | BrokerFault]: ...
 
     def open(self) -> None:
         """A new topic of QUEUES queues and a new group. Raises TargetError, as all others may."""
@@ -122,6 +124,14 @@ class OffsetsTarget(Protocol):
 
     def expire(self) -> None:
         """Messages grow old, and the broker deletes what it may."""
+        ...
+
+    def write(self) -> None:
+        """So much time passes that the broker has written its offsets, whenever it does so."""
+        ...
+
+    def befall(self, fault: BrokerFault) -> None:
+        """One that is among the capabilities. Returns when the broker serves again."""
         ...
 
     def close(self) -> None:

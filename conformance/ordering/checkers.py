@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from conformance.broker_faults import ENDS, Befall
 from conformance.history.finding import Finding, Tally
 from conformance.ordering.steps import Begin, End, Lock, Operation
 from conformance.stepped import Checkers, Run
@@ -28,6 +29,8 @@ def never_overlaps(lease_s: float, run: Run[Operation]) -> Finding:
                         text = f"step {step}: {member} of {group} consumes queue {queue_id}, {other[2]} still"
                         tally.found(f"{text} does, whose lock was granted at {granted_s[other]:.3f} s")
                 calls.add((group, queue_id, member))
+            case Befall(fault) if fault in ENDS:
+                calls.clear()
             case End(group, member, queue_id):
                 calls.discard((group, queue_id, member))
     return tally.finding("calls")

@@ -1,11 +1,12 @@
-"""Members lock, renew, consume, stall and unlock in any order (spec/tla/OrderLock.tla), drawn and shrunk by
-Hypothesis. A rule is one step of a session."""
+"""Members lock, renew, consume, stall and unlock in any order while things befall the broker
+(spec/tla/OrderLock.tla), drawn and shrunk by Hypothesis. A rule is one step of a session."""
 
 from typing import Final
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
+from conformance.broker_faults import FAULTS_MAX, BrokerFault
 from conformance.machine import Machine
 from conformance.ordering.session import OrderingSession
 from conformance.ordering.target import GROUPS, MEMBERS, QUEUES, Capability, OrderingTarget
@@ -15,6 +16,7 @@ UNHEARD_MAX: Final = 3
 _PARTS: Final = (0.3, 0.45, 0.6, 1.1)
 """Of the lease: members still trust their locks, nearly do not, do not, and cannot."""
 
+_faults = st.lists(st.sampled_from(BrokerFault), max_size=FAULTS_MAX)
 _groups = st.sampled_from(GROUPS)
 _members = st.sampled_from(MEMBERS)
 _queues = st.integers(0, QUEUES - 1)
@@ -24,9 +26,10 @@ _several = st.sets(_queues, min_size=1)
 class OrderingMachine(Machine[OrderingTarget, OrderingSession]):
     """One example: new groups."""
 
-    @initialize(group=_groups, member=_members)
-    def open(self, group: str, member: str) -> None:
+    @initialize(group=_groups, member=_members, faults=_faults)
+    def open(self, group: str, member: str, faults: list[BrokerFault]) -> None:
         self.session = OrderingSession(self.target)
+        self.ahead = [each for each in faults if each in self.target.capabilities]
         self.session.lock(group, member, set(range(QUEUES)))
 
     @rule(group=_groups, member=_members, queues=_several, consumes=st.booleans())
@@ -64,3 +67,17 @@ class OrderingMachine(Machine[OrderingTarget, OrderingSession]):
         for each in MEMBERS:
             self.session.lock(group, each, set(range(QUEUES)))
             self.session.begin(group, each, 0)
+
+    @precondition(lambda machine: bool(machine.ahead))
+    @rule(group=_groups, member=_members)
+    def befall(self, group: str, member: str) -> None:
+        """Before it one member asks, and afterwards everybody."""
+        self.lock(group, member, set(range(QUEUES)), consumes=True)
+        self.session.befall(self.ahead.pop())
+        for each in MEMBERS:
+            self.session.lock(group, each, set(range(QUEUES)))
+            self.session.begin(group, each, 0)
+
+    def last_look(self) -> None:
+        while self.ahead:
+            self.befall(group=GROUPS[0], member=MEMBERS[0])

@@ -2,7 +2,7 @@
 
 A lock changes hands by the reference's own actions. When exactly one was granted is not known, only that it
 was during its request; near the end of its lease it may be refused to others, or not. A request whose answer
-was lost may take its locks at any time later, or never.
+was lost may take its locks at any time later while the broker lives, or never. Locks are in memory only.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
+from conformance.broker_faults import ENDS, Befall
 from conformance.ordering.steps import Lock, Operation, Unlock
 from conformance.ordering.target import GROUPS, MEMBERS, QUEUES, Span
 from conformance.stepped import Explanation
@@ -49,6 +50,8 @@ def _after(lease_s: float, state: State, operation: Operation) -> Iterable[State
                     yield from _granted(lease_s, taken, operation)
                 else:
                     yield _given_back(taken, operation)
+        case Befall(fault) if fault in ENDS:
+            yield State()
         case _:
             yield state
 
@@ -129,5 +132,7 @@ def _action(operation: Operation) -> str:
             return "LockQueue"
         case Unlock():
             return "UnlockQueue"
+        case Befall(fault):
+            return "(an end)" if fault in ENDS else "(a fault)"
         case _:
             return {"Begin": "Begin", "End": "End"}.get(type(operation).__name__, "Tick")

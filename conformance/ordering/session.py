@@ -3,6 +3,7 @@ what the model allows."""
 
 from collections.abc import Set
 
+from conformance.broker_faults import ENDS, Befall, BrokerFault
 from conformance.ordering.checkers import checkers
 from conformance.ordering.oracle import State, explanation
 from conformance.ordering.steps import Begin, End, Lock, Operation, Unlock, Wait
@@ -23,6 +24,7 @@ class OrderingSession(Stepped[State, Operation]):
         self.trust_s = lease_s / 2
         """So long members trust a lock that they were granted, as clients of RocketMQ do."""
         self.unheard = 0
+        self.befallen = 0
         self._granted_s: dict[tuple[str, int, str], float] = {}
         self._calls: set[tuple[str, int, str]] = set()
         opened = f"a broker that keeps a lock for {lease_s:g} s"
@@ -71,7 +73,18 @@ class OrderingSession(Stepped[State, Operation]):
         self.target.wait(seconds)
         self.saw(Wait(seconds))
 
+    def befall(self, fault: BrokerFault) -> None:
+        """A broker's locks end with its life: members trust them no more. They trust them on when only their
+        connections break."""
+        self.befallen += 1
+        self.target.befall(fault)
+        self.saw(Befall(fault, self.target.now_s()))
+        if fault in ENDS:
+            self._granted_s.clear()
+            self._calls.clear()
+
     @property
     def faults(self) -> int:
-        """Answers that nobody heard."""
-        return sum(isinstance(one, Lock) and one.granted is None for one in self.run.operations)
+        """Answers that nobody heard, and what befell the broker."""
+        unheard = sum(isinstance(one, Lock) and one.granted is None for one in self.run.operations)
+        return unheard + self.befallen

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from conformance.broker_faults import Befall
 from conformance.ordering.target import Span
 
 
@@ -63,4 +64,4 @@ class Wait:
         return f"{self.seconds:g} s pass"
 
 
-Operation = Lock | Unlock | Begin | End | Wait
+Operation = Lock | Unlock | Begin | End | Wait | Befall

@@ -7,6 +7,8 @@ from collections.abc import Set
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
+from conformance.broker_faults import BrokerFault
+
 QUEUES: Final = 2
 GROUPS: Final = ("g", "h")
 MEMBERS: Final = ("c1", "c2", "c3")
@@ -36,7 +38,7 @@ class OrderingTarget(Protocol):
         ...
 
     @property
-    def capabilities(self) -> frozenset[Capability]: ...
+    def capabilities(self) -> frozenset[Capability | BrokerFault]: ...
 
     @property
     def lease_s(self) -> float:
@@ -62,6 +64,10 @@ class OrderingTarget(Protocol):
         ...
 
     def wait(self, seconds: float) -> None: ...
+
+    def befall(self, fault: BrokerFault) -> None:
+        """One that is among the capabilities. Returns when the broker serves again."""
+        ...
 
     def close(self) -> None:
         """Works in any state, also twice."""

@@ -7,6 +7,7 @@ spec/invariants.toml.
 from collections import Counter, defaultdict
 from functools import partial
 
+from conformance.broker_faults import CRASHES, Befall
 from conformance.history.finding import Finding, Tally
 from conformance.retry.oracle import bound_for, wait_s
 from conformance.retry.steps import Operation, Read, Send, SendBack
@@ -38,20 +39,29 @@ def no_phantom(setup: Setup, run: Run[Operation]) -> Finding:
     return tally.finding("copies")
 
 
-def duplicates_explained(setup: Setup, run: Run[Operation]) -> Finding:  # noqa: ARG001
-    """DELIV-3 DuplicatesExplained: a message comes as often as it was sent and sent back, no more."""
+def duplicates_explained(setup: Setup, run: Run[Operation]) -> Finding:
+    """DELIV-3 DuplicatesExplained: a message comes as often as it was sent and sent back, no more; only after
+    a crash what was delayed may come once more."""
     tally = Tally()
     causes: Counter[Key] = Counter()
+    delayed: set[Key] = set()
+    again: set[Key] = set()
     for step, operation in run.numbered():
         match operation:
-            case Send(msg_id):
+            case Send(msg_id, level):
                 causes[msg_id, 0] += 1
+                delayed |= {(msg_id, 0)} if level else set()
             case SendBack(copy=copy) if copy is not None:
                 causes[copy.msg_id, copy.times + 1] += 1
+                delayed |= {(copy.msg_id, copy.times + 1)} if bound_for(setup, operation)[1] else set()
+            case Befall(fault) if fault in CRASHES:
+                again |= delayed
             case Read(copies=copies):
                 for copy in copies:
                     tally.looked += 1
                     causes[copy[:2]] -= 1
+                    if copy[:2] in again:
+                        continue
                     if causes[copy[:2]] < 0 and any(key[0] == copy.msg_id for key in causes):
                         tally.found(f"step {step}: {copy} comes once more than it was sent")
     return tally.finding("copies")
@@ -85,9 +95,10 @@ def retry_then_dead_letter(setup: Setup, retry_queues: int, run: Run[Operation])
 
 
 def not_early(setup: Setup, run: Run[Operation]) -> Finding:
-    """DELIV-8 NotEarly: no copy is read before one can be due."""
+    """DELIV-8 NotEarly: no copy is read before one can be due. What comes once more takes nobody's place."""
     tally = Tally()
     due_s: defaultdict[tuple[Key, Place], list[float]] = defaultdict(list)
+    crashed = False
     for step, operation in run.numbered():
         match operation:
             case Send(msg_id, level, _, span):
@@ -102,8 +113,10 @@ def not_early(setup: Setup, run: Run[Operation]) -> Finding:
                     if times and min(times) - setup.clock_s > span.end_s:
                         early_s = min(times) - span.end_s
                         tally.found(f"step {step}: {copy} comes {early_s:.3f} s before its time")
-                    elif times:
+                    elif times and not crashed:
                         times.remove(min(times))
+            case Befall(fault):
+                crashed |= fault in CRASHES
     return tally.finding("copies")
 
 

@@ -1,11 +1,12 @@
-"""Messages are sent, read, and sent back with all kinds of levels, while time passes; drawn and shrunk by
-Hypothesis. A rule is one step of a session."""
+"""Messages are sent, read, and sent back with all kinds of levels, while time passes and things befall the
+broker; drawn and shrunk by Hypothesis. A rule is one step of a session."""
 
 from typing import Final
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
+from conformance.broker_faults import FAULTS_MAX, BrokerFault
 from conformance.machine import Machine
 from conformance.retry.session import RetrySession
 from conformance.retry.target import RETRIES_MAX, Copy, RetryTarget
@@ -16,6 +17,10 @@ ROUNDS_MAX: Final = 3
 """In one example, in real time."""
 _LEVELS: Final = (0, 0, 0, 1, 2, 4, 18, 40, -1)
 _SEND_LEVELS: Final = (0, 0, 1, 4, 30)
+_faults = st.lists(
+    st.sampled_from([each for each in BrokerFault if each is not BrokerFault.POWER_LOSS]), max_size=FAULTS_MAX
+)
+"""What a machine without power forgets may be a copy that somebody is about to send back."""
 _TIMES_MAX: Final = (None, None, 0, 1, RETRIES_MAX + 1)
 
 
@@ -25,9 +30,10 @@ class RetryMachine(Machine[RetryTarget, RetrySession]):
     unknown = 0
     rounds = 0
 
-    @initialize(retry_queues=st.sampled_from((1, 1, 2, 0)), count=st.integers(1, 3))
-    def open(self, retry_queues: int, count: int) -> None:
+    @initialize(retry_queues=st.sampled_from((1, 1, 2, 0)), count=st.integers(1, 3), faults=_faults)
+    def open(self, retry_queues: int, count: int, faults: list[BrokerFault]) -> None:
         self.session = RetrySession(self.target, retry_queues)
+        self.ahead = [each for each in faults if each in self.target.capabilities]
         for _ in range(count):
             self.session.send(0)
         self.session.read()
@@ -75,7 +81,20 @@ class RetryMachine(Machine[RetryTarget, RetrySession]):
     def send_back_nothing(self) -> None:
         self.session.send_back_nothing()
 
+    @precondition(lambda machine: bool(machine.ahead))
+    @rule(age=st.integers(0, 5), comes=st.booleans())
+    def befall(self, age: int, comes: bool) -> None:
+        """What was sent back waits just then, or has just come."""
+        if self.session.copies:
+            self.session.send_back(self._copy(age), 0, None)
+        if comes:
+            self.session.settle()
+        self.session.befall(self.ahead.pop())
+        self.session.read()
+
     def last_look(self) -> None:
+        while self.ahead:
+            self.befall(age=len(self.ahead), comes=False)
         self.session.settle()
 
     def _copy(self, age: int) -> Copy:

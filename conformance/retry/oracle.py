@@ -2,13 +2,15 @@
 
 When exactly a copy was stored is not known, only that it was during its request; so it may be read from the
 earliest such time plus its delay on, and must be from the latest on, with some slack. A request that was not
-waited for has put a copy or has not, until one is read or can no more come.
+waited for has put a copy or has not, until one is read or can no more come. How far it is with what is
+delayed a broker writes now and then: after a crash some of it comes once more.
 """
 
 from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
+from conformance.broker_faults import CRASHES, Befall, BrokerFault
 from conformance.retry.steps import Operation, Read, Send, SendBack
 from conformance.retry.target import RETRIES_MAX, Answer, Place, Setup, Span
 from conformance.stepped import Explanation
@@ -25,8 +27,17 @@ class Way(NamedTuple):
     latest_s: float
 
 
-State = tuple[Way, ...]
-"""Sorted."""
+Key = tuple[str, int, Place]
+"""A copy: message, how often it was sent back, and where it comes."""
+
+
+class State(NamedTuple):
+    ways: tuple[Way, ...] = ()
+    """Sorted."""
+    delayed: frozenset[Key] = frozenset()
+    """All that ever waited for their time."""
+    again: frozenset[Key] = frozenset()
+    """What may come once more, and need not."""
 
 
 def bound_for(setup: Setup, operation: SendBack) -> tuple[Place, float]:
@@ -44,7 +55,7 @@ def wait_s(setup: Setup, level: int) -> float:
 
 
 def explanation(setup: Setup, retry_queues: int) -> Explanation[State, Operation]:
-    return Explanation(((),), partial(_after, setup, retry_queues), _tell, _action)
+    return Explanation((State(),), partial(_after, setup, retry_queues), _tell, _action)
 
 
 def _after(setup: Setup, retry_queues: int, state: State, operation: Operation) -> Iterable[State]:
@@ -62,7 +73,16 @@ def _after(setup: Setup, retry_queues: int, state: State, operation: Operation) 
             return (put,) if answer is Answer.OK else (state, put)
         case Read():
             return _read(setup, state, operation)
+        case Befall(fault, over_s):
+            return (_befallen(setup, state, fault, over_s),)
     return (state,)
+
+
+def _befallen(setup: Setup, state: State, fault: BrokerFault, over_s: float) -> State:
+    """Nothing that is on its way is lost; nothing came meanwhile."""
+    late = (way._replace(latest_s=max(way.latest_s, over_s + setup.slack_s)) for way in state.ways)
+    again = state.delayed if fault in CRASHES else frozenset[Key]()
+    return state._replace(ways=tuple(sorted(late)), again=state.again | again)
 
 
 def _swapped(setup: Setup, operation: SendBack, span: Span) -> tuple[Place, Span, float]:
@@ -76,24 +96,30 @@ def _with(
     way = Way(
         msg_id, times, place, span.begin_s + waits_s - setup.clock_s, span.end_s + waits_s + setup.slack_s
     )
-    return tuple(sorted((*state, way)))
+    delayed = {(msg_id, times, place)} if waits_s else set[Key]()
+    return state._replace(ways=tuple(sorted((*state.ways, way))), delayed=state.delayed | delayed)
 
 
 def _read(setup: Setup, state: State, read: Read) -> tuple[State, ...]:
     """Each copy takes the way that was due first; whatever is left can have had more time to come."""
-    left = list(state)
+    left = list(state.ways)
     for copy in read.copies:
-        ways = [way for way in left if (way.msg_id, way.times, way.place) == (*copy[:2], read.place)]
-        if not ways or copy.topic != setup.topic or ways[0].earliest_s > read.span.end_s:
+        key = (copy.msg_id, copy.times, read.place)
+        way = next((way for way in left if way[:3] == key), None)
+        if copy.topic != setup.topic:
             return ()
-        left.remove(ways[0])
+        if way is not None and way.earliest_s <= read.span.end_s:
+            left.remove(way)
+        elif key not in state.again:
+            return ()
     late = any(way.place is read.place and way.latest_s < read.span.begin_s for way in left)
-    return () if late else (tuple(left),)
+    return () if late else (state._replace(ways=tuple(left)),)
 
 
 def _tell(state: State) -> str:
     told = [
-        f"{way.msg_id} (retry {way.times}) to the {way.place} from {way.earliest_s:.3f} s on" for way in state
+        f"{way.msg_id} (retry {way.times}) to the {way.place} from {way.earliest_s:.3f} s on"
+        for way in state.ways
     ]
     return "on their way: " + (", ".join(told) or "nothing")
 

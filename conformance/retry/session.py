@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Final
 
+from conformance.broker_faults import Befall, BrokerFault
 from conformance.retry.checkers import checkers
 from conformance.retry.oracle import State, bound_for, explanation, wait_s
 from conformance.retry.steps import Operation, Read, Send, SendBack, Wait
@@ -29,6 +30,7 @@ class RetrySession(Stepped[State, Operation]):
         self.setup = target.open(retry_queues)
         self.copies: list[Copy] = []
         """All that were read, which may be sent back."""
+        self.befallen = 0
         self._retry_queues = retry_queues
         self._due_s = 0.0
         """When all that is on its way should have come."""
@@ -74,6 +76,13 @@ class RetrySession(Stepped[State, Operation]):
             self._waited_s += seconds
             self._wait(seconds)
 
+    def befall(self, fault: BrokerFault) -> None:
+        self.befallen += 1
+        self.target.befall(fault)
+        over_s = self.target.now_s()
+        self._due_s = max(self._due_s, over_s)  # nothing came meanwhile
+        self.saw(Befall(fault, over_s))
+
     def read(self, *, settled: bool = False) -> None:
         """Read all that is new, everywhere."""
         for place in Place:
@@ -99,8 +108,11 @@ class RetrySession(Stepped[State, Operation]):
 
     @property
     def faults(self) -> int:
-        """Answers that nobody heard."""
-        return sum(isinstance(one, SendBack) and one.answer is Answer.UNKNOWN for one in self.run.operations)
+        """Answers that nobody heard, and what befell the broker."""
+        unheard = sum(
+            isinstance(one, SendBack) and one.answer is Answer.UNKNOWN for one in self.run.operations
+        )
+        return unheard + self.befallen
 
     def _affordable(self, waits_s: float) -> bool:
         return self.target.is_simulated or waits_s <= PATIENCE_S

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from conformance.broker_faults import Befall
 from conformance.retry.target import Answer, Copy, Place, Span
 
 
@@ -52,4 +53,4 @@ class Wait:
         return f"{self.seconds:g} s pass"
 
 
-Operation = Send | SendBack | Read | Wait
+Operation = Send | SendBack | Read | Wait | Befall

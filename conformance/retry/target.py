@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
+from conformance.broker_faults import BrokerFault
+
 RETRIES_MAX: Final = 2
 """Of the group."""
 
@@ -71,7 +73,7 @@ class RetryTarget(Protocol):
         ...
 
     @property
-    def capabilities(self) -> frozenset[str]: ...
+    def capabilities(self) -> frozenset[BrokerFault]: ...
 
     @property
     def is_simulated(self) -> bool:
@@ -103,6 +105,10 @@ class RetryTarget(Protocol):
         ...
 
     def wait(self, seconds: float) -> None: ...
+
+    def befall(self, fault: BrokerFault) -> None:
+        """One that is among the capabilities. Returns when the broker serves again."""
+        ...
 
     def close(self) -> None:
         """Works in any state, also twice."""

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from conformance.admin.session import AdminSession
+from conformance.broker_faults import BrokerFault
 from conformance.cli import app
 from conformance.cluster import Cluster, cluster, free_port
 from conformance.controls import ControlError, Controls, run
@@ -24,9 +26,11 @@ from conformance.routing.target import Capability as Routing
 from conformance.session import SPEC_1, Session
 from conformance.target import Capability, Fault, Outcome, Setup, TargetError
 from conformance.targets import resolve
+from conformance.targets.brokers.targets import EXAMINEES
 from conformance.targets.impl import ImplTarget
 from conformance.targets.link import FAULTS
 from conformance.targets.routing.name_servers import targets
+from reference.administration import READ, WRITE, Topic
 from reference.flush import ASYNC_FLUSH, SYNC_FLUSH
 from report.model import Exit, Verdict
 from tests.conformance import control
@@ -58,9 +62,10 @@ def served(tmp_path: Path) -> Iterator[Cluster]:
         yield made
 
 
-@pytest.fixture
-def commanded(tmp_path: Path) -> Iterator[tuple[str, Controls]]:
+@pytest.fixture(scope="module")
+def commanded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Controls]]:
     """A name server, and the commands that start, stop and kill its broker, which is up."""
+    tmp_path = tmp_path_factory.mktemp("commanded")
     with cluster(tmp_path / "cluster", "SYNC_FLUSH") as made:
         made.start_name_server()
         command = shlex.join([sys.executable, control.__file__, str(tmp_path)])
@@ -122,6 +127,29 @@ def test_commands_end_its_broker_and_bring_it_back(commanded: tuple[str, Control
     assert findings["DELIV-1"].verdict is Verdict.HELD
     assert findings["DELIV-1"].counts["acknowledged"] == 2
     assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
+
+
+def test_a_suite_that_asks_one_broker_ends_it_freezes_it_and_hangs_up(
+    commanded: tuple[str, Controls],
+) -> None:
+    name_server, controls = commanded
+    freeze, thaw = (controls.kill.removesuffix("kill") + word for word in ("freeze", "thaw"))
+    controls = replace(controls, freeze=freeze, thaw=thaw)
+    with EXAMINEES["admin"].targets(f"remoting://{name_server}", controls) as factory:
+        target = factory()
+        assert target.capabilities == frozenset(BrokerFault) - {BrokerFault.POWER_LOSS}
+        try:
+            session = AdminSession(target)
+            session.make_topic("t", Topic(1, 1, READ | WRITE))
+            session.send("t", 0, "k")
+            for fault in sorted(target.capabilities):
+                session.befall(fault)
+                session.look()
+                session.by_key("t", "k")
+            findings = session.findings()
+        finally:
+            target.close()
+    assert findings[SPEC_1].verdict is findings["DELIV-1"].verdict is Verdict.HELD
 
 
 def test_a_broker_is_frozen_and_thawed(commanded: tuple[str, Controls]) -> None:

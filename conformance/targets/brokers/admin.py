@@ -2,13 +2,13 @@
 
 import asyncio
 import random
-from typing import Any, Final
+from typing import Final
 
 from conformance.admin.target import GROUPS, TOPICS
+from conformance.broker_faults import CRASHES, ENDS, BrokerFault
 from conformance.target import TargetError
 from conformance.targets import REFERENCE
-from conformance.targets.brokers.caller import Caller
-from conformance.targets.brokers.grounds import OnGround
+from conformance.targets.brokers.grounds import Ground, OnGround
 from impl.client.records import read_records
 from impl.message import parse_offset_message_id
 from impl.remoting import headers, java_json
@@ -39,10 +39,18 @@ _EMPTY: Final = (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED)
 class BrokerAdmin(OnGround):
     """A broker somewhere."""
 
-    capabilities: frozenset[Any] = frozenset()
+    def __init__(self, ground: Ground) -> None:
+        super().__init__(ground)
+        self.capabilities = ground.faults
 
     def open(self) -> None:
         self._arrive()
+
+    def befall(self, fault: BrokerFault) -> None:
+        before = {topic: self.route(topic) for topic in TOPICS}
+        super().befall(fault)
+        for topic, settings in before.items():
+            self._ground.run(self._until_routed(topic, settings))
 
     def make_topic(self, topic: str, settings: Topic) -> None:
         self._ground.run(self._make_topic(topic, settings))
@@ -98,10 +106,6 @@ class BrokerAdmin(OnGround):
         header = CloneOffsetRequest(self._named(source), self._named(destination), self._named(topic))
         self._ground.run(self._caller.ask(RequestCode.CLONE_GROUP_OFFSET, header))
 
-    async def _open(self) -> None:
-        self._caller = Caller(self._ground.name_server, self._ground.runtime)
-        await self._caller.start()
-
     async def _leave(self) -> None:
         await self._caller.forget(list(map(self._named, TOPICS)), list(map(self._named, GROUPS)))
         await self._caller.stop()
@@ -144,7 +148,7 @@ class BrokerAdmin(OnGround):
         here = [each for each in told if each.broker_name == self._caller.broker_name]
         return next((Topic(each.read_queue_nums, each.write_queue_nums, each.perm) for each in here), None)
 
-    async def _until_routed(self, topic: str, settings: Topic) -> None:
+    async def _until_routed(self, topic: str, settings: Topic | None) -> None:
         for _ in range(_LOOKS):
             if await self._route(topic) == settings:
                 return
@@ -213,7 +217,7 @@ class ReferenceAdmin:
     defect."""
 
     name = REFERENCE
-    capabilities: frozenset[Any] = frozenset()
+    capabilities = frozenset(BrokerFault)
 
     def __init__(self, seed: int = 0) -> None:
         self._chance = random.Random(seed)
@@ -224,6 +228,7 @@ class ReferenceAdmin:
         self._queues: dict[tuple[str, int], list[str]] = {}
         self._log: list[tuple[str, str, set[str]]] = []
         self._offsets: dict[tuple[str, str, int], int] = {}
+        self._written = dict(self._offsets)
 
     def make_topic(self, topic: str, settings: Topic) -> None:
         self._topics[topic] = settings
@@ -233,6 +238,12 @@ class ReferenceAdmin:
         self._queues = {key: ids for key, ids in self._queues.items() if key[0] != topic}
         if self._chance.random() < 0.5:
             self._offsets = {key: at for key, at in self._offsets.items() if key[1] != topic}
+
+    def befall(self, fault: BrokerFault) -> None:
+        if fault in CRASHES:
+            self._offsets = dict(self._written)
+        elif fault in ENDS:
+            self._written = dict(self._offsets)
 
     def show_topic(self, topic: str) -> Topic | None:
         return self._topics.get(topic)
@@ -269,6 +280,8 @@ class ReferenceAdmin:
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> bool:
         self._offsets[group, topic, queue_id] = offset
+        if self._chance.random() < 0.3:
+            self._written = dict(self._offsets)
         return True
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:

@@ -1,12 +1,13 @@
 """Mutants of a broker's administration: one rule replaced by a wrong one each. They judge the suite."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from conformance.targets.mutants import Mutant
 from impl.broker import checks
+from impl.broker.durable_table import DurableTable
 from impl.broker.offsets import OffsetTable
 from impl.broker.services import Services
 from impl.broker.subscription_groups import SubscriptionGroupTable
@@ -81,6 +82,14 @@ async def _known_groups_stay(table: SubscriptionGroupTable, groups: Iterable[Sub
     await _groups_put_all(table, [group for group in groups if table.get(group.group_name) is None])
 
 
+async def _not_written_yet(table: DurableTable[Any], values: Mapping[str, Any]) -> None:
+    """Answered first, written with the next that is."""
+    kept = {name: value for name, value in table.values().items() if name not in values}
+    changed = {name: value for name, value in values.items() if value is not None}
+    table.load(table.version, {**kept, **changed})
+    table.renew_version()
+
+
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
     return name, Mutant(name, defect, breaks, where, wrong)
 
@@ -137,6 +146,10 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "all-groups-forgotten", "with a group's offsets those of all groups are forgotten", "SPEC-1",
             "impl.broker.offsets:OffsetTable.remove_group", _every_group_forgotten,
+        ),
+        _mutant(
+            "settings-written-later", "topics and groups are answered before they are written", "SPEC-1",
+            "impl.broker.durable_table:DurableTable.change", _not_written_yet,
         ),
     ]
 )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from conformance.target import TargetError
+from conformance.targets.client import Place
 from impl.message import DELAY, KEYS, TAGS, UNIQUE_KEY
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import PERM_READ_WRITE, ClusterInfo, SubscriptionGroup
@@ -18,6 +19,8 @@ from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
 
 TIMEOUT_S: Final = 30.0
+_SERVES_S: Final = 120.0
+_SERVES_ONE_S: Final = 3.0
 _LOOK_S: Final = 0.05
 _LOOKS: Final = 600
 _SEPARATORS: Final = ("\x01", "\x02")
@@ -41,6 +44,31 @@ class Caller:
             raise TargetError(f"name server {self.name_server} knows no master")
         self.broker_name = min(masters)
         self.broker = Address.parse(masters[self.broker_name])
+
+    @property
+    def place(self) -> Place:
+        """Of the broker that was found."""
+        return Place(self.broker_name, str(self.broker), str(self.name_server))
+
+    async def until_it_serves(self) -> None:
+        """The broker answers, and its name server knows it. Raises TargetError when that takes too long."""
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + _SERVES_S
+        while not await self._serves():
+            if loop.time() > end_s:
+                raise TargetError(f"{self.broker_name} does not serve again within {_SERVES_S:.0f} s")
+            await asyncio.sleep(_LOOK_S)
+
+    async def _serves(self) -> bool:
+        try:
+            await self.ask(RequestCode.GET_ALL_TOPIC_CONFIG, timeout_s=_SERVES_ONE_S)
+            answer = await self.ask(
+                RequestCode.GET_BROKER_CLUSTER_INFO, to=self.name_server, timeout_s=_SERVES_ONE_S
+            )
+        except TargetError:
+            return False
+        known = java_json.read(ClusterInfo, answer.body).broker_addr_table.get(self.broker_name)
+        return known is not None and 0 in known.broker_addrs
 
     async def stop(self) -> None:
         await self._remoting.close()

@@ -7,10 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from conformance.broker_faults import CRASHES, ENDS, BrokerFault
 from conformance.delivery.target import MEMBERS, QUEUES, Capability, Message
 from conformance.target import TargetError
 from conformance.targets import REFERENCE
-from conformance.targets.brokers.caller import TIMEOUT_S, Caller
+from conformance.targets.brokers.caller import TIMEOUT_S
 from conformance.targets.brokers.grounds import Ground, OnGround
 from impl.client.records import read_records
 from impl.remoting import headers, java_json
@@ -54,7 +55,8 @@ class BrokerDelivery(OnGround):
 
     def __init__(self, ground: Ground) -> None:
         super().__init__(ground)
-        self.capabilities = frozenset(Capability) if ground.is_simulated else frozenset[Capability]()
+        able = frozenset(Capability) if ground.is_simulated else frozenset[Capability]()
+        self.capabilities: frozenset[Capability | BrokerFault] = able | ground.faults
 
     def open(self) -> None:
         self._arrive()
@@ -93,21 +95,30 @@ class BrokerDelivery(OnGround):
         request = new_request(RequestCode.UPDATE_CONSUMER_OFFSET, headers.write(header), oneway=True)
         self._ground.run(self._lines[member].remoting.send_oneway(self._caller.broker, request))
 
+    def befall(self, fault: BrokerFault) -> None:
+        super().befall(fault)
+        if fault is not BrokerFault.FREEZE:
+            self._ground.run(self._hang_up())
+
     def query(self, queue_id: int) -> int | None:
         return self._ground.run(self._caller.committed(self._group, self._topic, queue_id))
 
     async def _open(self) -> None:
         self._lines: dict[str, _Line] = {}
         self._silent: list[_Line] = []
-        self._caller = Caller(self._ground.name_server, self._ground.runtime)
         self._topic, self._group = f"{self._caller.prefix}_topic", f"{self._caller.prefix}_group"
-        await self._caller.start()
         await self._caller.make_topic(self._topic, QUEUES)
         await self._caller.make_group(SubscriptionGroup(group_name=self._group))
 
-    async def _leave(self) -> None:
+    async def _hang_up(self) -> None:
+        """Whatever is left of the members' connections."""
         for line in (*self._lines.values(), *self._silent):
             await line.remoting.close()
+        self._lines.clear()
+        self._silent.clear()
+
+    async def _leave(self) -> None:
+        await self._hang_up()
         await self._caller.forget([self._topic, f"%RETRY%{self._group}"], [self._group])
         await self._caller.stop()
 
@@ -218,7 +229,7 @@ class ReferenceDelivery:
     defect."""
 
     name = REFERENCE
-    capabilities = frozenset(Capability)
+    capabilities = frozenset[Capability | BrokerFault]({*Capability, *BrokerFault})
 
     def __init__(self, seed: int = 0) -> None:
         self._chance = random.Random(seed)
@@ -228,6 +239,7 @@ class ReferenceDelivery:
         self._committed: list[int | None] = [None] * QUEUES
         self._unknown: list[tuple[int, int]] = []
         self._live: set[str] = set()
+        self._written = tuple(self._committed)
 
     def send(self, queue_id: int, msg_id: str) -> int:
         self._queues[queue_id].append(msg_id)
@@ -241,6 +253,17 @@ class ReferenceDelivery:
 
     die = leave
     fall_silent = leave
+
+    def befall(self, fault: BrokerFault) -> None:
+        self._note()
+        if fault is not BrokerFault.FREEZE:
+            self._live.clear()
+        if fault in ENDS:
+            self._unknown.clear()
+        if fault in CRASHES:
+            self._committed = list(self._written)
+        elif fault in ENDS:
+            self._written = tuple(self._committed)
 
     def members(self, asker: str) -> frozenset[str]:  # noqa: ARG002
         return frozenset(self._live)
@@ -273,3 +296,5 @@ class ReferenceDelivery:
         while self._unknown and self._chance.random() < 0.5:
             queue_id, offset = self._unknown.pop()
             self._committed[queue_id] = offset
+        if self._chance.random() < 0.2:
+            self._written = tuple(self._committed)

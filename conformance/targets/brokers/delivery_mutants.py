@@ -69,6 +69,10 @@ def _queue_of_the_neighbour(
     return _get(store, topic, other if store.max_offset(topic, other) else queue_id, *told, **options)
 
 
+def _empty(_table: OffsetTable) -> None:
+    pass
+
+
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
     return name, Mutant(name, defect, breaks, where, wrong)
 
@@ -117,6 +121,10 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "joining-not-told", "members hear of who goes, not of who comes", "SPEC-1",
             f"{_CLIENTS}.heartbeat", _told_of_new_groups_only,
+        ),
+        _mutant(
+            "offsets-not-read-at-start", "a broker that starts knows no offsets of groups", "DELIV-3",
+            f"{_OFFSETS}.load", _empty,
         ),
     ]
 )  # fmt: skip

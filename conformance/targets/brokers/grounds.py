@@ -4,25 +4,36 @@ A ground has a name server, a broker of it, and an event loop with a runtime on 
 """
 
 import asyncio
+import random
 import tempfile
+import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
+from conformance.broker_faults import ENDS, BrokerFault
+from conformance.controls import Controls
 from conformance.planting import Defect, planted
 from conformance.silence import silenced
 from conformance.target import TargetError
-from conformance.targets import APACHE, IMPL, MUTANT, REMOTING, UnknownTargetError
+from conformance.targets import APACHE, IMPL, MUTANT, NO_CONTROLS, REMOTING, UnknownTargetError
+from conformance.targets.brokers.caller import Caller
+from conformance.targets.client import Place
+from conformance.targets.levers import Lever, Levers, by_shell, of_apache
+from conformance.targets.link import LinkedNetwork
 from impl.broker.broker import Broker
 from impl.broker.config import BrokerConfig
 from impl.namesrv.config import NameServerConfig
 from impl.namesrv.server import NameServer
-from impl.runtime.network import Address, AsyncioNetwork, SimulatedNetwork
+from impl.runtime.network import Address, AsyncioNetwork
 from impl.runtime.runtime import Runtime, production, simulated
+from impl.runtime.simulated_disk import SimulatedDisk
+from impl.runtime.simulated_internet import SimulatedInternet
 from impl.runtime.simulated_loop import SimulatedLoop
-from impl.store.config import StoreConfig
+from impl.store.config import FlushMode, StoreConfig
 from impl.store.delay import parse_levels
 
 T = TypeVar("T")
@@ -33,10 +44,23 @@ LOCK_LEASE_MS: Final = 3000
 _SEGMENT_BYTES: Final = 1024
 """Small, so that a run fills several, and old ones expire."""
 
+_NAMES, _BROKER, _CLIENTS = "10.0.0.1", "10.0.0.2", "10.0.0.3"
+"""The machines of a simulation."""
+_FROZEN_S: Final = 4.0
+"""Longer than a lease, and than some delays."""
+_REAL_FROZEN_S: Final = 1.0
+_DOWN_S: Final = 1.0
+_LEVERS: Final = {
+    BrokerFault.KILL: (Lever.KILL, Lever.START),
+    BrokerFault.RESTART: (Lever.STOP, Lever.START),
+    BrokerFault.FREEZE: (Lever.FREEZE, Lever.THAW),
+}
+
 CONFIG: Final = BrokerConfig(
     store_directory="/store",
     queue_lock_ms=LOCK_LEASE_MS,
     store=StoreConfig(
+        flush_mode=FlushMode.SYNC_FLUSH,
         commit_log_segment_bytes=_SEGMENT_BYTES,
         consume_queue_segment_bytes=20 * 1000,
         index_slots=16,
@@ -72,6 +96,11 @@ class Ground(Protocol):
         ...
 
     @property
+    def faults(self) -> frozenset[BrokerFault]:
+        """What `befall` can do."""
+        ...
+
+    @property
     def runtime(self) -> Runtime: ...
 
     @property
@@ -79,6 +108,14 @@ class Ground(Protocol):
 
     def open(self) -> None:
         """Raises TargetError."""
+        ...
+
+    def found(self, place: Place) -> None:
+        """The broker under test, before anybody connects to it."""
+        ...
+
+    def befall(self, fault: BrokerFault) -> None:
+        """Its end is the end of the fault; the broker may take a while then. Raises TargetError."""
         ...
 
     def run(self, work: Coroutine[Any, Any, T]) -> T: ...
@@ -94,6 +131,7 @@ class SimulatedGround:
     is_simulated = True
     delay_levels_s = tuple(ms / 1000 for ms in CONFIG.store.delay_levels_ms)
     lock_lease_s = LOCK_LEASE_MS / 1000
+    faults = frozenset(BrokerFault)
 
     def __init__(self, name: str = IMPL, defect: Defect | None = None, config: BrokerConfig = CONFIG) -> None:
         self.name = name
@@ -107,12 +145,22 @@ class SimulatedGround:
         if self._defect is not None:
             self._held.enter_context(planted(self._defect))
         self._loop = SimulatedLoop()
-        self.runtime = simulated(self._loop, SimulatedNetwork())
+        self._internet = SimulatedInternet(random.Random(0))
+        self._internet.delay_s = (0.0, 0.0)  # whoever asks first is heard first
+        self._disk = SimulatedDisk()
+        self._lives = 0
+        self.runtime = simulated(self._loop, self._internet.machine(_CLIENTS))
         self.run(self._start())
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None, "open comes first"
         return self._loop.run_until_complete(work)
+
+    def found(self, place: Place) -> None:
+        pass
+
+    def befall(self, fault: BrokerFault) -> None:
+        self.run(self._befall(fault))
 
     def close(self) -> None:
         if self._loop is None:
@@ -126,10 +174,47 @@ class SimulatedGround:
             loop.close()
 
     async def _start(self) -> None:
-        self.name_server = await NameServer(NameServerConfig(), self.runtime).start()
-        config = replace(self._config, name_servers=(self.name_server,))
-        self.broker = Broker(config, self.runtime)
-        await self.broker.start()
+        assert self._loop is not None, "open comes first"
+        runtime = simulated(self._loop, self._internet.machine(_NAMES), seed=1)
+        self.name_server = await NameServer(NameServerConfig(host=_NAMES), runtime).start()
+        await self._start_broker()
+
+    async def _start_broker(self) -> None:
+        assert self._loop is not None, "open comes first"
+        self._lives += 1
+        machine = self._internet.machine(_BROKER)
+        runtime = replace(simulated(self._loop, machine, 1 + self._lives), disk=self._disk.process())
+        config = replace(self._config, host=_BROKER, name_servers=(self.name_server,))
+        self.broker = Broker(config, runtime)
+        await self._in_broker(self.broker.start())
+
+    async def _befall(self, fault: BrokerFault) -> None:
+        assert self._loop is not None, "open comes first"
+        match fault:
+            case BrokerFault.CUT:
+                self._internet.reset(_CLIENTS, _BROKER)
+            case BrokerFault.FREEZE:
+                self._loop.stop_process(_BROKER)
+                await asyncio.sleep(_FROZEN_S)
+                self._loop.continue_process(_BROKER)
+            case BrokerFault.RESTART:
+                await self._in_broker(self.broker.stop())
+            case BrokerFault.KILL:
+                self._disk.crash_process()
+                self.broker.kill()
+            case BrokerFault.POWER_LOSS:
+                self._disk.lose_power()
+                self._internet.lose_power(_BROKER)
+                self.broker.kill()
+        if fault in ENDS:
+            await asyncio.sleep(_DOWN_S)
+            self._internet.power_on(_BROKER)
+            await self._start_broker()
+
+    async def _in_broker(self, work: Coroutine[Any, Any, T]) -> T:
+        """Work of the broker's process."""
+        assert self._loop is not None, "open comes first"
+        return await asyncio.create_task(work, context=self._loop.context_of(_BROKER))
 
 
 class RunningGround:
@@ -137,21 +222,47 @@ class RunningGround:
 
     is_simulated = False
 
-    def __init__(self, name: str, name_server: Address, config: BrokerConfig) -> None:
-        """`config`: how it is configured, as far as it matters here."""
+    def __init__(
+        self,
+        name: str,
+        name_server: Address,
+        config: BrokerConfig,
+        levers: Levers = MappingProxyType({}),
+    ) -> None:
+        """`config`: how it is configured, as far as it matters here. `levers`: what can be done to it."""
         self.name = name
         self.name_server = name_server
         self.delay_levels_s = tuple(ms / 1000 for ms in config.store.delay_levels_ms)
         self.lock_lease_s = config.queue_lock_ms / 1000
+        able = (fault for fault, (begin, end) in _LEVERS.items() if levers.keys() >= {begin, end})
+        self.faults = frozenset({BrokerFault.CUT, *able})
+        self._levers = levers
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def open(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self.runtime = production(AsyncioNetwork())
+        self._network = LinkedNetwork(AsyncioNetwork())
+        self.runtime = production(self._network)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None, "open comes first"
         return self._loop.run_until_complete(work)
+
+    def found(self, place: Place) -> None:
+        self._place = place
+        self._link = self._network.link(Address.parse(place.address))
+
+    def befall(self, fault: BrokerFault) -> None:
+        if fault is BrokerFault.CUT:
+            self._link.hang_up()
+            return
+        begin, end = _LEVERS[fault]
+        try:
+            self._levers[begin](self._place)
+            if fault is BrokerFault.FREEZE:
+                time.sleep(_REAL_FROZEN_S)
+        finally:  # it is left as it was
+            self._levers[end](self._place)
 
     def close(self) -> None:
         if self._loop is None:
@@ -160,6 +271,7 @@ class RunningGround:
         try:
             loop.run_until_complete(asyncio.sleep(0))  # the transports hear that they are closed
         finally:
+            self._network.close()
             loop.close()
 
 
@@ -168,12 +280,16 @@ async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
 
 
 class OnGround:
-    """What targets that are a broker on a ground have alike: how they come and go."""
+    """What targets that are a broker on a ground have alike: how they come and go, and what befalls them."""
 
     def __init__(self, ground: Ground) -> None:
         self.name = ground.name
         self._ground = ground
         self._is_open = False
+
+    def befall(self, fault: BrokerFault) -> None:
+        self._ground.befall(fault)
+        self._ground.run(self._caller.until_it_serves())
 
     def close(self) -> None:
         if not self._is_open:
@@ -186,12 +302,14 @@ class OnGround:
 
     def _arrive(self) -> None:
         self._ground.open()
+        self._caller = Caller(self._ground.name_server, self._ground.runtime)
         self._is_open = True
+        self._ground.run(self._caller.start())
+        self._ground.found(self._caller.place)
         self._ground.run(self._open())
 
     async def _open(self) -> None:
-        """Find the broker, and make what the suite needs there."""
-        raise NotImplementedError
+        """Make what the suite needs there; nothing, unless the suite does."""
 
     async def _leave(self) -> None:
         """Delete it, and hang up."""
@@ -199,9 +317,11 @@ class OnGround:
 
 
 @contextmanager
-def grounds(name: str, defects: Mapping[str, Defect]) -> Iterator[Callable[[], Ground]]:
+def grounds(
+    name: str, defects: Mapping[str, Defect], controls: Controls = NO_CONTROLS
+) -> Iterator[Callable[[], Ground]]:
     """The factory of grounds called `impl`, `remoting://HOST:PORT`, `apache:LINE` or `mutant:NAME`, one of
-    these defects. What it needs runs within the block.
+    these defects. What it needs runs within the block. `controls` say what can be done to a broker that runs.
 
     Raises:
         UnknownTargetError: the name is none of these. TargetError: the servers did not come up.
@@ -218,10 +338,10 @@ def grounds(name: str, defects: Mapping[str, Defect]) -> Iterator[Callable[[], G
             address = Address.parse(name.removeprefix(REMOTING))
         except ValueError:
             raise UnknownTargetError(f"{name!r}: remoting://HOST:PORT of a name server expected") from None
-        yield lambda: RunningGround(name, address, BrokerConfig())
+        yield lambda: RunningGround(name, address, BrokerConfig(), by_shell(controls))
     elif name.startswith(APACHE):
-        with _apache(name.removeprefix(APACHE)) as address:
-            yield lambda: RunningGround(name, address, CONFIG)
+        with _apache(name.removeprefix(APACHE)) as (address, levers):
+            yield lambda: RunningGround(name, address, CONFIG, levers)
     else:
         raise UnknownTargetError(
             f"{name!r} is no target of this suite, expected reference, impl, remoting://HOST:PORT,"
@@ -230,8 +350,8 @@ def grounds(name: str, defects: Mapping[str, Defect]) -> Iterator[Callable[[], G
 
 
 @contextmanager
-def _apache(line: str) -> Iterator[Address]:
-    """The address of a name server of Apache's that has a broker."""
+def _apache(line: str) -> Iterator[tuple[Address, Levers]]:
+    """The address of a name server of Apache's that has a broker, and what can be done to the broker."""
     # Imported late: nobody else needs them.
     from conformance.targets.apache import servers
     from conformance.targets.apache.artifacts import ApacheMissingError, release_of
@@ -246,4 +366,4 @@ def _apache(line: str) -> Iterator[Address]:
             stack.enter_context(servers.running(names, broker))
         except (ApacheMissingError, servers.ApacheServerError) as error:
             raise TargetError(str(error)) from None
-        yield Address(*names.address)
+        yield Address(*names.address), of_apache(broker)

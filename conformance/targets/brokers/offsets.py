@@ -5,9 +5,10 @@ import random
 import time
 from typing import Final
 
+from conformance.broker_faults import CRASHES, ENDS, BrokerFault
 from conformance.offsets.target import QUEUES, Capability, Held, Message, Pulled, Searched
 from conformance.targets import REFERENCE
-from conformance.targets.brokers.caller import TIMEOUT_S, Caller
+from conformance.targets.brokers.caller import TIMEOUT_S
 from conformance.targets.brokers.grounds import CONFIG, Ground, OnGround
 from impl.client.records import read_records
 from impl.message import TAGS, StoredMessage
@@ -40,6 +41,7 @@ _APART_S: Final = 0.002
 """Messages are stored at different times."""
 _ARRIVED_S: Final = 0.02
 """So long a pull may take to get there before messages are sent that it waits for; no more than a hint."""
+_WRITTEN_S: Final = CONFIG.offsets_flush_interval_ms / 1000 + 1
 _OLD_S: Final = CONFIG.store.file_reserved_ms / 1000 + 1
 
 
@@ -48,7 +50,8 @@ class BrokerOffsets(OnGround):
 
     def __init__(self, ground: Ground) -> None:
         super().__init__(ground)
-        self.capabilities = frozenset(Capability) if ground.is_simulated else frozenset[Capability]()
+        able = frozenset(Capability) if ground.is_simulated else frozenset[Capability]()
+        self.capabilities: frozenset[Capability | BrokerFault] = able | ground.faults
 
     def open(self) -> None:
         self._arrive()
@@ -89,10 +92,11 @@ class BrokerOffsets(OnGround):
     def expire(self) -> None:
         self._ground.run(self._expire())
 
+    def write(self) -> None:
+        self._ground.run(asyncio.sleep(_WRITTEN_S))
+
     async def _open(self) -> None:
-        self._caller = Caller(self._ground.name_server, self._ground.runtime)
         self._topic, self._group = f"{self._caller.prefix}_topic", f"{self._caller.prefix}_group"
-        await self._caller.start()
         await self._caller.make_topic(self._topic, QUEUES)
         await self._caller.make_group(SubscriptionGroup(group_name=self._group))
 
@@ -190,7 +194,7 @@ class ReferenceOffsets:
     defect."""
 
     name = REFERENCE
-    capabilities = frozenset(Capability)
+    capabilities = frozenset[Capability | BrokerFault]({*Capability, *BrokerFault})
 
     def __init__(self, seed: int = 0) -> None:
         self._chance = random.Random(seed)
@@ -201,6 +205,7 @@ class ReferenceOffsets:
         self._times: list[list[int]] = [[] for _ in range(QUEUES)]
         self._now_ms = 1
         self._committed: list[int | None] = [None] * QUEUES
+        self._written = tuple(self._committed)
         self._unknown: list[tuple[int, int]] = []
 
     def send(self, queue_id: int, msg_id: str, tag: str) -> int:
@@ -259,6 +264,19 @@ class ReferenceOffsets:
     def expire(self) -> None:
         self._queues = [q._replace(first=self._chance.randint(q.first, q.end)) for q in self._queues]
 
+    def write(self) -> None:
+        self._note()
+        self._written = tuple(self._committed)
+
+    def befall(self, fault: BrokerFault) -> None:
+        self._note()
+        if fault in ENDS:
+            self._unknown.clear()
+        if fault in CRASHES:
+            self._committed = list(self._written)
+        elif fault in ENDS:
+            self._written = tuple(self._committed)
+
     def close(self) -> None:
         pass
 
@@ -268,6 +286,8 @@ class ReferenceOffsets:
         while self._unknown and self._chance.random() < 0.5:
             queue_id, offset = self._unknown.pop()
             self._committed[queue_id] = offset
+        if self._chance.random() < 0.2:
+            self._written = tuple(self._committed)
 
     def _told(self, queue_id: int, answer: pulling.Answer) -> Pulled:
         queue, ids = self._queues[queue_id], self._ids[queue_id]

@@ -6,17 +6,20 @@ from typing import Any, Final
 
 from conformance.targets.mutants import Mutant
 from impl.broker import pull, queries
+from impl.broker.broker import Broker
 from impl.broker.offsets import OffsetTable
 from impl.broker.services import Services
 from impl.remoting.headers import PullRequest, UpdateOffsetRequest
-from impl.store import reader
+from impl.store import reader, recovery
 from impl.store.message_store import MessageStore
+from impl.store.recovery import Parts
 from impl.store.results import GetResult, GetStatus
 
 _get, _refusal, _read_messages = MessageStore.get, reader._refusal, reader.read_messages
 _tags, _commit = pull._tags, OffsetTable.commit
 _commit_offset, _query = queries.commit_offset, OffsetTable.query
 _offset_at_time = queries.offset_at_time
+_stop, _every, _recover_queues = Broker.stop, Broker._every, recovery.recover_queues
 
 
 def _too_small_goes_to_the_end(offset: int, begin: int, end: int) -> tuple[GetStatus, int] | None:
@@ -97,6 +100,26 @@ def _one_later(services: Services, topic: str, queue_id: int, timestamp_ms: int)
     return _offset_at_time(services, topic, queue_id, timestamp_ms) + 1
 
 
+async def _offsets_stay_unwritten(broker: Broker) -> None:
+    async def nothing() -> None:
+        pass
+
+    broker._persist_offsets = nothing  # type: ignore[method-assign]
+    await _stop(broker)
+
+
+def _all_but_offsets(broker: Broker, seconds: float, work: Callable[[], Any], *told: Any) -> None:
+    if work != broker._persist_offsets:
+        _every(broker, seconds, work, *told)
+
+
+def _expired_is_back(parts: Parts, start: int) -> tuple[int, int]:
+    found = _recover_queues(parts, start)
+    for queue in parts.queues:
+        queue.first = queue.begin
+    return found
+
+
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
     return name, Mutant(name, defect, breaks, where, wrong)
 
@@ -161,6 +184,18 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "time-of-the-next", "a search by time finds the message after the one of that time", "SPEC-1",
             "impl.broker.queries:offset_at_time", _one_later,
+        ),
+        _mutant(
+            "offsets-not-written-at-exit", "a broker that is stopped does not write the latest offsets",
+            "DELIV-5", "impl.broker.broker:Broker.stop", _offsets_stay_unwritten,
+        ),
+        _mutant(
+            "offsets-written-at-exit-only", "a broker that is killed has written no offsets, however old",
+            "DELIV-5", "impl.broker.broker:Broker._every", _all_but_offsets,
+        ),
+        _mutant(
+            "expired-is-back-after-start", "a broker that starts tells of messages that it has deleted",
+            "SPEC-1", "impl.store.recovery:recover_queues", _expired_is_back,
         ),
     ]
 )  # fmt: skip

@@ -5,9 +5,9 @@ import random
 from collections.abc import Set
 from typing import Final
 
+from conformance.broker_faults import ENDS, BrokerFault
 from conformance.ordering.target import GROUPS, QUEUES, Capability, Span
 from conformance.targets import REFERENCE
-from conformance.targets.brokers.caller import Caller
 from conformance.targets.brokers.grounds import Ground, OnGround
 from impl.remoting import java_json
 from impl.remoting.bodies import LockedQueues, MessageQueue, QueueLocks, SubscriptionGroup
@@ -25,7 +25,8 @@ class BrokerOrdering(OnGround):
         super().__init__(ground)
         self.lease_s = ground.lock_lease_s
         waits = ground.is_simulated or self.lease_s <= _PATIENCE_S
-        self.capabilities = frozenset(Capability) if waits else frozenset[Capability]()
+        able = frozenset(Capability) if waits else frozenset[Capability]()
+        self.capabilities: frozenset[Capability | BrokerFault] = able | ground.faults
 
     def open(self) -> None:
         self._arrive()
@@ -46,9 +47,7 @@ class BrokerOrdering(OnGround):
         self._ground.run(asyncio.sleep(seconds))
 
     async def _open(self) -> None:
-        self._caller = Caller(self._ground.name_server, self._ground.runtime)
         self._topic = f"{self._caller.prefix}_topic"
-        await self._caller.start()
         await self._caller.make_topic(self._topic, QUEUES)
         for group in GROUPS:
             await self._caller.make_group(SubscriptionGroup(group_name=self._group(group)))
@@ -91,7 +90,7 @@ class ReferenceOrdering:
     defect."""
 
     name = REFERENCE
-    capabilities = frozenset(Capability)
+    capabilities = frozenset[Capability | BrokerFault]({*Capability, *BrokerFault})
     lease_s = 3.0
 
     def __init__(self, seed: int = 0) -> None:
@@ -122,6 +121,12 @@ class ReferenceOrdering:
 
     def wait(self, seconds: float) -> None:
         self._now_s += seconds
+
+    def befall(self, fault: BrokerFault) -> None:
+        self._now_s += self._chance.uniform(0, 4)
+        if fault in ENDS:
+            self._held.clear()
+            self._unheard.clear()
 
     def close(self) -> None:
         pass

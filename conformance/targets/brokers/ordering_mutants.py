@@ -4,12 +4,16 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from conformance.targets.mutants import Mutant
+from impl.broker.broker import Broker
 from impl.broker.queue_locks import QueueLockTable
 from impl.remoting.bodies import MessageQueue
+from impl.remoting.channel import Channel
 
 Queues = Iterable[MessageQueue]
 
-_lock, _unlock = QueueLockTable.lock, QueueLockTable.unlock
+_LOCKS: Final = "impl.broker.queue_locks:QueueLockTable"
+
+_lock, _unlock, _channel_closed = QueueLockTable.lock, QueueLockTable.unlock, Broker._channel_closed
 
 
 def _to_everybody(
@@ -71,8 +75,17 @@ def _all_or_nothing(
     return granted if len(granted) == len(wanted) else []
 
 
-def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
-    return name, Mutant(name, defect, breaks, f"impl.broker.queue_locks:QueueLockTable.{where}", wrong)
+def _gone_with_a_connection(broker: Broker, channel: Channel) -> None:
+    """As if clients that lose their connection were gone."""
+    _channel_closed(broker, channel)
+    if broker.services is not None:
+        broker.services.locks._leases.clear()
+
+
+def _mutant(
+    name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any], of: str = _LOCKS
+) -> tuple[str, Mutant]:
+    return name, Mutant(name, defect, breaks, f"{of}.{where}", wrong)
 
 
 MUTANTS: Final[dict[str, Mutant]] = dict(
@@ -95,6 +108,10 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "all-or-nothing", "a batch is refused as a whole when one queue is another's", "SPEC-1", "lock",
             _all_or_nothing,
+        ),
+        _mutant(
+            "locks-end-with-connections", "a lock is anybody's when a connection breaks", "DELIV-13",
+            "_channel_closed", _gone_with_a_connection, "impl.broker.broker:Broker",
         ),
     ]
 )  # fmt: skip

@@ -4,11 +4,11 @@ import asyncio
 import random
 from typing import Final, NamedTuple
 
+from conformance.broker_faults import CRASHES, BrokerFault
 from conformance.retry.oracle import bound_for, wait_s
 from conformance.retry.steps import SendBack
 from conformance.retry.target import RETRIES_MAX, Answer, Copy, Place, Setup, Span
 from conformance.targets import REFERENCE
-from conformance.targets.brokers.caller import Caller
 from conformance.targets.brokers.grounds import Ground, OnGround, SimulatedGround
 from impl.client.records import read_records
 from impl.message import ORIGIN_MESSAGE_ID, RETRY_PREFIX, RETRY_TOPIC, StoredMessage
@@ -30,10 +30,9 @@ _READS_MAX: Final = 1000
 class BrokerRetry(OnGround):
     """A broker somewhere."""
 
-    capabilities: frozenset[str] = frozenset()
-
     def __init__(self, ground: Ground) -> None:
         super().__init__(ground)
+        self.capabilities = ground.faults
         self.is_simulated = ground.is_simulated
 
     def open(self, retry_queues: int) -> Setup:
@@ -61,7 +60,6 @@ class BrokerRetry(OnGround):
         self._ground.run(asyncio.sleep(seconds))
 
     async def _open(self) -> None:
-        self._caller = Caller(self._ground.name_server, self._ground.runtime)
         self._topic, self._group = f"{self._caller.prefix}_topic", f"{self._caller.prefix}_group"
         self._topics = {
             Place.TOPIC: (self._topic, 1),
@@ -69,7 +67,6 @@ class BrokerRetry(OnGround):
             Place.DEAD: (_DEAD_PREFIX + self._group, 1),
         }
         self._next: dict[tuple[str, int], int] = {}
-        await self._caller.start()
         await self._caller.make_topic(self._topic, 1)
         await self._caller.make_group(
             SubscriptionGroup(
@@ -163,7 +160,7 @@ class ReferenceRetry:
 
     name = REFERENCE
     is_simulated = True
-    capabilities: frozenset[str] = frozenset()
+    capabilities = frozenset(BrokerFault)
 
     def __init__(self, seed: int = 0) -> None:
         self._chance = random.Random(seed)
@@ -173,6 +170,7 @@ class ReferenceRetry:
         self._now_s = 0.0
         self._stored: list[_Stored] = []
         self._unread: list[_Stored] = []
+        self._delayed: list[_Stored] = []
         self._setup = Setup("topic", SimulatedGround.delay_levels_s, _SLACK_S, _CLOCK_S)
         return self._setup
 
@@ -209,6 +207,13 @@ class ReferenceRetry:
     def wait(self, seconds: float) -> None:
         self._now_s += seconds
 
+    def befall(self, fault: BrokerFault) -> None:
+        """What was delayed, and came, comes again if that was not written."""
+        self._now_s += self._chance.uniform(0, 3)
+        if fault in CRASHES:
+            came = [each for each in self._delayed if each.due_s <= self._now_s]
+            self._unread += [each for each in came if self._chance.random() < 0.3]
+
     def close(self) -> None:
         pass
 
@@ -216,6 +221,8 @@ class ReferenceRetry:
         stored = _Stored(self._now_s + waits_s, place, copy)
         self._stored.append(stored)
         self._unread.append(stored)
+        if waits_s and place is not Place.DEAD:
+            self._delayed.append(stored)
 
     def _span(self) -> Span:
         return Span(self._now_s, self._now_s)

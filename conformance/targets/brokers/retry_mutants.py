@@ -19,7 +19,7 @@ from impl.store.delay import SCHEDULE_TOPIC
 
 _again, _is_given_up, _find = retries._again, retries.is_given_up, retries._find
 _message, _unit_code = DelayedDelivery._message, delay.unit_code
-_deliver = DelayedDelivery._put
+_deliver, _run_level = DelayedDelivery._put, DelayedDelivery._deliver
 
 
 def _count_stays(services: Services, original: StoredMessage, topic: TopicConfig, level: int) -> Message:
@@ -88,6 +88,15 @@ def _body_of_none(delivery: DelayedDelivery, unit: Unit) -> Message | None:
     return message and with_members(message, body=b"unsent")
 
 
+async def _what_waits_is_passed_over(delivery: DelayedDelivery, level: int, address: Any) -> None:
+    delivery._next[level] = delivery._store.max_offset(SCHEDULE_TOPIC, level - 1)
+    await _run_level(delivery, level, address)
+
+
+async def _nothing_is_noted(_delivery: DelayedDelivery) -> None:
+    pass
+
+
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
     return name, Mutant(name, defect, breaks, where, wrong)
 
@@ -146,6 +155,15 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "retry-not-sent-back", "a message that came again cannot be sent back", "SPEC-1",
             "impl.broker.retries:_find", _first_copies_only,
+        ),
+        _mutant(
+            "delayed-lost-at-start", "what is delayed while a broker starts never comes", "DELIV-7",
+            "impl.broker.delayed:DelayedDelivery._deliver", _what_waits_is_passed_over,
+        ),
+        _mutant(
+            "delay-offsets-not-written", "how far delayed messages are is not written, so that all of them"
+            " come again (issue 6881)", "DELIV-3", "impl.broker.delayed:DelayedDelivery.persist",
+            _nothing_is_noted,
         ),
     ]
 )  # fmt: skip

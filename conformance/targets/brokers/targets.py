@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from conformance.admin.suite import ADMIN
 from conformance.admin.target import AdminTarget
+from conformance.controls import Controls
 from conformance.delivery.suite import DELIVERY
 from conformance.delivery.target import DeliveryTarget
 from conformance.offsets.suite import OFFSETS
@@ -16,7 +17,7 @@ from conformance.ordering.target import OrderingTarget
 from conformance.retry.suite import RETRY
 from conformance.retry.target import RetryTarget
 from conformance.suite import Suite, TargetFactory
-from conformance.targets import MUTANT, PYTHON, REFERENCE
+from conformance.targets import MUTANT, NO_CONTROLS, PYTHON, REFERENCE
 from conformance.targets.adapter import adapter
 from conformance.targets.brokers import (
     admin_mutants,
@@ -48,9 +49,10 @@ class Examinee:
     """By name."""
 
     @contextmanager
-    def targets(self, name: str) -> Iterator[TargetFactory]:
+    def targets(self, name: str, controls: Controls = NO_CONTROLS) -> Iterator[TargetFactory]:
         """The factory of the target called `reference`, `impl`, `remoting://HOST:PORT`, `apache:LINE`,
-        `mutant:NAME` or `python:MODULE:CLASS`. What it needs runs within the block.
+        `mutant:NAME` or `python:MODULE:CLASS`. What it needs runs within the block. `controls` do to a
+        running broker what the wire cannot.
 
         Raises:
             UnknownTargetError: the name is none of these. TargetError: the servers did not come up.
@@ -61,7 +63,7 @@ class Examinee:
         if name.startswith(PYTHON):
             yield adapter(name, self.protocol)
             return
-        with grounds(name, self.mutants) as make:
+        with grounds(name, self.mutants, controls) as make:
             yield lambda: self.on(make())
 
     def mutant(self, mutant: Mutant) -> Any:
