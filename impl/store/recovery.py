@@ -295,7 +295,9 @@ def _dispatch_one(parts: Parts, appended: Appended, ends: dict[QueueKey, int]) -
     """Dispatch a record and note the end of its queue; returns whether its entry was missing or wrong."""
     if appended.queued:
         key, offset = (appended.topic, appended.queue_id), appended.queue_offset
-        if offset < ends.get(key, offset):
+        if offset == 0 < ends.get(key, 0):  # a master's topic was deleted and made anew
+            parts.queues.find_or_make(*key).clear()
+        elif offset < ends.get(key, offset):
             return False  # a damaged one, for the offset is another record's already
         ends[key] = offset + 1
     return parts.dispatcher.dispatch(appended)
