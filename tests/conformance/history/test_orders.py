@@ -8,7 +8,8 @@ import pytest
 from conformance.history.lines import Line
 from conformance.history.orders import orders, table, written
 from conformance.history.perfect import clean
-from conformance.history.planted import PLANTED, QUEUE
+from conformance.history.planted import PLANTED
+from conformance.history.planted.parts import QUEUE
 from conformance.history.record import record
 
 

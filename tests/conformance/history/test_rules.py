@@ -10,12 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from conformance.history import lines, planted
+from conformance.history import lines
 from conformance.history.finding import Finding
 from conformance.history.judge import judge
 from conformance.history.lines import Line, Setup
 from conformance.history.perfect import LATER, SETUP, Perfect, clean
-from conformance.history.planted import PLANTED, QUEUE, Planted
+from conformance.history.planted import PLANTED, parts, redelivery
+from conformance.history.planted.parts import QUEUE, Planted
 from conformance.history.record import record
 from conformance.history.rules import ELSEWHERE, NOT_SEEN, RULES
 from report.model import Verdict
@@ -147,17 +148,17 @@ def cut_off_by_a_power_loss(world: Perfect) -> None:
 
 def freed_and_given_again(world: Perfect) -> None:
     setup(world, flush_mode="ASYNC_FLUSH")
-    message = planted._send(world)
+    message = parts.send(world)
     world.queue(QUEUE).pop()
     world.fault("crash_os")
     world.fault("start")
-    again = planted._send(world, process="x2")
-    planted._read(world, again)
+    again = parts.send(world, process="x2")
+    parts.read(world, again)
     assert again.offset == message.offset
 
 
 def given_again_after_a_flush_that_timed_out(world: Perfect) -> None:
-    planted._read(world, planted._given_again(world))
+    parts.read(world, parts.given_again(world))
 
 
 def batch_sent_twice(world: Perfect) -> None:
@@ -165,7 +166,7 @@ def batch_sent_twice(world: Perfect) -> None:
     at = [world.append(QUEUE, message) for message in (*batch, *batch)]
     answer = lines.SendValue(status="SEND_OK", queue=QUEUE, offset=at[2], attempts=2)
     world.did("x1", lines.SendValue("T", batch), answer)
-    planted._read(world, *world.queue(QUEUE)[at[0] :])
+    parts.read(world, *world.queue(QUEUE)[at[0] :])
 
 
 def batch_cut_by_a_crash(world: Perfect) -> None:
@@ -174,11 +175,11 @@ def batch_cut_by_a_crash(world: Perfect) -> None:
     at = [world.append(QUEUE, message) for message in batch]
     answer = lines.SendValue(status="SEND_OK", queue=QUEUE, offset=at[0])
     world.did("x1", lines.SendValue("T", batch), answer)
-    planted._read(world, *world.queue(QUEUE)[at[0] :])
+    parts.read(world, *world.queue(QUEUE)[at[0] :])
     world.queue(QUEUE).pop()
     world.fault("crash_os")
     world.fault("start")
-    planted._read(world, planted._send(world, process="x2"))
+    parts.read(world, parts.send(world, process="x2"))
 
 
 def sent_twice(world: Perfect) -> None:
@@ -187,37 +188,37 @@ def sent_twice(world: Perfect) -> None:
     answer = lines.SendValue(status="SEND_OK", queue=QUEUE, offset=at[1], attempts=2)
     world.did("x1", lines.SendValue("T", (message,)), answer)
     for offset in at:
-        planted._read(world, world.queue(QUEUE)[offset])
+        parts.read(world, world.queue(QUEUE)[offset])
 
 
 def handed_again_after_a_rebalance(world: Perfect) -> None:
-    message = planted._send(world)
-    planted._consumed(world, "r", QUEUE, "x3", message)
+    message = parts.send(world)
+    parts.consumed(world, "r", QUEUE, "x3", message)
     world.did("x5", lines.AssignValue("r", "x5", (QUEUE,)))
-    planted._consumed(world, "r", QUEUE, "x5", message)
+    parts.consumed(world, "r", QUEUE, "x5", message)
 
 
 def handed_to_two_owners(world: Perfect) -> None:
-    message = planted._send(world)
+    message = parts.send(world)
     for name in ("x3", "x5"):
         world.did(name, lines.AssignValue("r", name, (QUEUE,)))
     for name in ("x3", "x5"):
-        planted._consumed(world, "r", QUEUE, name, message)
+        parts.consumed(world, "r", QUEUE, name, message)
     world.did("x3", lines.AssignValue("r", "x3", (), left=True))
 
 
 def kept_by_its_consumer(world: Perfect) -> None:
     """No broker took it back, so it comes from where it was, as often as that takes."""
-    message = planted._send(world)
-    planted._fail(world, message, 3)
+    message = parts.send(world)
+    redelivery.fail(world, message, 3)
     last = replace(message, times=3, offset=10_002)
-    planted._consumed(world, "r", "%RETRY%r/b/0", "x3", last)
+    parts.consumed(world, "r", "%RETRY%r/b/0", "x3", last)
 
 
 def kept_by_its_consumer_in_two_copies(world: Perfect) -> None:
     """A broker's death made a copy of what was returned; the consumer has both."""
-    message = planted._send(world)
-    planted._fail(world, message, 2)
+    message = parts.send(world)
+    redelivery.fail(world, message, 2)
     world.fault("kill")
     copies = [replace(message, times=2, offset=30_000 + number) for number in range(2)]
     for copy in copies:
@@ -225,35 +226,35 @@ def kept_by_its_consumer_in_two_copies(world: Perfect) -> None:
         world.did("x3", value, value, lines.Type.FAIL)
     world.fault("start")
     for copy in copies:
-        planted._consumed(world, "r", "%RETRY%r/b/0", "x3", replace(copy, times=3))
+        parts.consumed(world, "r", "%RETRY%r/b/0", "x3", replace(copy, times=3))
 
 
 def counted_on_by_a_consumer_that_cannot_give_it_back(world: Perfect) -> None:
     """Its broker knows of one return, when it takes it back at last."""
-    message = planted._send(world)
+    message = parts.send(world)
     world.fault("kill")
     for times in range(3):
         value = lines.ConsumeValue("r", QUEUE, "x3", (replace(message, times=times),))
         world.did("x3", value, value, lines.Type.FAIL)
         world.wait(50)
     world.fault("start")
-    planted._consumed(world, "r", "%RETRY%r/b/0", "x3", replace(message, times=1, offset=30_000))
+    parts.consumed(world, "r", "%RETRY%r/b/0", "x3", replace(message, times=1, offset=30_000))
     world.did("x4", lines.DrainValue("d", ("%DLQ%r",)))
 
 
 def delayed_twice_by_a_killed_broker(world: Perfect) -> None:
-    message = planted._delayed(world, 10)
+    message = redelivery.delayed(world, 10)
     queue = f"{LATER}/b/0"
     world.wait(20)
-    planted._read(world, message, queue=queue)
+    parts.read(world, message, queue=queue)
     world.fault("kill")
     world.fault("start")
-    planted._read(world, planted._at(message, len(world.queue(queue))), queue=queue)
+    parts.read(world, parts.placed(message, len(world.queue(queue))), queue=queue)
 
 
 def polled_again_after_a_seek(world: Perfect) -> None:
     first = world.queue(QUEUE)[0]
-    planted._read(world, *world.queue(QUEUE)[:3])
+    parts.read(world, *world.queue(QUEUE)[:3])
     answer = lines.PollValue(messages=(first,), next=1, min=0, max=len(world.queue(QUEUE)))
     world.did("x3", lines.PollValue("group of x3", QUEUE, 0, seek=True), answer)
 
@@ -292,12 +293,12 @@ def two_owners_for_a_moment(world: Perfect) -> None:
 
 
 def overlapping_after_a_restart(world: Perfect) -> None:
-    first, second = (planted._send(world, planted.ORDERED) for _ in range(2))
-    world.begin("o0", lines.ConsumeValue("o", planted.ORDERED, "o0", (first,)))
+    first, second = (parts.send(world, parts.ORDERED) for _ in range(2))
+    world.begin("o0", lines.ConsumeValue("o", parts.ORDERED, "o0", (first,)))
     world.fault("kill")
     world.fault("start")
-    planted._consumed(world, "o", planted.ORDERED, "x5", second)
-    world.end("o0", lines.ConsumeValue("o", planted.ORDERED))
+    parts.consumed(world, "o", parts.ORDERED, "x5", second)
+    world.end("o0", lines.ConsumeValue("o", parts.ORDERED))
 
 
 def popped_again_when_visible(world: Perfect) -> None:
@@ -308,9 +309,9 @@ def popped_again_when_visible(world: Perfect) -> None:
 
 
 def not_visible_yet(world: Perfect) -> None:
-    last = planted._send(world)
-    planted._read(world, asked=last.offset, end=last.offset)
-    planted._read(world, last, process="x5")
+    last = parts.send(world)
+    parts.read(world, asked=last.offset, end=last.offset)
+    parts.read(world, last, process="x5")
 
 
 def expired_in_front(world: Perfect) -> None:
@@ -395,9 +396,9 @@ def test_a_bound_that_is_not_set_is_not_judged(bound: str, name: str, rule: str)
 def test_empty_polls_count_where_everything_is_visible_at_once() -> None:
     world = clean(4)
     setup(world, visible_within_ms=0)
-    last = planted._send(world)
-    planted._read(world, asked=last.offset, end=last.offset)
-    planted._read(world, last)
+    last = parts.send(world)
+    parts.read(world, asked=last.offset, end=last.offset)
+    parts.read(world, last)
     assert "L01" in noticed(world)
 
 
@@ -405,8 +406,8 @@ def test_a_send_without_an_answer_is_neither_lost_nor_a_phantom() -> None:
     """Delivered, it counts as recovered (A05); not delivered, as nothing."""
     world = clean(6)
     before = findings(world.lines)
-    stored, gone = planted._unknown(world), planted._unknown(world)
-    planted._read(world, planted._at(stored, len(world.queue(QUEUE))))
+    stored, gone = parts.unknown(world), parts.unknown(world)
+    parts.read(world, parts.placed(stored, len(world.queue(QUEUE))))
     found = findings(world.lines)
     assert noticed(world) == set()
     assert gone.id not in record(world.lines).seen
@@ -416,7 +417,7 @@ def test_a_send_without_an_answer_is_neither_lost_nor_a_phantom() -> None:
 def test_witnesses_are_few_and_all_are_counted() -> None:
     world = clean(1)
     for number in range(40):
-        planted._read(world, lines.Handed(f"ghost{number}", len(world.queue(QUEUE)) + 100 + number))
+        parts.read(world, lines.Handed(f"ghost{number}", len(world.queue(QUEUE)) + 100 + number))
     found = findings(world.lines)["A04"]
     assert found.counts["wrong"] == 40
     assert len(found.witnesses) == 16

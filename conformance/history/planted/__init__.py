@@ -1,0 +1,19 @@
+"""One anomaly put into a clean history: what each rule must find, and what it must not be alone to notice.
+
+A check that cannot fail is a defect, so every rule has at least one entry here; `also` names the rules that
+see the same thing from another side, and may say so.
+
+A module for each family of rules, as in conformance/history/rules; parts.py has what they share.
+"""
+
+from typing import Final
+
+from conformance.history.planted import groups, loss, offsets, order, places, redelivery, service
+from conformance.history.planted.parts import Planted
+
+_FAMILIES: Final = (loss, places, order, offsets, groups, redelivery, service)
+
+PLANTED: Final[dict[str, Planted]] = {
+    planted.name: planted for family in _FAMILIES for planted in family.PLANTED
+}
+"""By name."""

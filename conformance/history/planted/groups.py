@@ -1,0 +1,43 @@
+"""Queues with two owners or none, and orderly consumption that overlaps or stands still."""
+
+from typing import Final
+
+from conformance.history.lines import AssignValue, BoundsValue, ConsumeValue
+from conformance.history.perfect import Perfect
+from conformance.history.planted.parts import ORDERED, OTHER, QUEUE, Planted, consumed, read, send
+
+
+def _two_owners(world: Perfect) -> None:
+    for name in ("x3", "x5"):
+        world.did(name, AssignValue("new", name, (QUEUE,)))
+    world.wait(6000)
+    world.did("x3", AssignValue("new", "x3", (), left=True))
+
+
+def _no_owner(world: Perfect) -> None:
+    world.did("x3", AssignValue("new", "x3", (QUEUE, OTHER)))
+    world.did("x3", AssignValue("new", "x3", (QUEUE,)))
+    world.wait(6000)
+    world.did("x5", AssignValue("new", "x5", (OTHER,)))
+
+
+def _overlapping(world: Perfect) -> None:
+    first, second = (send(world, ORDERED) for _ in range(2))
+    world.begin("o0", ConsumeValue("o", ORDERED, "o0", (first,)))
+    consumed(world, "o", ORDERED, "x5", second)
+    world.end("o0", ConsumeValue("o", ORDERED))
+
+
+def _stands_still(world: Perfect) -> None:
+    message = send(world, ORDERED)
+    read(world, message, queue=ORDERED)
+    world.wait(120_000)
+    world.did("x4", BoundsValue(ORDERED), BoundsValue(min=0, max=len(world.queue(ORDERED))))
+
+
+PLANTED: Final = (
+    Planted("C09", "two-owners", _two_owners),
+    Planted("C09", "no-owner", _no_owner),
+    Planted("C10.1", "orderly-overlap", _overlapping),
+    Planted("C10.2", "orderly-queue-stands-still", _stands_still),
+)

@@ -1,0 +1,70 @@
+"""Messages that are gone, or not to be seen in time."""
+
+from typing import Final
+
+from conformance.history.lines import BoundsValue, DrainValue, SendValue
+from conformance.history.perfect import LATER, Perfect
+from conformance.history.planted.parts import QUEUE, Planted, answered_with, read, send, single, without
+
+
+def _lost(world: Perfect) -> None:
+    without(world, single(world).id)
+
+
+def _lost_weakly(world: Perfect) -> None:
+    message = single(world)
+    answered_with(world, message.offset, "FLUSH_DISK_TIMEOUT")
+    without(world, message.id)
+
+
+def _not_read(world: Perfect) -> None:
+    send(world)
+
+
+def _not_drained(world: Perfect) -> None:
+    world.did("x1", SendValue(LATER, (world.message(),)), SendValue(status="SEND_OK"))
+    world.did("x4", DrainValue("d", (LATER,)))
+
+
+def _cut_off(world: Perfect) -> None:
+    world.did("x4", BoundsValue(QUEUE), BoundsValue(min=0, max=len(world.queue(QUEUE)) - 1))
+
+
+def _flickers(world: Perfect) -> None:
+    last = world.queue(QUEUE)[-1]
+    read(world, last)
+    _cut_off(world)
+    read(world, last, process="x5")
+
+
+def _not_visible(world: Perfect) -> None:
+    last = send(world)
+    world.wait(2000)
+    read(world, asked=last.offset, end=last.offset)
+    read(world, last, process="x5")
+
+
+def _back_again(world: Perfect) -> None:
+    last = world.queue(QUEUE)[-1]
+    _cut_off(world)
+    world.fault("kill")
+    world.fault("start")
+    read(world, last)
+
+
+def _behind(world: Perfect) -> None:
+    world.wait(120_000)
+    read(world, world.queue(QUEUE)[0])
+
+
+PLANTED: Final = (
+    Planted("A01", "message-lost", _lost),
+    Planted("A02", "message-not-read", _not_read),
+    Planted("A03", "message-not-drained", _not_drained),
+    Planted("A14", "end-flickers", _flickers),
+    Planted("A14", "not-visible-in-time", _not_visible),
+    Planted("A15", "poll-far-behind", _behind),
+    Planted("C02", "queue-cut-off", _cut_off),
+    Planted("C03", "tail-resurrected", _back_again),
+    Planted("C19", "weak-status-lost", _lost_weakly),
+)

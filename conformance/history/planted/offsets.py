@@ -1,0 +1,46 @@
+"""Offsets forgotten, turned back and given wrongly."""
+
+from typing import Final
+
+from conformance.history.lines import CommitValue, PollValue, QueryValue
+from conformance.history.perfect import Perfect
+from conformance.history.planted.parts import QUEUE, Planted, read
+
+
+def _forgets_offset(world: Perfect) -> None:
+    world.did("x3", CommitValue("new", QUEUE, 5))
+    world.did("x3", QueryValue("new", QUEUE), QueryValue(offset=3))
+
+
+def _commits_less(world: Perfect) -> None:
+    world.did("x3", CommitValue("new", QUEUE, 5))
+    world.did("x5", CommitValue("new", QUEUE, 3))
+
+
+def _to_minimum(world: Perfect) -> None:
+    answer = PollValue(next=0, min=0, max=len(world.queue(QUEUE)))
+    world.did("x3", PollValue("new", QUEUE, 5), answer)
+
+
+def _from_beyond_to_minimum(world: Perfect) -> None:
+    end = len(world.queue(QUEUE))
+    world.did("x3", PollValue("new", QUEUE, end + 5), PollValue(next=0, min=0, max=end))
+
+
+def _commits_nothing(world: Perfect) -> None:
+    world.did("x3", CommitValue("new", QUEUE, -1))
+
+
+def _commits_unread(world: Perfect) -> None:
+    read(world, *world.queue(QUEUE)[:3])
+    world.did("x3", CommitValue("group of x3", QUEUE, 7))
+
+
+PLANTED: Final = (
+    Planted("C06", "offset-forgotten", _forgets_offset),
+    Planted("C06", "older-offset-committed", _commits_less),
+    Planted("C07", "sent-to-minimum", _to_minimum),
+    Planted("C07", "sent-to-minimum-from-beyond", _from_beyond_to_minimum),
+    Planted("C07", "minus-one-committed", _commits_nothing),
+    Planted("C08", "unread-committed", _commits_unread),
+)

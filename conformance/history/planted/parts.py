@@ -1,0 +1,107 @@
+"""What anomalies are made of: sends, polls and edits of a clean history."""
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from conformance.history import lines
+from conformance.history.lines import ConsumeValue, Handed, Line, Message, PollValue, SendValue, Type
+from conformance.history.perfect import ORDERS, TOPIC, Perfect
+
+QUEUE: Final = f"{TOPIC}/b/0"
+ORDERED: Final = f"{ORDERS}/b/0"
+OTHER: Final = f"{TOPIC}/b/1"
+
+
+class Planted(NamedTuple):
+    """`plant` changes a history of `perfect.clean`."""
+
+    rule: str
+    name: str
+    plant: Callable[[Perfect], None]
+    also: frozenset[str] = frozenset()
+
+
+def send(world: Perfect, queue: str = QUEUE, process: str = "x1", key: str = "", **told: str) -> Handed:
+    """A message at the queue's end, acknowledged."""
+    message = world.message(key=key)
+    offset = world.append(queue, message)
+    answer = SendValue(status=told.get("status", "SEND_OK"), queue=queue, offset=offset)
+    world.did(process, SendValue(queue.partition("/")[0], (message,)), answer)
+    return world.queue(queue)[offset]
+
+
+def unknown(world: Perfect, topic: str = TOPIC) -> Message:
+    """A message that perhaps was sent."""
+    message = world.message()
+    world.did("x2", SendValue(topic, (message,)), SendValue(), Type.INFO, "timed out")
+    return message
+
+
+def placed(message: Message | Handed, offset: int) -> Handed:
+    return Handed(message.id, offset, message.body, message.tag, message.key)
+
+
+def read(
+    world: Perfect, *messages: Handed, queue: str = QUEUE, process: str = "x3", asked: int | None = None,
+    end: int | None = None, node: str = "",
+) -> None:  # fmt: skip
+    """A group of its own polls these messages."""
+    first = messages[0].offset if asked is None else asked
+    after = messages[-1].offset + 1 if messages else first
+    end = max(after, len(world.queue(queue))) if end is None else end
+    answer = PollValue(messages=messages, next=after, min=0, max=end, node=node)
+    world.did(process, PollValue(f"group of {process}", queue, first), answer)
+
+
+def consumed(world: Perfect, group: str, queue: str, process: str, *messages: Handed) -> None:
+    value = ConsumeValue(group, queue, process, messages)
+    world.did(process, value)
+
+
+def without(world: Perfect, id_: str, only: Callable[[Line], bool] = lambda _: True) -> None:
+    """Nobody is handed that message, or nobody of those lines."""
+
+    def change(line: Line) -> Line:
+        messages = getattr(line.value, "messages", ())
+        if isinstance(line, lines.Send) or not any(m.id == id_ for m in messages) or not only(line):
+            return line
+        left = tuple(message for message in messages if message.id != id_)
+        value: Any = line.value
+        return replace(line, value=replace(value, messages=left))
+
+    world.edit(change)
+
+
+def answered_with(world: Perfect, offset: int, status: str) -> None:
+    def change(line: Line) -> Line:
+        if isinstance(line, lines.Send) and (line.value.queue, line.value.offset) == (QUEUE, offset):
+            return replace(line, value=replace(line.value, status=status))
+        return line
+
+    world.edit(change)
+
+
+def single(world: Perfect, queue: str = QUEUE) -> Handed:
+    """A message in the middle of the queue that was sent alone, and answered."""
+    alone = {
+        line.value.messages[0].id: line.process
+        for line in world.lines
+        if isinstance(line, lines.Send) and len(line.value.messages) == 1
+    }
+    answered = {
+        line.value.offset
+        for line in world.lines
+        if isinstance(line, lines.Send) and line.type is Type.OK and line.value.queue == queue
+    }
+    able = [m for m in world.queue(queue)[1:-1] if m.id in alone and m.offset in answered]
+    return able[world.chance.randrange(len(able))]
+
+
+def given_again(world: Perfect) -> Handed:
+    send(world, status="FLUSH_DISK_TIMEOUT")
+    world.queue(QUEUE).pop()
+    world.fault("crash_os")
+    world.fault("start")
+    return send(world, process="x2")

@@ -1,0 +1,22 @@
+"""What is refused that must not be."""
+
+from typing import Final
+
+from conformance.history.lines import SendValue, Type
+from conformance.history.perfect import TOPIC, Perfect
+from conformance.history.planted.parts import Planted
+
+
+def _topic_forgotten(world: Perfect) -> None:
+    world.did("x1", SendValue(TOPIC, (world.message(),)), SendValue(), Type.FAIL, "TOPIC_NOT_EXIST")
+
+
+def _does_not_serve(world: Perfect) -> None:
+    world.wait(10_000)
+    world.did("x1", SendValue(TOPIC, (world.message(),)), SendValue(), Type.FAIL, "SYSTEM_BUSY")
+
+
+PLANTED: Final = (
+    Planted("C20", "topic-forgotten", _topic_forgotten),
+    Planted("C21", "does-not-serve", _does_not_serve),
+)
