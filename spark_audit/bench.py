@@ -4,14 +4,15 @@ A bare Spark scan reads every column that the audit reads and sums it up by queu
 message id is what an audit without fingerprints cannot do without; DuckDB runs the same checks written by
 hand (duckdb.sql), and must find the same violations. Ratios move less with the machine than events a second
 do. No side includes the start of the JVM; the scan and the clean audit are run once before they are measured,
-which compiles them and warms the file cache.
+which compiles them and warms the file cache. Each figure is told as soon as it is there, so that a run that
+is interrupted leaves those it came to.
 """
 
 import os
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -33,76 +34,152 @@ from spark_audit.truth import Comparison, compare, read_truth
 _SQL: Final = Path(__file__).with_name("duckdb.sql")
 _EVENT_BYTES: Final = 13
 """About, in Parquet: sizes the session before there is a log."""
+PLANTED: Final = tuple(name for name in scenario.ANOMALIES if name != "overlap")
+"""What duckdb.sql looks for as well."""
 _WARM_EVENTS_MAX: Final = 20_000_000
 """A log larger than that warms itself up."""
+
+SCAN: Final = "bare scan"
+CLEAN: Final = "clean"
+DIRTY: Final = "dirty"
+DUCKDB: Final = "duckdb"
+DUCKDB_DIRTY: Final = "duckdb, dirty"
+SIDES: Final = (SCAN, "by message", CLEAN, DIRTY, "worst case", DUCKDB, DUCKDB_DIRTY)
+_WARMED: Final = (SCAN, CLEAN)
+_OF_DIRTY: Final = (DIRTY, DUCKDB_DIRTY)
+_THEIRS: Final = (DUCKDB, DUCKDB_DIRTY)
+
+
+class SideError(ValueError):
+    """There is no such side to be measured; the message lists those there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
     seconds: float
     cpu_seconds: float
-    """User and system time of the process that did it and of its children."""
+    """User and system time of the process that did it; where a log is generated, of its Python workers too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     events: int
-    costs: dict[str, Cost]
-    """Name of a side to what it took."""
-    truth: Comparison
-    """Of the dirty log."""
-    clean_findings: int
-    """Violations in the clean log: none, if all is well."""
     log_bytes: int
     """Of the clean log's files."""
-    duckdb: Comparison | None
-    """What DuckDB found in both logs, against what the audit did; None where DuckDB is not installed."""
+    costs: dict[str, Cost]
+    """Name of a side to what it took."""
+    found: dict[str, list[dict[str, Any]]]
+    """Name of a side that judges to the violations that it found."""
+    truth: Comparison | None
+    """What was found in the dirty log, against what was planted; None where that was no side."""
+    memory_bytes: int
+    """The most that Spark's process had at a time."""
+
+    @property
+    def clean_findings(self) -> int:
+        """Violations in the clean log: none, if all is well."""
+        return len(self.found.get(CLEAN, ()))
+
+    @property
+    def duckdb(self) -> Comparison | None:
+        """What DuckDB found, against what the audit did in the same logs; None where no log was both's."""
+        pairs = [(a, b) for a, b in ((DUCKDB, CLEAN), (DUCKDB_DIRTY, DIRTY)) if {a, b} <= self.found.keys()]
+        if not pairs:
+            return None
+        theirs, ours = ([row for side in log for row in self.found[side]] for log in zip(*pairs, strict=True))
+        return compare(theirs, ours)
 
 
-def measure(events: int, planted: int = 125, seed: int = 1, memory: str = "6g") -> Measured:
-    """Generate a clean and a dirty log, and measure every side. Stops its Spark session.
+Tell = Callable[[str, int, Cost, Cost | None], None]
+"""Is given a side's name, how many events there are, what they took, and what the bare scan did."""
+
+
+def measure(
+    events: int,
+    planted: int = 125,
+    seed: int = 1,
+    memory: str = "6g",
+    sides: Collection[str] = SIDES,
+    tell: Tell = lambda *_: None,
+) -> Measured:
+    """Generate a clean and a dirty log, and measure the sides. Stops its Spark session.
 
     Raises:
         ScenarioError: so few events have no room for so many anomalies. SessionError: Spark did not start.
     """
-    costs: dict[str, Cost] = {}
-    with tempfile.TemporaryDirectory(prefix="mqproof-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="mqproof-bench-") as name:
+        clean, dirty = Path(name) / "clean", Path(name) / "dirty"
         spark = open_session(SessionOptions(memory=memory, input_bytes=events * _EVENT_BYTES))
-
-        def cost(name: str, work: Callable[[], Any], pid: int, *, warm: bool = False) -> Any:
-            if warm and events <= _WARM_EVENTS_MAX:
-                work()
-            before, began = _cpu_seconds(pid), time.monotonic()
-            result = work()
-            costs[name] = Cost(time.monotonic() - began, _cpu_seconds(pid) - before)
-            return result
-
         try:
-            java = _java_pid(spark)
-            logs = {name: Path(folder) / name for name in ("clean", "dirty")}
-            made = cost("generate", lambda: generate(spark, Wish(events, {}, seed), logs["clean"]), java)
-            generate(spark, Wish(events, dict.fromkeys(scenario.ANOMALIES, planted), seed), logs["dirty"])
-            clean, dirty = (read(spark, [str(log)], Path(folder)).events for log in logs.values())
-
-            def audited(rows: DataFrame, *, exact: bool = False) -> list[dict[str, Any]]:
-                done = audit(rows, Path(folder), options=Options(exact=exact), pictures=False)
-                return violations(done)
-
-            cost("bare scan", lambda: _scan(clean), java, warm=True)
-            cost("by message", lambda: _by_message(clean), java)
-            clean_findings = cost("clean", lambda: audited(clean), java, warm=True)
-            found = cost("dirty", lambda: audited(dirty), java)
-            cost("worst case", lambda: audited(clean, exact=True), java)
-            theirs = None
-            if find_spec("duckdb"):
-                theirs = cost("duckdb", lambda: _duckdb(logs["clean"]), os.getpid())
-                theirs += cost("duckdb, dirty", lambda: _duckdb(logs["dirty"]), os.getpid())
-            truth = compare(found, read_truth(logs["dirty"]))
-            log_bytes = sum(file.stat().st_size for file in made.files)
+            clock = _Clock(_java_pid(spark), tell)
+            made = clock.cost(
+                "generate", lambda: generate(spark, Wish(events, {}, seed), clean), workers=True
+            )
+            clock.events = made.events
+            if any(side in _OF_DIRTY for side in sides):
+                generate(spark, Wish(events, dict.fromkeys(PLANTED, planted), seed), dirty)
+            found: dict[str, list[dict[str, Any]]] = {}
+            for side, work in _work(spark, clean, dirty).items():
+                if side not in sides or (side in _THEIRS and not find_spec("duckdb")):
+                    continue
+                if side in _WARMED and events <= _WARM_EVENTS_MAX:
+                    work()
+                violated = clock.cost(side, work, os.getpid() if side in _THEIRS else None)
+                if violated is not None:
+                    found[side] = violated
+            return Measured(
+                made.events,
+                sum(file.stat().st_size for file in made.files),
+                clock.costs,
+                found,
+                compare(found[DIRTY], read_truth(dirty)) if DIRTY in found else None,
+                _memory_bytes(clock.java),
+            )
         finally:
             spark.stop()
-    agreed = None if theirs is None else compare(theirs, [*clean_findings, *found])
-    return Measured(made.events, costs, truth, len(clean_findings), log_bytes, agreed)
+
+
+def _work(spark: SparkSession, clean: Path, dirty: Path) -> dict[str, Callable[[], Any]]:
+    """What each side does, with a log's files as they are."""
+    scratch = clean.parent
+
+    def rows(log: Path) -> DataFrame:
+        return read(spark, [str(log)], scratch).events
+
+    def audited(log: Path, *, exact: bool = False) -> list[dict[str, Any]]:
+        return violations(audit(rows(log), scratch, options=Options(exact=exact), pictures=False))
+
+    return {
+        SCAN: lambda: _scan(rows(clean)),
+        "by message": lambda: _by_message(rows(clean)),
+        CLEAN: lambda: audited(clean),
+        DIRTY: lambda: audited(dirty),
+        "worst case": lambda: audited(clean, exact=True),
+        DUCKDB: lambda: _duckdb(clean),
+        DUCKDB_DIRTY: lambda: _duckdb(dirty),
+    }
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Takes the time of one side after the other."""
+
+    java: int
+    """Spark's process."""
+    tell: Tell
+    events: int = 0
+    costs: dict[str, Cost] = field(default_factory=dict)
+
+    def cost(
+        self, name: str, work: Callable[[], Any], pid: int | None = None, *, workers: bool = False
+    ) -> Any:
+        """What `work` returns, which the process `pid` does, else Spark's; `workers`: and its children."""
+        pid = pid or self.java
+        before, began = _cpu_seconds(pid, workers=workers), time.monotonic()
+        result = work()
+        self.costs[name] = Cost(time.monotonic() - began, _cpu_seconds(pid, workers=workers) - before)
+        self.tell(name, self.events, self.costs[name], self.costs.get(SCAN))
+        return result
 
 
 def _scan(rows: DataFrame) -> None:
@@ -135,8 +212,11 @@ def _java_pid(spark: SparkSession) -> int:
     return int(spark.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]
 
 
-def _cpu_seconds(pid: int) -> float:
-    """User and system time of the process and its children so far, as Linux tells it; 0 elsewhere."""
+def _cpu_seconds(pid: int, *, workers: bool = False) -> float:
+    """User and system time of the process so far, as Linux tells it; 0 elsewhere.
+
+    `workers`: and of its children. Some that end take theirs along, which makes little of what comes after.
+    """
     ticks, waiting = 0, [pid]
     while waiting:
         process = Path("/proc") / str(waiting.pop())
@@ -146,53 +226,94 @@ def _cpu_seconds(pid: int) -> float:
         except OSError:
             continue
         # Its own, and that of children which have ended.
-        ticks += sum(map(int, fields[11:15]))
-        waiting += [int(child) for line in children for child in line.split()]
+        ticks += sum(map(int, fields[11 : 15 if workers else 13]))
+        if workers:
+            waiting += [int(child) for line in children for child in line.split()]
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _agreement(measured: Measured) -> str:
-    if measured.duckdb is None:
-        return "DuckDB is not installed"
-    return "DuckDB finds the same" if measured.duckdb.exact else "DuckDB does NOT find the same"
+def _memory_bytes(pid: int) -> int:
+    """The most that was resident at a time, as Linux tells it; 0 elsewhere."""
+    try:
+        status = (Path("/proc") / str(pid) / "status").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    peak = next((line for line in status.splitlines() if line.startswith("VmHWM:")), "VmHWM: 0 kB")
+    return int(peak.split()[1]) << 10
 
 
-def bench(events: int = 1_000_000) -> str:
-    """A few lines for `mqproof bench audit`."""
+def _print(line: str) -> None:
+    print(line, flush=True)
+
+
+def bench(
+    events: int = 1_000_000, sides: Collection[str] = SIDES, say: Callable[[str], None] = _print
+) -> None:
+    """The lines of `mqproof bench audit`, each as soon as it is known.
+
+    Raises:
+        SideError: no such side. As `measure`.
+    """
+    if unknown := [side for side in sides if side not in SIDES]:
+        raise SideError(f"{', '.join(unknown)}: no such side, expected some of {'; '.join(SIDES)}")
+    say(f"audit of about {events} events, local[2], Spark {pyspark.__version__}")
+
+    def tell(*told: Any) -> None:
+        say(_line(*told))
+
     # Eight kinds of anomalies: 1,000 in all, where the log has room for them.
-    measured = measure(events, planted=min(125, events // 40_000))
-    scan = measured.costs["bare scan"]
-    exact = "exactly the planted ones" if measured.truth.exact else "NOT the planted ones"
-    clean = measured.costs["clean"]
-    billion = plan(Run(measured.events, measured.log_bytes, clean.cpu_seconds), 1_000_000_000)
+    measured = measure(events, planted=min(125, events // 40_000), sides=sides, tell=tell)
+    say(
+        f"  {measured.events} events, {measured.log_bytes / measured.events:.1f} bytes each in Parquet;"
+        f" Spark's process had {measured.memory_bytes >> 20} MiB at most"
+    )
+    for line in (*_found(measured), *_plan(measured)):
+        say(f"  {line}")
+    say("commit log decoded, one process")
+    for body_bytes in (64, 1024, 16_384):
+        say(_decoding(body_bytes))
 
-    def line(name: str, cost: Cost) -> str:
-        rate, ratio = measured.events / cost.seconds, cost.seconds / scan.seconds
-        cpu_ratio = cost.cpu_seconds / scan.cpu_seconds if scan.cpu_seconds else 0.0
-        return (
-            f"  {name:12} {cost.seconds:8.1f} s {cost.cpu_seconds:8.1f} s CPU {rate:12.0f} events/s"
-            f"   {ratio:5.1f} scans, {cpu_ratio:5.1f} by CPU"
-        )
 
-    def decoding(body_bytes: int) -> str:
-        log = decode.measure(body_bytes)
-        cat, ours = (log.mebibytes / seconds for seconds in (log.cat_seconds, log.decode_seconds))
-        return (
-            f"  {body_bytes:5} B bodies {ours:8.0f} MiB/s {log.records / log.decode_seconds:10.0f} records/s"
-            f"   cat {cat:.0f} MiB/s, ratio {cat / ours:.1f}"
-        )
+def _line(name: str, events: int, cost: Cost, scan: Cost | None) -> str:
+    line = f"  {name:13} {cost.seconds:8.1f} s {cost.cpu_seconds:8.1f} s CPU"
+    if not events:
+        return line
+    line += f" {events / cost.seconds:12.0f} events/s"
+    if scan is None:
+        return line
+    cpu_ratio = cost.cpu_seconds / scan.cpu_seconds if scan.cpu_seconds else 0.0
+    return f"{line}   {cost.seconds / scan.seconds:5.1f} scans, {cpu_ratio:5.1f} by CPU"
 
-    return "\n".join(
-        [
-            f"audit of {measured.events} events, local[2], Spark {pyspark.__version__}",
-            *[line(name, cost) for name, cost in measured.costs.items()],
-            f"  violations   {measured.truth.expected:8} in the dirty log, {exact};"
-            f" {measured.clean_findings} in the clean one; {_agreement(measured)}",
-            f"  a billion events like the clean ones: {billion.partitions} partitions,"
-            f" {billion.core_hours:.1f} core hours, {billion.seconds:.0f} s"
-            f" on {billion.executors} executors of {billion.executor_cores} cores"
-            f" and {billion.executor_memory_bytes >> 20} MiB",
-            "commit log decoded, one process",
-            *map(decoding, (64, 1024, 16_384)),
-        ]
+
+def _found(measured: Measured) -> list[str]:
+    lines = []
+    if measured.truth:
+        exact = "exactly the planted ones" if measured.truth.exact else "NOT the planted ones"
+        lines.append(f"{measured.truth.expected} violations in the dirty log, {exact}")
+    if CLEAN in measured.found:
+        lines.append(f"{measured.clean_findings} violations in the clean log")
+    if measured.duckdb:
+        lines.append(f"DuckDB {'finds' if measured.duckdb.exact else 'does NOT find'} the same")
+    return lines
+
+
+def _plan(measured: Measured) -> list[str]:
+    if CLEAN not in measured.costs:
+        return []
+    run = Run(measured.events, measured.log_bytes, measured.costs[CLEAN].cpu_seconds)
+    billion = plan(run, 1_000_000_000)
+    return [
+        f"a billion events like the clean ones: {billion.partitions} partitions,"
+        f" {billion.core_hours:.1f} core hours, {billion.seconds:.0f} s"
+        f" on {billion.executors} executors of {billion.executor_cores} cores"
+        f" and {billion.executor_memory_bytes >> 20} MiB"
+    ]
+
+
+def _decoding(body_bytes: int) -> str:
+    log = decode.measure(body_bytes)
+    cat, ours = (log.mebibytes / seconds for seconds in (log.cat_seconds, log.decode_seconds))
+    return (
+        f"  {body_bytes:5} B bodies {ours:8.0f} MiB/s {log.records / log.decode_seconds:10.0f} records/s"
+        f"   cat {cat:.0f} MiB/s, ratio {cat / ours:.1f}"
     )

@@ -27,25 +27,35 @@ _STRETCH_BITS: Final = 16
 
 def odd_steps(events: DataFrame) -> DataFrame:
     """Deliveries that do not follow the one before (`previous`, `from_ts`), and commits that go back."""
-    rows = events.where(
-        f.col("kind").isin(Kind.DELIVER, Kind.OFFSET_COMMIT) & f.col("queue_offset").isNotNull()
-    )
-    stretches = _stretches(_cells(rows)).select(
+    return steps_within(events.join(f.broadcast(stretches(events)), is_within()))
+
+
+def stretches(events: DataFrame) -> DataFrame:
+    """The numbers that must be read row by row: of_sequence, begin_seq, end_seq; and `at`, which is_within
+    needs."""
+    return _stretches(_cells(events.where(_is_numbered()))).select(
         f.col("sequence").alias("of_sequence"),
-        f.col("begin_seq"),
-        f.col("end_seq"),
+        "begin_seq",
+        "end_seq",
         f.explode(f.sequence(_coarse("begin_seq"), _coarse("end_seq"))).alias("at"),
     )
-    inside = (
-        (_sequence() == f.col("of_sequence"))
+
+
+def is_within() -> Column:
+    """Whether a row of `events` lies in a row of `stretches`: in one at most."""
+    return (
+        _is_numbered()
+        & (_sequence() == f.col("of_sequence"))
         & (_coarse("seq") == f.col("at"))
         & f.col("seq").between(f.col("begin_seq"), f.col("end_seq"))
     )
+
+
+def steps_within(rows: DataFrame) -> DataFrame:
+    """As odd_steps, of rows of events joined to their stretch."""
     in_order = Window.partitionBy(*SEQUENCE, "begin_seq").orderBy("seq")
-    steps = (
-        rows.join(f.broadcast(stretches), inside)
-        .withColumn("previous", f.lag("queue_offset").over(in_order))
-        .withColumn("from_ts", f.lag("ts").over(in_order))
+    steps = rows.withColumn("previous", f.lag("queue_offset").over(in_order)).withColumn(
+        "from_ts", f.lag("ts").over(in_order)
     )
     is_delivery = f.col("kind") == Kind.DELIVER
     return steps.where(_is_odd(is_delivery, f.col("previous"), f.col("queue_offset"))).drop(
@@ -53,9 +63,16 @@ def odd_steps(events: DataFrame) -> DataFrame:
     )
 
 
+def _is_numbered() -> Column:
+    """Whether a row is one of a sequence."""
+    return f.col("kind").isin(Kind.DELIVER, Kind.OFFSET_COMMIT) & f.col("queue_offset").isNotNull()
+
+
 def _sequence() -> Column:
     """The sequence of a row, as a number: two that share one by chance look out of order, and are read."""
-    return f.xxhash64(*[f.coalesce(f.col(name).cast("string"), f.lit("\0")) for name in SEQUENCE])
+    texts = [f.coalesce(f.col(name), f.lit("\0")) for name in SEQUENCE[:-1]]
+    # A null would leave the hash as it was; a number is not made a text, which costs more than its hash.
+    return f.xxhash64(*texts, f.coalesce(SEQUENCE[-1], f.lit(-1)))
 
 
 def _is_odd(is_delivery: Column, previous: Column, offset: Column) -> Column:

@@ -55,6 +55,8 @@ def open_session(options: SessionOptions | None = None) -> SparkSession:
         "spark.driver.memory": options.memory,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(options.shuffle_partitions),
+        # Small tables that are kept have few partitions, too: each is a task of every job that reads them.
+        "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
         # A folder's `node=01` is the text 01.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     }

@@ -8,18 +8,31 @@ from pathlib import Path
 
 import pytest
 
-from spark_audit.bench import _duckdb
+from spark_audit.bench import (
+    CLEAN,
+    DIRTY,
+    DUCKDB,
+    DUCKDB_DIRTY,
+    PLANTED,
+    SCAN,
+    Cost,
+    Measured,
+    SideError,
+    _Clock,
+    _duckdb,
+    bench,
+)
 from spark_audit.generate import Wish
-from spark_audit.scenario import ANOMALIES
+from spark_audit.schema import KEY
 from spark_audit.truth import compare
 from tests.spark_audit.conftest import write_log
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_duckdb_finds_exactly_what_was_planted(seed: int, tmp_path: Path) -> None:
-    truth = write_log(Wish(150_000, dict.fromkeys(ANOMALIES, 7), seed), tmp_path / "log")
+    truth = write_log(Wish(150_000, dict.fromkeys(PLANTED, 7), seed), tmp_path / "log")
     difference = compare(_duckdb(tmp_path / "log"), truth)
-    assert difference.expected > 7 * len(ANOMALIES)
+    assert difference.expected > 7 * len(PLANTED)
     assert difference.exact, (difference.missed, difference.false_alarms)
 
 
@@ -27,3 +40,39 @@ def test_duckdb_finds_exactly_what_was_planted(seed: int, tmp_path: Path) -> Non
 def test_duckdb_finds_nothing_in_a_log_without_anomalies(seed: int, tmp_path: Path) -> None:
     write_log(Wish(6_000, seed=seed), tmp_path / "log")
     assert _duckdb(tmp_path / "log") == []
+
+
+def test_a_side_that_is_not_there_is_refused_before_anything_is_made() -> None:
+    said: list[str] = []
+    with pytest.raises(SideError, match="dirtiest: no such side, expected some of bare scan; by message"):
+        bench(1_000_000, ["clean", "dirtiest"], said.append)
+    assert said == []
+
+
+def test_what_was_measured_before_an_interruption_has_been_told() -> None:
+    told: list[tuple[str, int, Cost | None]] = []
+    clock = _Clock(1, lambda name, events, _, scan: told.append((name, events, scan)), events=7)
+    assert clock.cost(SCAN, lambda: "rows") == "rows"
+    clock.cost(CLEAN, lambda: None)
+    with pytest.raises(KeyboardInterrupt):
+        clock.cost(DIRTY, _interrupted)
+    scan = clock.costs[SCAN]
+    assert told == [(SCAN, 7, scan), (CLEAN, 7, scan)]
+
+
+def _interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+def test_duckdb_is_compared_on_the_logs_that_both_have_judged() -> None:
+    one, other = ({"invariant": "DELIV-1", "rule": rule} | dict.fromkeys(KEY[2:]) for rule in "ab")
+    found = {CLEAN: [], DUCKDB: [], DIRTY: [one], DUCKDB_DIRTY: [one]}
+
+    def measured(found: dict[str, list[dict[str, str | None]]]) -> Measured:
+        return Measured(7, 91, {}, found, None, 0)
+
+    assert measured(found).duckdb == compare([one], [one])
+    difference = measured(found | {DUCKDB_DIRTY: [other]}).duckdb
+    assert difference
+    assert not difference.exact
+    assert measured({CLEAN: [], DUCKDB_DIRTY: [one]}).duckdb is None
