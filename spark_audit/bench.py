@@ -58,7 +58,7 @@ class SideError(ValueError):
 class Cost:
     seconds: float
     cpu_seconds: float
-    """User and system time of the process that did it; where a log is generated, of its Python workers too."""
+    """User and system time of the process that did it; where a log is generated, of Python's workers, too."""
 
 
 @dataclass(frozen=True, slots=True)
