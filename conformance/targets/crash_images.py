@@ -5,9 +5,9 @@ must land in a state that the model reaches from the same crash.
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from conformance.behaviours.corpus import Script, Variables
 from conformance.behaviours.cover import Steps
@@ -16,6 +16,10 @@ from conformance.behaviours.replay import Failure
 from conformance.behaviours.target import DeviationError
 from conformance.targets.stepped_store import SteppedStore
 from impl.runtime.simulated_disk import Image, SimulatedDisk
+from impl.store.errors import StoreError
+
+T = TypeVar("T", bound=Hashable)
+"""What a recovery lands in, as far as it can be seen."""
 
 CRASHES: Final = ("OsCrash", "PowerLoss")
 _RECOVERY: Final = ("RecoverLog", "TruncateQueues", "Redispatch", "Start")
@@ -65,31 +69,53 @@ class States:
 
 def expand(script: Script, states: States, found: Recovered, every: int = 1) -> None:
     """The images of the first system crash of a script, every so many-th of them; none if it has none."""
-    at = next((n for n, step in enumerate(script.steps) if step.action in CRASHES), None)
-    if at is None:
+    at = first_crash(script, CRASHES)
+    if at is None or (before := list(script.states())[at])["phase"] != "running":
         return
-    before = list(script.states())[at]
-    if before["phase"] != "running":
-        return
-    allowed = states.after_recovery(before)
     target = SteppedStore()
     target.open(script)
-    landed: set[str] = set()
-    try:
+
+    def reach() -> SimulatedDisk:
         for number in range(at):
             target.take(number)
-        for image in list(images(target.disk))[::every]:
-            found.images += 1
-            landed.add(_recover(target, script, image))
-    except DeviationError as error:
-        found.failures.append(Failure(script, at, str(error)))
+        return target.disk
+
+    allowed = states.after_recovery(before)
+    try:
+        recover_each(found, script, at, allowed, reach, lambda image: _recover(target, script, image), every)
     finally:
         target.close()
+
+
+def first_crash(script: Script, actions: Collection[str]) -> int | None:
+    """The number of the first step of a script that is one of these actions."""
+    return next((number for number, step in enumerate(script.steps) if step.action in actions), None)
+
+
+def recover_each(
+    found: Recovered,
+    script: Script,
+    at: int,
+    allowed: Collection[T],
+    reach: Callable[[], SimulatedDisk],
+    recover: Callable[[Image], T],
+    every: int = 1,
+) -> None:
+    """Recovers from every so many-th image that the crash at a step may leave; each must land in what is
+    allowed. `reach` goes up to the crash, and returns the disk that it will hit.
+    """
+    landed: set[T] = set()
+    try:
+        for image in list(images(reach()))[::every]:
+            found.images += 1
+            landed.add(recover(image))
+    except (DeviationError, StoreError) as error:
+        found.failures.append(Failure(script, at, str(error)))
     found.edges += 1
     found.outcomes += len(landed)
     found.allowed += len(allowed)
-    for wrong in sorted(landed - allowed)[:1]:
-        found.failures.append(Failure(script, at, f"recovery lands in {wrong}, which the model does not"))
+    for wrong in sorted(map(str, landed.difference(allowed)))[:1]:
+        found.failures.append(Failure(script, at, f"recovery lands in {wrong}, where the model does not"))
 
 
 def _recover(target: SteppedStore, script: Script, image: Image) -> str:

@@ -9,15 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from conformance.behaviours.corpus import Script
-from conformance.behaviours.replay import Failure
 from conformance.behaviours.target import DeviationError
-from conformance.targets.crash_images import Recovered, images
+from conformance.targets.crash_images import Recovered, first_crash, images, recover_each
 from impl.dledger import ballot_file
 from impl.dledger.changes import Ballot
 from impl.dledger.ledger import Ledger, LedgerConfig
 from impl.dledger.messages import NO_OP, NORMAL
 from impl.runtime.simulated_disk import Image, SimulatedDisk, Step
-from impl.store.errors import StoreError
 
 CRASH: Final = "Crash"
 _BALLOT: Final = "member/currterm"
@@ -39,7 +37,6 @@ class _Files:
         ballot_file.write(self.disk, _BALLOT, ballot_file.FIRST)
         self._ballot = ballot_file.FIRST
         self._log: Entries = ()
-        self._landed: set[int] = set()
         self._durable = 0
 
     def become(self, ballot: Ballot, log: Entries, durable: int) -> None:
@@ -62,28 +59,24 @@ class _Files:
             self._ledger.end_flush(flush)
         self._durable = durable
 
-    def crash(self) -> None:
-        """Each image of what is there now is started from."""
-        for image in list(images(self.disk))[:: self._every]:
-            ballot, log = self._started_from(image)
-            if ballot != self._ballot:
-                raise DeviationError(f"a start finds {ballot}, {self._ballot} expected")
-            self._landed.add(len(log))
-            if list(self._log[: len(log)]) != log or len(log) < self._durable:
-                raise DeviationError(f"a start finds {log}, {self._durable} at least of {self._log} expected")
-        self._found.edges += 1
-        self._found.outcomes += len(self._landed)
-        self._found.allowed += len(self._log) - self._durable + 1
+    def recover(self, image: Image) -> int:
+        """How many entries a start finds in the image."""
+        ballot, log = self._started_from(image)
+        if ballot != self._ballot:
+            raise DeviationError(f"a start finds {ballot}, {self._ballot} expected")
+        if list(self._log[: len(log)]) != log:
+            raise DeviationError(f"a start finds {log}, a beginning of {self._log} expected")
+        return len(log)
 
     def _in_between(self, step: Step, ballot: Ballot) -> None:
         del step
         for image in list(images(self.disk))[:: self._every]:
+            self._found.images += 1
             found, _ = self._started_from(image)
             if found not in (self._ballot, ballot):
                 raise DeviationError(f"a start finds {found}, {self._ballot} or {ballot} expected")
 
     def _started_from(self, image: Image) -> tuple[Ballot | None, list[Mapping[str, Any]]]:
-        self._found.images += 1
         disk = self.disk.copy()
         disk.crash_os(image)
         ledger = Ledger(disk, _LEDGER, _CONFIG)
@@ -97,15 +90,18 @@ class _Files:
 
 def expand(script: Script, nodes: Sequence[str], found: Recovered, every: int = 1) -> None:
     """The images of the first crash of a script, and of the ballots before it; none if it has none."""
-    at = next((number for number, step in enumerate(script.steps) if step.action == CRASH), None)
-    if at is None:
+    if (at := first_crash(script, (CRASH,))) is None:
         return
     n = nodes.index(script.steps[at].parameters[0])
     files = _Files(found, every)
-    try:
-        for state in list(script.states())[: at + 1]:
+    states = list(script.states())[: at + 1]
+    log, durable = states[-1]["log"][n], states[-1]["durable"][n]
+
+    def reach() -> SimulatedDisk:
+        for state in states:
             vote = None if state["voted_for"][n] == "none" else state["voted_for"][n]
             files.become(Ballot(state["term"][n], vote), state["log"][n], state["durable"][n])
-        files.crash()
-    except (DeviationError, StoreError) as error:
-        found.failures.append(Failure(script, at, str(error)))
+        return files.disk
+
+    allowed = range(durable, len(log) + 1)
+    recover_each(found, script, at, allowed, reach, files.recover, every)

@@ -6,11 +6,10 @@ durable then, and all of it is shown.
 """
 
 from conformance.behaviours.corpus import Script
-from conformance.behaviours.replay import Failure
 from conformance.behaviours.target import DeviationError
-from conformance.targets.crash_images import Recovered, images
+from conformance.targets.crash_images import Recovered, first_crash, recover_each
 from conformance.targets.stepped_pair import TOPIC, Node, SteppedPair
-from impl.runtime.simulated_disk import Image
+from impl.runtime.simulated_disk import Image, SimulatedDisk
 from impl.store import record
 
 CRASH = "SystemCrash"
@@ -18,8 +17,7 @@ CRASH = "SystemCrash"
 
 def expand(script: Script, found: Recovered, every: int = 1) -> None:
     """The images of the first system crash of a script, every so many-th of them; none if it has none."""
-    at = next((number for number, step in enumerate(script.steps) if step.action == CRASH), None)
-    if at is None:
+    if (at := first_crash(script, (CRASH,))) is None:
         return
     n = script.steps[at].parameters[0]
     before = list(script.states())[at]
@@ -27,24 +25,16 @@ def expand(script: Script, found: Recovered, every: int = 1) -> None:
     allowed = {tuple(log[:length]) for length in range(durable, len(log) + 1)}
     target = SteppedPair()
     target.open(script)
-    landed: set[tuple[str, ...]] = set()
-    try:
+
+    def reach() -> SimulatedDisk:
         for number in range(at):
             target.take(number)
-        for image in list(images(target.node(n).disk))[::every]:
-            found.images += 1
-            landed.add(_recover(target.node(n), image))
-    except DeviationError as error:
-        found.failures.append(Failure(script, at, str(error)))
+        return target.node(n).disk
+
+    try:
+        recover_each(found, script, at, allowed, reach, lambda image: _recover(target.node(n), image), every)
     finally:
         target.close()
-    found.edges += 1
-    found.outcomes += len(landed)
-    found.allowed += len(allowed)
-    for wrong in sorted(landed - allowed)[:1]:
-        found.failures.append(
-            Failure(script, at, f"recovery finds {wrong}, one of {sorted(allowed)} expected")
-        )
 
 
 def _recover(node: Node, image: Image) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ def test_a_ballot_that_is_not_synced_is_found_by_a_disk_image(monkeypatch: pytes
 
 def test_a_ledger_that_is_not_synced_is_found_by_a_disk_image(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Flush, "sync", lambda _: None)
-    assert "a start finds" in expanded().failures[0].why
+    assert "recovery lands in 0, where the model does not" in expanded().failures[0].why
 
 
 def _replaced_without_a_sync(disk: Disk, path: str, data: bytes) -> None:
