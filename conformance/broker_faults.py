@@ -24,8 +24,8 @@ ENDS: Final = frozenset({BrokerFault.KILL, BrokerFault.RESTART, BrokerFault.POWE
 """What is only in memory is gone, and so are requests that were under way."""
 CRASHES: Final = frozenset({BrokerFault.KILL, BrokerFault.POWER_LOSS})
 FAULTS_MAX: Final = 2
-"""In one example: brokers take their time to start. They are drawn at its beginning and come before its end at
-the latest; a rule that is one of ten would seldom be drawn."""
+"""In one example: brokers take their time to start. They are drawn at its beginning and come before its end
+at the latest; a rule that is one of ten would seldom be drawn."""
 _TOLD: Final = {
     BrokerFault.KILL: "the broker is killed, and starts again",
     BrokerFault.RESTART: "the broker is stopped, and starts again",

@@ -5,6 +5,7 @@ directly for a script of your own, or let a machine drive it.
 """
 
 from collections import Counter
+from dataclasses import replace
 from typing import Final
 
 from conformance.history.alone import judge
@@ -53,6 +54,9 @@ class Session:
     """
 
     def __init__(self, target: Target, setup: Setup) -> None:
+        modes = _flush_modes(target, setup)
+        if len(modes) == 1:
+            setup = replace(setup, flush_mode=modes[0])
         self.target = target
         self.setup = setup
         self.running = True
@@ -64,8 +68,7 @@ class Session:
         """By queue: where the consumer goes on."""
         self.committed = [0] * setup.queues
         """By queue: the committed offset as the consumer knows it."""
-        known = Capability.FLUSH_MODE in target.capabilities
-        self.oracle = Oracle(setup, (setup.flush_mode,) if known else (flush.SYNC_FLUSH, flush.ASYNC_FLUSH))
+        self.oracle = Oracle(setup, modes)
         self.unexplained: Witness | None = None
         self.lost_track = False
         """Too many states were possible: from there on only the checkers judge."""
@@ -237,3 +240,11 @@ class Session:
         if not explained:
             text = f"no state of the model explains step {len(self._operations) + 1} ({operation})"
             self.unexplained = Witness(text, {"the model allowed before": self.oracle.explain(before)})
+
+
+def _flush_modes(target: Target, setup: Setup) -> tuple[str, ...]:
+    """That of the setup or of the broker; both where nobody knows."""
+    if Capability.FLUSH_MODE in target.capabilities:
+        return (setup.flush_mode,)
+    modes = (flush.SYNC_FLUSH, flush.ASYNC_FLUSH)
+    return tuple(mode for mode in modes if Capability[mode] in target.capabilities) or modes

@@ -73,8 +73,18 @@ TargetFactory = Callable[[], Any]
 """Of targets of one suite."""
 Judge = Callable[[Session], None]
 """Told of each run that nothing interrupted; raises if it is displeased."""
-Needs = Mapping[str, tuple[frozenset[Any], frozenset[Any]]]
-"""Id to (all of these capabilities, one of these) without which it cannot be tested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The capabilities without which an invariant cannot be tested."""
+
+    one_of: frozenset[Any] = frozenset()
+    ways: frozenset[Any] = frozenset()
+    """One of these as well. What is held is told with those that the target lacks."""
+
+
+Needs = Mapping[str, Need]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +104,11 @@ class Suite:
 _CRASHES: Final = (Capability.KILL, Capability.OS_CRASH, Capability.POWER_LOSS)
 _ENDS: Final = (*_CRASHES, Capability.CLEAN_RESTART)
 _NEEDS: Final = {
-    "FLUSH-1": (frozenset({Capability.FLUSH_MODE}), frozenset(_CRASHES)),
-    "FLUSH-2": (frozenset({Capability.FLUSH_MODE, Capability.KILL}), frozenset()),
-    "FLUSH-5": (frozenset(), frozenset(_CRASHES)),
-    "FLUSH-8": (frozenset(), frozenset(_ENDS)),
-    "DELIV-5": (frozenset({Capability.COMMIT_OFFSET}), frozenset()),
+    "FLUSH-1": Need(frozenset({Capability.FLUSH_MODE, Capability.SYNC_FLUSH}), frozenset(_CRASHES)),
+    "FLUSH-2": Need(frozenset({Capability.FLUSH_MODE, Capability.ASYNC_FLUSH}), frozenset({Capability.KILL})),
+    "FLUSH-5": Need(ways=frozenset(_CRASHES)),
+    "FLUSH-8": Need(ways=frozenset(_ENDS)),
+    "DELIV-5": Need(frozenset({Capability.COMMIT_OFFSET})),
 }
 
 FLUSH: Final = Suite(
@@ -308,22 +318,22 @@ def _result(examination: Examination, capabilities: frozenset[Any], invariant: s
             replay,
             examination.seconds,
         )
-    if missing := _missing(examination.suite.needs, invariant, capabilities):
+    need = examination.suite.needs.get(invariant, Need())
+    if missing := _missing(need, capabilities):
         return Result(
             invariant, name, layer, Verdict.NOT_TESTED, detail=f"the target cannot be asked for {missing}"
         )
     if not examination.held_in[invariant]:
         detail = "no example showed anything about it"
         return Result(invariant, name, layer, Verdict.UNKNOWN, counts, detail=detail)
-    return Result(invariant, name, layer, Verdict.HELD, counts, seconds=examination.seconds)
+    lacking = ", ".join(sorted(need.ways - capabilities))
+    detail = f"the target cannot be asked for {lacking}" if lacking else ""
+    return Result(invariant, name, layer, Verdict.HELD, counts, detail=detail, seconds=examination.seconds)
 
 
-def _missing(needs: Needs, invariant: str, capabilities: frozenset[Any]) -> str:
-    needed, one_of = needs.get(invariant, (frozenset(), frozenset()))
-    missing: list[str] = sorted(needed - capabilities)
-    if one_of and not one_of & capabilities:
-        missing.append(" or ".join(sorted(one_of)))
-    return ", ".join(missing)
+def _missing(need: Need, capabilities: frozenset[Any]) -> str:
+    groups = (group for group in (need.one_of, need.ways) if group and not group & capabilities)
+    return ", ".join(" or ".join(sorted(group)) for group in groups)
 
 
 def scripted(steps: Iterable[str]) -> Witness:

@@ -35,6 +35,8 @@ class Capability(StrEnum):
     """What a target can be asked for beyond sending and pulling."""
 
     FLUSH_MODE = "flush_mode"  # `open` brings up a broker in the flush mode that was asked for
+    SYNC_FLUSH = "sync_flush"  # without it: the broker is known to be in this mode, whatever is asked for
+    ASYNC_FLUSH = "async_flush"  # the same of the other mode
     COMMIT_OFFSET = "commit_offset"  # `commit_offset` and `query_offset`
     ABANDON = "abandon"  # `abandon`: hang up before the answer
     KILL = "kill"  # `kill`

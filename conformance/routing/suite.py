@@ -6,15 +6,15 @@ from conformance.routing.checkers import CHECKERS
 from conformance.routing.machine import RoutingMachine
 from conformance.routing.target import Capability
 from conformance.session import SPEC_1
-from conformance.suite import Suite
+from conformance.suite import Need, Suite
 
 ROUTING: Final = Suite(
     "routing",
     "Routing.tla",
     (*CHECKERS, SPEC_1),
     {
-        "ROUTE-3": (frozenset({Capability.WAIT}), frozenset()),
-        "ROUTE-4": (frozenset({Capability.CLIENT}), frozenset()),
+        "ROUTE-3": Need(frozenset({Capability.WAIT})),
+        "ROUTE-4": Need(frozenset({Capability.CLIENT})),
     },
     RoutingMachine,
     lambda session: session.faults,

@@ -59,11 +59,12 @@ def resolve(name: str, controls: Controls = NO_CONTROLS) -> Callable[[], Target]
 
 def _remoting(name: str, controls: Controls) -> Callable[[], Target]:
     from conformance.targets.levers import by_shell
-    from conformance.targets.remoting import RemotingTarget
+    from conformance.targets.remoting import RemotingTarget, asked_flush_mode
     from impl.runtime.network import Address
 
     try:
         address = Address.parse(name.removeprefix(REMOTING))
     except ValueError:
         raise UnknownTargetError(f"{name!r}: remoting://HOST:PORT of a name server expected") from None
-    return lambda: RemotingTarget(address, name, by_shell(controls))
+    mode = asked_flush_mode(address)
+    return lambda: RemotingTarget(address, name, by_shell(controls), mode)

@@ -2,14 +2,15 @@
 
 Nothing of the cluster is touched but topics of our own, a new one for each example; they stay behind. Our
 client talks to it through links on loopback, where connections are cut, delayed, and lose what is said in one
-direction. What neither the wire nor a lever can do (power loss, the choice of a flush mode) is not among the
-capabilities.
+direction. The broker tells which flush mode it is in. What neither the wire nor a lever can do (power loss,
+the choice of a flush mode) is not among the capabilities.
 """
 
 import asyncio
 import secrets
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -25,11 +26,16 @@ from conformance.target import (
     WireOnly,
 )
 from conformance.targets import REMOTING, levers
+from conformance.targets.brokers.caller import Caller
 from conformance.targets.client import Client
 from conformance.targets.levers import Lever, Levers
 from conformance.targets.link import FAULTS, Link, LinkedNetwork
+from impl.admin.brokers import properties_of
+from impl.client.model import ClientError
+from impl.remoting.codes import RequestCode, ResponseCode
 from impl.runtime.network import Address, AsyncioNetwork
 from impl.runtime.runtime import production
+from reference.flush import ASYNC_FLUSH, SYNC_FLUSH
 
 T = TypeVar("T")
 
@@ -40,21 +46,61 @@ _LOOK_S: Final = 0.1
 _UNDONE: Final = {Fault.ISOLATE: (Lever.ISOLATE, Lever.REJOIN), Fault.FREEZE: (Lever.FREEZE, Lever.THAW)}
 
 
+def asked_flush_mode(name_server: Address) -> Callable[[], str]:
+    """The flush mode of the broker there, as itself says, which is asked for once; empty when it does not
+    say. Raises TargetError."""
+
+    @cache
+    def asked() -> str:
+        return asyncio.run(_flush_mode(name_server))
+
+    return asked
+
+
+async def _flush_mode(name_server: Address) -> str:
+    caller = Caller(name_server, production(AsyncioNetwork()))
+    try:
+        await caller.start()
+        answer = await caller.ask(RequestCode.GET_BROKER_CONFIG, accepts=())
+    finally:
+        await caller.stop()
+    if answer.code != ResponseCode.SUCCESS:
+        return ""
+    try:
+        mode = properties_of(answer.body).get("flushDiskType", "")
+    except ClientError:
+        return ""
+    return mode if mode in (SYNC_FLUSH, ASYNC_FLUSH) else ""
+
+
 class RemotingTarget(WireOnly):
     """Our client, talking to a cluster of somebody else."""
 
-    def __init__(self, name_server: Address, name: str = "", pulled: Levers = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        name_server: Address,
+        name: str = "",
+        pulled: Levers = MappingProxyType({}),
+        flush_mode: Callable[[], str] = str,
+    ) -> None:
+        """`flush_mode` is asked for the broker's, and says nothing where nobody knows."""
         self.name = name or f"{REMOTING}{name_server}"
-        self.capabilities = (
-            frozenset({Capability.COMMIT_OFFSET})
-            | {Capability(fault) for fault in FAULTS}
-            | levers.capabilities(pulled)
-        )
+        self._flush_mode = flush_mode
         self._name_server = name_server
         self._levers = pulled
         self._loop: asyncio.AbstractEventLoop | None = None
         self._fault: Fault | None = None
         self._is_down = False
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """Raises TargetError: nobody is there who could be asked."""
+        mode = self._flush_mode()
+        return (
+            frozenset({Capability.COMMIT_OFFSET, *([Capability[mode]] if mode else ())})
+            | {Capability(fault) for fault in FAULTS}
+            | levers.capabilities(self._levers)
+        )
 
     def open(self, setup: Setup) -> None:
         self._setup = setup

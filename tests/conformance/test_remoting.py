@@ -88,7 +88,7 @@ def commanded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, C
 
 def test_its_links_are_disturbed_and_it_holds(served: Cluster) -> None:
     target = resolve(f"remoting://{served.name_server}")()
-    assert target.capabilities >= {Capability(fault) for fault in FAULTS}
+    assert target.capabilities >= {Capability.ASYNC_FLUSH, *(Capability(fault) for fault in FAULTS)}
     outcomes = {}
     try:
         session = Session(target, Setup(ASYNC_FLUSH))
@@ -112,7 +112,7 @@ def test_its_links_are_disturbed_and_it_holds(served: Cluster) -> None:
 def test_commands_end_its_broker_and_bring_it_back(commanded: tuple[str, Controls]) -> None:
     name_server, controls = commanded
     target = resolve(f"remoting://{name_server}", controls)()
-    assert target.capabilities >= {Capability.KILL, Capability.CLEAN_RESTART}
+    assert target.capabilities >= {Capability.KILL, Capability.CLEAN_RESTART, Capability.SYNC_FLUSH}
     assert Capability.ISOLATE not in target.capabilities
     try:
         session = Session(target, Setup(SYNC_FLUSH))
@@ -126,6 +126,7 @@ def test_commands_end_its_broker_and_bring_it_back(commanded: tuple[str, Control
         target.close()
     assert findings["DELIV-1"].verdict is Verdict.HELD
     assert findings["DELIV-1"].counts["acknowledged"] == 2
+    assert findings["FLUSH-1"].counts["seen"] == 1, "it came before the kill"
     assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
 
 

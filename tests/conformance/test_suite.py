@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.suite import examine, results, run_suite
-from conformance.target import Sent, Setup, Target, TargetError, WireOnly
+from conformance.target import Capability, Sent, Setup, Target, TargetError, WireOnly
 from conformance.targets import resolve
 from conformance.targets.impl import ImplTarget
 from conformance.targets.mutants import MUTANTS, MutantTarget
@@ -25,6 +25,20 @@ def test_every_invariant_holds(factory: Callable[[], Target], examples: int) -> 
     found = {result.id: result for result in run_suite(factory, examples, seed=1)}
     assert {i: r.verdict for i, r in found.items() if r.verdict is not Verdict.HELD} == {}
     assert all(result.counts["examples"] == examples for result in found.values())
+
+
+class Killed(ReferenceTarget):
+    """Its mode is known, and its processes die."""
+
+    capabilities = frozenset({Capability.SYNC_FLUSH, Capability.KILL})
+
+
+def test_what_is_held_is_told_with_the_ways_in_which_it_was_not_tested() -> None:
+    found = {result.id: result for result in run_suite(Killed, 20, seed=1)}
+    assert found["FLUSH-1"].verdict is Verdict.HELD
+    assert found["FLUSH-1"].detail == "the target cannot be asked for os_crash, power_loss"
+    assert found["FLUSH-2"].verdict is Verdict.NOT_TESTED
+    assert found["FLUSH-2"].detail == "the target cannot be asked for async_flush or flush_mode"
 
 
 def test_the_same_seed_is_the_same_run() -> None:

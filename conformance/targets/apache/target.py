@@ -10,7 +10,8 @@ from conformance.targets import APACHE
 from conformance.targets.apache.artifacts import ApacheMissingError, release_of
 from conformance.targets.apache.servers import ApacheServerError, broker, name_server, running
 from conformance.targets.levers import of_apache
-from conformance.targets.remoting import RemotingTarget
+from conformance.targets.remoting import RemotingTarget, asked_flush_mode
+from impl.runtime.network import Address
 
 
 @contextmanager
@@ -28,4 +29,5 @@ def targets(name: str) -> Iterator[Callable[[], Target]]:
             stack.enter_context(running(names, server))
         except (ApacheMissingError, ApacheServerError) as error:
             raise TargetError(str(error)) from None
-        yield lambda: RemotingTarget(names.address, name, of_apache(server))
+        mode = asked_flush_mode(Address(*names.address))
+        yield lambda: RemotingTarget(names.address, name, of_apache(server), mode)
