@@ -5,7 +5,7 @@ of both directions are in docs/histories.md, "Other tools".
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -283,48 +283,105 @@ dequeue, `result` SUCCESS, FAILURE or UNKNOWN, `time` milliseconds. Empty, `-` a
 _NOTHING: Final = frozenset({"", "-", "null"})
 _RESULTS: Final = {"SUCCESS": Type.OK, "FAILURE": Type.FAIL, "UNKNOWN": Type.INFO}
 _FAULT: Final = "fault"
+_FAULTS: Final = {"start": "kill", "end": "start"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Chaos:
+    """One request or answer of OpenChaos."""
+
+    process: str
+    request: bool
+    f: str
+    type: Type
+    value: str
+    time_ms: int
+    key: str
+    queue: str
+    offset: int
+    latency_ms: int
+
+    @classmethod
+    def of(cls, columns: Sequence[str]) -> "_Chaos":
+        told = dict(zip(OPENCHAOS, columns, strict=True))
+        told = {name: "" if text in _NOTHING else text for name, text in told.items()}
+        request = {"REQUEST": True, "RESPONSE": False}[told["kind"]]
+        return cls(
+            told["process"],
+            request,
+            {"enqueue": "enqueue", "dequeue": "dequeue"}[told["f"]],
+            Type.INVOKE if request else _RESULTS[told["result"]],
+            told["value"],
+            int(told["time"]),
+            told["key"],
+            f"openchaos/b/{int(told['queue'] or 0)}",
+            int(told["offset"] or -1),
+            int(told["latency"] or 0),
+        )
+
+    def line(self, index: int) -> Line:
+        time = self.time_ms * _NS
+        if self.f == "enqueue":
+            status = SEND_OK if self.type is Type.OK else ""
+            asked = SendValue("openchaos", (Message(self.value, key=self.key),))
+            answer = SendValue(status=status, queue=self.queue, offset=self.offset)
+            return lines.Send(index, time, self.process, self.type, asked if self.request else answer)
+        found = (Handed(self.value, self.offset, key=self.key),)
+        taken = found if self.value and self.type is Type.OK else ()
+        popped = PopValue("openchaos", self.queue) if self.request else PopValue(messages=taken)
+        return lines.Pop(index, time, self.process, self.type, popped)
 
 
 def read_openchaos(path: Path) -> list[Line]:
     """A history file of OpenChaos: OPENCHAOS columns, and lines `fault NAME start|end TIME`.
 
-    Its consumers take what is next, of all queues: polls have no offsets unless the columns say some.
+    Its consumers take what is next, of all queues: polls have no offsets unless the columns say some. What
+    contradicts the order of the columns is refused: an answer that nobody waits for, or that came before it
+    was asked for.
 
     Raises:
         HistoryError: a line has another form.
     """
     out: list[Line] = [lines.Setup(0, 0, NEMESIS, Type.INFO, SetupValue(name=path.name))]
+    asked: dict[str, _Chaos] = {}
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         columns = text.split("\t")
         try:
-            out += _of_openchaos(columns, len(out))
-        except (ValueError, KeyError, IndexError) as error:
-            raise HistoryError(f"{path}:{number}: not a line of OpenChaos: {error!r}") from None
+            if columns[0] == _FAULT:
+                out.append(_chaos_fault(columns, len(out)))
+            else:
+                told = _Chaos.of(columns)
+                _check_answer(told, asked)
+                out.append(told.line(len(out)))
+        except (ValueError, KeyError) as error:
+            known = f"whose columns are {', '.join(OPENCHAOS)}"
+            raise HistoryError(f"{path}:{number}: not a line of OpenChaos, {known}: {error!r}") from None
     return out
 
 
-def _of_openchaos(columns: list[str], index: int) -> Iterator[Line]:
-    if columns[0] == _FAULT:
-        _, name, phase, moment = columns[:4]
-        kind = {"start": "kill", "end": "start"}[phase]
-        yield lines.Fault(index, int(moment) * _NS, NEMESIS, Type.INFO, FaultValue(kind, name))
+def _chaos_fault(columns: Sequence[str], index: int) -> Line:
+    _, name, phase, moment = columns
+    return lines.Fault(index, int(moment) * _NS, NEMESIS, Type.INFO, FaultValue(_FAULTS[phase], name))
+
+
+def _check_answer(told: _Chaos, asked: dict[str, _Chaos]) -> None:
+    """Updates what each process waits for.
+
+    Raises:
+        ValueError: a request while another one waits, or an answer to nothing that was asked.
+    """
+    request = asked.pop(told.process, None)
+    if told.request:
+        if request is not None:
+            raise ValueError(f"process {told.process} waits already")
+        asked[told.process] = told
         return
-    told = {name: text for name, text in zip(OPENCHAOS, columns, strict=False) if text not in _NOTHING}
-    request = {"REQUEST": True, "RESPONSE": False}[told["kind"]]
-    type_ = Type.INVOKE if request else _RESULTS[told["result"]]
-    time, process = int(told["time"]) * _NS, told["process"]
-    queue = f"openchaos/b/{told.get('queue', 0)}"
-    offset, key, id_ = int(told.get("offset", -1)), told.get("key", ""), told.get("value", "")
-    if told["f"] == "enqueue":
-        answer = SendValue(status=SEND_OK if type_ is Type.OK else "", queue=queue, offset=offset)
-        asked = SendValue("openchaos", (Message(id_, key=key),))
-        yield lines.Send(index, time, process, type_, asked if request else answer)
-    elif told["f"] == "dequeue":
-        found = (Handed(id_, offset, key=key),) if id_ and type_ is Type.OK else ()
-        asked_ = PopValue("openchaos", queue) if request else PopValue(messages=found)
-        yield lines.Pop(index, time, process, type_, asked_)
-    else:
-        raise ValueError(f"operation {told['f']}, enqueue or dequeue expected")
+    if request is None or request.f != told.f:
+        raise ValueError(f"process {told.process} did not ask for {told.f}")
+    if told.f == "enqueue" and told.value != request.value:
+        raise ValueError(f"{told.value[:40]!r} is answered, {request.value[:40]!r} was asked")
+    if told.time_ms < request.time_ms or told.latency_ms < 0:
+        raise ValueError(f"{told.latency_ms} ms from {request.time_ms} to {told.time_ms}")
 
 
 READERS: Final[dict[str, Callable[[Path], list[Line]]]] = {

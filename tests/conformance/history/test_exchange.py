@@ -165,17 +165,36 @@ def test_an_openchaos_history_is_read(tmp_path: Path) -> None:
     assert violated(told) == {"A04"}  # nobody sent v3
 
 
+def _chaos(*columns: str) -> str:
+    return "\t".join((*columns, *["-"] * (10 - len(columns))))
+
+
 @pytest.mark.parametrize(
     "line",
     [
         "0\tREQUEST",
-        "0\tASKED\tenqueue\t-\tv\t1",
-        "0\tREQUEST\tcas\t-\tv\t1",
-        "0\tRESPONSE\tenqueue\tMAYBE\tv\t1",
+        _chaos("0", "REQUEST", "enqueue", "-", "v", "1", "-", "-", "-", "-", "more"),
+        _chaos("0", "ASKED", "enqueue", "-", "v", "1"),
+        _chaos("0", "REQUEST", "cas", "-", "v", "1"),
+        _chaos("0", "RESPONSE", "enqueue", "MAYBE", "v", "1"),
+        _chaos("0", "RESPONSE", "enqueue", "SUCCESS", "v", "1020"),
+        _chaos("2", "RESPONSE", "dequeue", "SUCCESS", "v", "1020"),
+        _chaos("2", "RESPONSE", "enqueue", "SUCCESS", "v", "1020"),
+        _chaos("2", "RESPONSE", "enqueue", "SUCCESS", "v4", "999"),
+        _chaos("2", "RESPONSE", "enqueue", "SUCCESS", "v4", "1020", "-", "0", "1", "-3"),
+        _chaos("2", "REQUEST", "dequeue", "-", "-", "1020"),
+        _chaos("2", "RESPONSE", "enqueue", "SUCCESS", "1020", "v4"),
+        "fault\tminor-kill\tmiddle\t1005",
     ],
-)
+    ids=[
+        "too few columns", "too many", "no kind", "no operation", "no result", "nobody waits",
+        "another operation", "another message", "before it was asked", "less than no time",
+        "asked twice", "columns exchanged", "no phase of a fault",
+    ],
+)  # fmt: skip
 def test_what_is_not_openchaos_is_refused_with_its_line(line: str, tmp_path: Path) -> None:
     file = tmp_path / "history-file"
-    file.write_text(OPENCHAOS + line + "\n")
-    with pytest.raises(HistoryError, match=r"history-file:11: not a line of OpenChaos"):
+    waiting = _chaos("2", "REQUEST", "enqueue", "-", "v4", "1013")
+    file.write_text(f"{OPENCHAOS}{waiting}\n{line}\n")
+    with pytest.raises(HistoryError, match=r"history-file:12: not a line of OpenChaos"):
         read_openchaos(file)
