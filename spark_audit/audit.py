@@ -24,7 +24,16 @@ from report.model import Result, Verdict, Witness
 from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.checks.not_early import SCHEDULE_TOPIC
 from spark_audit.checks.one_owner import shared_queues
-from spark_audit.evidence import Evidence, Options, by_member, gather, name_broker, skew_seen
+from spark_audit.evidence import (
+    Evidence,
+    Options,
+    by_member,
+    gather,
+    look_once,
+    name_broker,
+    orderly_groups,
+    skew_seen,
+)
 from spark_audit.fingerprint import id_prefix
 from spark_audit.inputs import InputError
 from spark_audit.nights import Carried, Looked, Night, all_found, only_new, settle, withdrawn
@@ -43,9 +52,16 @@ _SKEW_MAX_US: Final = 60_000_000
 
 _ROW_GROUP: Final = 100_000
 
+_FEW: Final = ("rare", "spans", "causes", "doubted", "messages", "steps", "profile")
+"""Tables of the evidence that are small, unless much of the log is in doubt."""
+
 _SAMPLE_MAX: Final = 64
 _SAMPLED_FROM: Final = 1_000_000
 """Of logs of more than twice so many events, latencies are those of a part of the messages."""
+
+
+_KEPT_ROWS: Final = 4_000_000
+"""So many rows in doubt are kept; of larger logs an eighth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,15 +225,39 @@ def _gathered(
             profiled, seen = carried.count(tonight, seen)
             own, log = log, carried.join(log, tonight, seen.brokers)
         evidence = gather(log, seen.brokers, options, store, profiled)
+        for frame in (
+            evidence.rare, evidence.spans, evidence.causes, evidence.cells,
+            *((store.doubtful, store.bounds) if store else ()),
+        ):  # fmt: skip
+            keep(frame)
+        if not (options.exact or store) and _rows_read(evidence, seen) <= max(_KEPT_ROWS, seen.rows // 8):
+            evidence = look_once(evidence, keep)
         if carried:
             # What is carried is not all that a node told; checks of its order rest on tonight's rows.
             evidence = replace(carried.amend(evidence, seen.brokers), log=name_broker(own, seen.brokers))
         for frame in (
-            evidence.rare, evidence.spans, evidence.causes, evidence.cells, evidence.sums, evidence.doubted,
-            evidence.messages, evidence.steps, *((store.doubtful, store.bounds) if store else ()),
+            evidence.sums, evidence.doubtful, evidence.doubted, evidence.messages, evidence.steps
         ):  # fmt: skip
             keep(frame)
+        # Known to be few, they are brought to the rows, which then need not be sorted by message.
+        evidence.doubtful.count()
+        evidence = replace(evidence, **{name: _cut_off(getattr(evidence, name)) for name in _FEW})
         yield evidence, seen, repeated - rows, Looked(tonight, name_broker(log, seen.brokers))
+
+
+def _cut_off(frame: DataFrame) -> DataFrame:
+    """The same rows, planned without what they were made of: with two dozen checks on top of it that is most
+    of an audit's time, where the log is small."""
+    if not frame.sparkSession.sparkContext.master.startswith("local["):
+        return frame  # an executor that is lost would take it along
+    return frame.localCheckpoint(eager=False)
+
+
+def _rows_read(evidence: Evidence, seen: Overview) -> float:
+    """About how many rows lie in the cells that are read."""
+    row = evidence.cells.agg(f.avg(f.col("read").cast("int"))).first()
+    assert row is not None, "an aggregate without keys has one row"
+    return (row[0] or 0) * seen.rows
 
 
 def judge(
@@ -340,7 +380,8 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
     clean = by_cell.asDict()
     # A clean cell has messages that were sent, and nothing else.
     clean["messages_sent"] = clean["messages"]
-    profiled = _profile_tallies(evidence, seen)
+    orderly = [row["group"] for row in orderly_groups(evidence.rare, evidence.options).collect()]
+    profiled = _profile_tallies(evidence, seen, orderly)
     of_messages_read = messages.asDict()
     return {
         **{f"{kind}_events": seen.by_kind.get(kind, 0) for kind in Kind},
@@ -348,6 +389,7 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
         # Attempts of which nobody says where they went tell nothing.
         "retries_told": of_messages_read["sends_again"] if profiled["sends_told"] else 0,
         "broadcast_groups": len(evidence.options.broadcast),
+        "orderly_groups": len(orderly),
         "replicas": 0,  # of stores, which tell below
         "events": seen.rows,
         "deliveries": seen.by_kind.get(Kind.DELIVER, 0),
@@ -360,12 +402,18 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
     }
 
 
-def _profile_tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
+def _profile_tallies(evidence: Evidence, seen: Overview, orderly: list[str]) -> dict[str, int]:
     """How much there is of what only some logs have."""
     is_ack = (f.col("kind") == Kind.SEND_ACK) & f.col("node").isin(*seen.brokers)
     is_scheduled = (f.col("kind") == Kind.APPEND) & (f.col("topic") == SCHEDULE_TOPIC)
     is_told = (f.col("kind") == Kind.SEND) & f.col("stated").isNotNull()
-    of_profile = {"acks_of_brokers": is_ack, "scheduled_appends": is_scheduled, "sends_told": is_told}
+    is_end = f.col("kind").isin(Kind.CONSUME_OK, Kind.CONSUME_FAIL) & f.col("group").isin(*orderly)
+    of_profile = {
+        "acks_of_brokers": is_ack,
+        "scheduled_appends": is_scheduled,
+        "sends_told": is_told,
+        "orderly_ends": is_end,
+    }
     counts = evidence.profile.agg(
         *[f.coalesce(f.sum(f.when(c, f.col("rows"))), f.lit(0)).alias(name) for name, c in of_profile.items()]
     ).first()

@@ -65,6 +65,7 @@ class Chunk:
         # Every rebalance before this chunk moved the queues on by one owner.
         rebalances = -(-number // sc.TROUBLE_EVERY)
         self.epochs = [-(-(rebalances - group) // len(sc.GROUPS)) for group in range(len(sc.GROUPS))]
+        self.tells_order = bool(plan.planted["overlap"].sum())
         self.is_last = number == plan.chunks - 1
         self.n = n = plan.messages
         self.begin = START_US + number * (sc.CHUNK_US + (len(sc.PAUSES) + 1) * sc.PAUSE_US)
@@ -285,6 +286,8 @@ class Chunk:
             self._deliver(group, records, at)
             self._commits(group, records, at, regressions)
             self._plant_duplicates(group, records, at, fate, victim)
+            if group == sc.ORDERLY:
+                self._plant_overlaps(records, at, fate)
             self._redeliver(group, records, at)
             self._consume_retries(group, records, at, fate)
         self._record_truth(fate, victim)
@@ -343,6 +346,27 @@ class Chunk:
     def _plant_duplicates(self, group: int, records: Ints, at: Ints, fate: Ints, victim: Ints) -> None:
         twice = (fate[records] == Fate.DUPLICATE) & (victim[records] == group)
         self._deliver(group, records[twice], at[twice] + 10)
+
+    def _plant_overlaps(self, records: Ints, at: Ints, fate: Ints) -> None:
+        """Of three messages that follow each other in a queue the first two are one call; the third is handed
+        out when only the first is done. A decoy: the one before them is done at once."""
+        for here in np.flatnonzero(fate[records] == Fate.OVERLAP):
+            own = np.flatnonzero(self.r_queue[records] == self.r_queue[records[here]])
+            first, second, third = own[np.searchsorted(own, here) - 1 :][:3]
+            for before in own[own < first][-1:]:
+                self._done(records[before], int(at[before]) + 2)
+            self._done(records[first], int(at[second]) + 5)
+            self._done(records[second], int(at[third]) + 5)
+            self._done(records[third], int(at[third]) + 6)
+            self._expect("overlap", "DELIV-13", "orderly-overlap", int(records[third]), group=sc.ORDERLY)
+
+    def _done(self, record: int, at: int) -> None:
+        one = slice(record, record + 1)
+        consumer = self._owner(sc.ORDERLY, self.r_queue[one], np.array([at]))
+        self.rows.add(
+            at, "consume_ok", consumer, client=consumer, group=int(self.group_word[sc.ORDERLY]),
+            **self._at_broker(one), **self._place(one),
+        )  # fmt: skip
 
     def _redeliver(self, group: int, records: Ints, at: Ints) -> None:
         """Decoys: what was handed out just before a pause is handed out again in it, for a reason given
@@ -404,6 +428,10 @@ class Chunk:
         words, rows = self.words, self.rows
         harness = words["harness"]
         if self.number == 0:
+            for consumer in self.consumer_word[sc.ORDERLY] if self.tells_order else ():
+                rows.add(self.begin - 900, "rebalance", int(consumer), client=int(consumer),
+                         group=int(self.group_word[sc.ORDERLY]), attr_key=words["orderly"],
+                         attr_value=words["true"])  # fmt: skip
             for broker, word in enumerate(self.broker_word):
                 rows.add(self.begin - 1000, "recover", int(word), commit_offset=0, **self._mode(broker))
         if not self.is_troubled:

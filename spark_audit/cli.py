@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from spark_audit.checks import Check
     from spark_audit.inputs import Inputs
     from spark_audit.nights import Night
-    from spark_audit.read import Log
     from spark_audit.session import SessionOptions
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -49,6 +48,9 @@ Examples:
   mqproof audit run --events logs/2026-11-22 --carry state --out reports/2026-11-22
 """
 
+_REBALANCE_S: Final = 20
+_INDEX_SLOTS: Final = 5_000_000
+
 _Conf = Annotated[
     list[str] | None, typer.Option(help="Setting of Spark, KEY=VALUE, e.g. spark.local.dir=/big.")
 ]
@@ -57,6 +59,23 @@ _Skew = Annotated[
     int | None,
     typer.Option(min=0, help="How far clocks of two nodes may disagree; else 100, or what the log shows."),
 ]
+_Flush = Annotated[
+    str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH: for brokers whose log does not say.")
+]
+_Broadcast = Annotated[list[str] | None, typer.Option(help="Group of which every member gets every message.")]
+_Orderly = Annotated[
+    list[str] | None, typer.Option(help="Group that consumes in order, and does not say so itself.")
+]
+_Delays = Annotated[
+    str | None, typer.Option(help="The brokers' messageDelayLevel, where it is not RocketMQ's: '1s 5s 1m'.")
+]
+_Rebalance = Annotated[
+    int, typer.Option(min=0, help="How long a group may take to agree on owners after a member came or went.")
+]
+_BrokerConfig = Annotated[
+    Path | None, typer.Option(help="The brokers' properties, or JSON: messageDelayLevel and flushDiskType.")
+]
+
 _Trace = Annotated[
     list[str] | None,
     typer.Option(help="Message traces: exported text, a folder of it, or a store that has their topic."),
@@ -88,15 +107,15 @@ def run(
     memory: Annotated[str, typer.Option(help="Memory of the Spark driver.")] = "2g",
     json: Annotated[Path | None, typer.Option(help="Write the result as JSON.")] = None,
     skew_ms: _Skew = None,
-    flush: Annotated[
-        str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH: for brokers whose log does not say.")
-    ] = None,
-    broadcast: Annotated[
-        list[str] | None, typer.Option(help="Group of which every member gets every message.")
-    ] = None,
+    flush: _Flush = None,
+    broadcast: _Broadcast = None,
+    orderly: _Orderly = None,
+    delays: _Delays = None,
+    rebalance_s: _Rebalance = _REBALANCE_S,
+    broker_config: _BrokerConfig = None,
     index_slots: Annotated[
         int, typer.Option(min=1, help="maxHashSlotNum of the brokers, where it is not RocketMQ's own.")
-    ] = 5_000_000,
+    ] = _INDEX_SLOTS,
     carry: Annotated[
         Path | None, typer.Option(help="Folder of what nights hand on: these events follow those before.")
     ] = None,
@@ -128,8 +147,7 @@ def run(
     if idle := [name for name in wanted if name not in possible]:
         judged = "--events" if CHECKS[idle[0]].of_events else "a --store"
         _fail(f"--check {idle[0]}: it judges {judged}, and none is given")
-    if flush not in (None, "SYNC_FLUSH", "ASYNC_FLUSH"):
-        _fail(f"--flush: {flush!r}, expected SYNC_FLUSH or ASYNC_FLUSH")
+    allowed = _allowed(skew_ms, flush, broadcast, orderly, delays, rebalance_s, broker_config)
     settings = _settings(conf or [])
 
     from spark_audit.inputs import InputError, Inputs, find_files
@@ -148,14 +166,24 @@ def run(
     again = [part for path in inputs for part in ("--events", path)]
     again += [part for text in directories for part in ("--store", text)]
     again += [part for text in trace or [] for part in ("--trace", text)]
+    again += _said(
+        {
+            "--skew-ms": skew_ms,
+            "--flush": flush,
+            "--broadcast": broadcast,
+            "--orderly": orderly,
+            "--delays": delays,
+            "--rebalance-s": rebalance_s if rebalance_s != _REBALANCE_S else None,
+            "--broker-config": broker_config,
+            "--index-slots": index_slots if index_slots != _INDEX_SLOTS else None,
+        }
+    )
     request = _Request(
         found,
         stores,
         index_slots,
         wanted,
-        skew_ms,
-        flush,
-        tuple(broadcast or ()),
+        allowed,
         shlex.join(again),
         carry,
         late_s * 1_000_000,
@@ -215,11 +243,10 @@ class _Request:
     stores: dict[str, Path]
     index_slots: int
     wanted: list[str]
-    skew_ms: int | None
-    flush: str | None
-    broadcast: tuple[str, ...]
+    allowed: dict[str, Any]
+    """What the user says of clocks, brokers and groups, for Options."""
     again: str
-    """The options that name the input, for the command that replays a finding."""
+    """The options that name the input and say what it is, for the command that replays a finding."""
     carry: Path | None = None
     late_us: int = 0
     traces: tuple[list[Path], list[Path]] = ([], [])
@@ -247,9 +274,9 @@ def _audit(
         night = open_night(spark, request.carry, request.late_us) if request.carry else None
         # The old state stays until everything is written: an interrupted night is run again.
         with next_state(night) if night else nullcontext() as following:
-            log, done, report = _judge(spark, scratch, request, night, following)
+            done, report, aside = _judge(spark, scratch, request, night, following)
             terminal.show(report)
-            _write(report, log, done, out, json)
+            _write(report, done, aside, out, json)
     except InputError as error:
         _fail(str(error))
     except (PySparkException, Py4JError) as error:
@@ -265,7 +292,8 @@ def _judge(
     request: _Request,
     night: "Night | None",
     following: Path | None,
-) -> tuple["Log", "Audit", Report]:
+) -> tuple["Audit", Report, "DataFrame"]:
+    """The audit, its report, and the file and line of each row that is no event and no trace."""
     from spark_audit.audit import audit
     from spark_audit.evidence import Options
     from spark_audit.read import read_files
@@ -285,7 +313,7 @@ def _judge(
     done = audit(
         log.events,
         scratch,
-        options=Options(**_clocks(request.skew_ms), flush=request.flush, broadcast=request.broadcast),
+        options=Options(**request.allowed),
         store=stored,
         checks=request.checks(),
         unreadable_rows=corrupt_rows,
@@ -298,14 +326,17 @@ def _judge(
     events = log.events.unionByName(night.carried.rows) if night and night.carried else log.events
     told = with_timelines(spark, done.results, events, done.overview.brokers, stored)
     done = replace(done, results=told)
+    aside = log.corrupt
     if any(request.traces):
-        done = _with_traces(spark, done, request)
+        done, unreadable = _with_traces(spark, done, request)
+        aside = aside.unionByName(unreadable)
     report = summarise(done, log, request.stores, time.monotonic() - started, corrupt, corrupt_rows)
-    return log, done, with_history(report, done, night, following) if night else report
+    return done, with_history(report, done, night, following) if night else report, aside
 
 
-def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> "Audit":
-    """The audit with what traces show, judged by them where nothing better was given."""
+def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> tuple["Audit", "DataFrame"]:
+    """The audit with what traces show, judged by them where nothing better was given; and the file and line
+    of the records that cannot be read."""
     from spark_audit.traces import judge_traces, read_traces
 
     traces = read_traces(spark, *request.traces)
@@ -313,15 +344,52 @@ def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> "Au
     shown = judge_traces(traces, done.skew_us, judged=judged)
     unreadable = traces.unreadable.count()
     kept = tuple(result for result in shown if result.id in request.wanted)
-    return replace(done, results=done.results + kept, unreadable_traces=unreadable)
+    return replace(done, results=done.results + kept, unreadable_traces=unreadable), traces.unreadable
 
 
-def _clocks(skew_ms: int | None) -> dict[str, Any]:
-    """What the user says of the clocks, for Options."""
-    return {} if skew_ms is None else {"skew_us": skew_ms * 1000, "is_skew_given": True}
+def _said(options: Mapping[str, Any]) -> list[str]:
+    """The options that were given, as on the command line."""
+    given = {name: value if isinstance(value, list) else [value] for name, value in options.items()}
+    return [
+        part
+        for name, values in given.items()
+        for value in values
+        if value is not None
+        for part in (name, str(value))
+    ]
 
 
-def _write(report: Report, log: "Log", done: "Audit", out: Path | None, json: Path | None) -> None:
+def _allowed(
+    skew_ms: int | None,
+    flush: str | None,
+    broadcast: list[str] | None,
+    orderly: list[str] | None,
+    delays: str | None,
+    rebalance_s: int,
+    broker_config: Path | None,
+) -> dict[str, Any]:
+    """For Options; what an option says comes before what a broker's configuration says."""
+    from spark_audit.broker_config import FLUSH_MODES, BrokerConfig, parse_delays, read_config
+    from spark_audit.inputs import InputError
+
+    if flush not in (None, *FLUSH_MODES):
+        _fail(f"--flush: {flush!r}, expected {' or '.join(FLUSH_MODES)}")
+    try:
+        config = read_config(broker_config) if broker_config else BrokerConfig()
+        ladder = parse_delays(delays, "--delays") if delays is not None else config.delays_ms
+    except InputError as error:
+        _fail(str(error))
+    return {
+        "flush": flush or config.flush,
+        "broadcast": tuple(broadcast or ()),
+        "orderly": tuple(orderly or ()),
+        "rebalance_us": rebalance_s * 1_000_000,
+        **({} if ladder is None else {"delays_ms": ladder}),
+        **({} if skew_ms is None else {"skew_us": skew_ms * 1000, "is_skew_given": True}),
+    }
+
+
+def _write(report: Report, done: "Audit", aside: "DataFrame", out: Path | None, json: Path | None) -> None:
     """The files that were asked for. Raises OSError; what stood there is unchanged, then."""
     from report.write import write_report
     from spark_audit.audit import write_violations
@@ -332,16 +400,11 @@ def _write(report: Report, log: "Log", done: "Audit", out: Path | None, json: Pa
             for name in ("report.json", "junit.xml", "report.html"):
                 write_report(report, folder / name)
             rows = write_violations(done, folder / "violations.parquet")
-            if not log.corrupt.isEmpty():
-                _keep_aside(log, folder / "unreadable")
+            if not aside.isEmpty():
+                aside.coalesce(1).write.json(str(folder / "unreadable"))
         _say(f"wrote {out / 'report.html'}, report.json, junit.xml and {rows} violations.parquet")
     if json is not None:
         write_report(report, json.with_suffix(".json") if json.suffix != ".json" else json)
-
-
-def _keep_aside(log: "Log", folder: Path) -> None:
-    rows: DataFrame = log.corrupt
-    rows.coalesce(1).write.mode("overwrite").json(str(folder))
 
 
 @audit_app.command(name="explain", epilog=_EXAMPLES)
@@ -358,7 +421,7 @@ def explain_message(
     memory: Annotated[str, typer.Option(help="Memory of the Spark driver.")] = "2g",
     index_slots: Annotated[
         int, typer.Option(min=1, help="maxHashSlotNum of the brokers, where it is not RocketMQ's own.")
-    ] = 5_000_000,
+    ] = _INDEX_SLOTS,
     conf: _Conf = None,
 ) -> None:
     """Print the whole life of one message: what every input says of it, in order of time.
@@ -420,9 +483,12 @@ def watch_logs(
         int, typer.Option(min=0, help="What belongs together is no further apart; then it is told.")
     ] = 3600,
     skew_ms: _Skew = None,
-    flush: Annotated[
-        str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH: for brokers whose log does not say.")
-    ] = None,
+    flush: _Flush = None,
+    broadcast: _Broadcast = None,
+    orderly: _Orderly = None,
+    delays: _Delays = None,
+    rebalance_s: _Rebalance = _REBALANCE_S,
+    broker_config: _BrokerConfig = None,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
     memory: Annotated[str, typer.Option(help="Memory of the Spark driver.")] = "2g",
     conf: _Conf = None,
@@ -437,8 +503,7 @@ def watch_logs(
         _fail("--events: name at least one folder, or a --topic")
     if topic and not namesrv:
         _fail("--topic: --namesrv is missing, expected HOST:PORT of a name server")
-    if flush not in (None, "SYNC_FLUSH", "ASYNC_FLUSH"):
-        _fail(f"--flush: {flush!r}, expected SYNC_FLUSH or ASYNC_FLUSH")
+    allowed = _allowed(skew_ms, flush, broadcast, orderly, delays, rebalance_s, broker_config)
     settings = _settings(conf or [])
 
     from py4j.protocol import Py4JError
@@ -455,7 +520,7 @@ def watch_logs(
         Source(tuple(events or ()), given),
         state,
         late_s * 1_000_000,
-        Options(**_clocks(skew_ms), flush=flush),
+        Options(**allowed),
         every_s,
         once,
     )
@@ -513,7 +578,8 @@ def generate(
 
     Spark writes it, in parts, of any size; the same seed gives the same log on any number of cores.
 
-    Anomalies: lost, duplicate, double_append, phantom, reordered, skipped, offset_regression, flush_lost.
+    Anomalies: lost, duplicate, double_append, phantom, reordered, skipped, overlap, offset_regression,
+    flush_lost.
 
     Exit code: 0 written, 2 bad input, 4 Spark or Java is missing or failed.
     """

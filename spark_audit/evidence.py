@@ -4,7 +4,8 @@ Nothing here judges, and nothing here runs a Spark action: these are plans, whic
 Field names are those of docs/protocol.md, "What the audit reads".
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
 
@@ -12,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, cell, message_cells
-from spark_audit.order import odd_steps
+from spark_audit.order import is_within, odd_steps, steps_within, stretches
 from spark_audit.profile import RARE_KINDS, is_reset, profile, rare_rows
 from spark_audit.schema import require
 from spark_audit.store import Stored
@@ -48,6 +49,10 @@ class Options:
     20 s."""
     broadcast: tuple[str, ...] = ()
     """Groups of which every member gets every message; no log says so."""
+    orderly: tuple[str, ...] = ()
+    """Groups that consume in order, beside those whose log says so."""
+    lock_us: int = 60_000_000
+    """How long a broker keeps a lock that is not renewed."""
     delays_ms: tuple[int, ...] = LADDER_MS
     """What the levels of delayed messages mean, from level 1 on."""
     id_prefix: int = 0
@@ -70,6 +75,8 @@ class Evidence:
     sums: DataFrame
     """One row a message of the cells that are read, numbers only; `clean` says that no check has anything to
     find (sums.py)."""
+    doubtful: DataFrame
+    """The keys of the messages that are not clean."""
     doubted: DataFrame
     """The events of the messages that are not clean."""
     messages: DataFrame
@@ -117,24 +124,23 @@ def gather(
     events = named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
     spans = spans_of(profiled, brokers)
     groups = subscribed(spans)
-    of_messages = f.col("msg_id").isNotNull() & f.col("kind").isin(*KINDS)
+    of_messages = _is_of_message()
     # Without the broker's name, whose place in attrs costs more to decode than all that is read here.
     told = log.select(*TRAFFIC, cell(options.id_prefix).alias("cell")).where(of_messages)
     cells = _read(message_cells(told, profiled, groups, fates(rare, options), brokers), options, store)
     chosen = f.broadcast(cells.where("read").select("cell"))
     read = told if _reads_all(options, store) else told.join(chosen, "cell", "left_semi")
     sums = message_sums(on_broker(read, rare, options), groups)
-    doubted = events.where(of_messages).join(
-        _doubtful(sums, store), message_key() == f.col("key"), "left_semi"
-    )
-    messages = _messages(on_broker(doubted, rare, options))
+    doubtful = _doubtful(sums, store)
+    doubted = _rows_of(doubtful, events.where(of_messages))
     return Evidence(
         events=events,
         rare=rare,
         cells=cells,
         sums=sums,
+        doubtful=doubtful,
         doubted=doubted,
-        messages=messages,
+        messages=_messages(on_broker(doubted, rare, options)),
         steps=odd_steps(events),
         spans=spans,
         causes=_causes(rare),
@@ -143,6 +149,42 @@ def gather(
         options=options,
         store=store,
     )
+
+
+def look_once(evidence: Evidence, keep: Callable[[DataFrame], DataFrame]) -> Evidence:
+    """The same evidence, for which the log is read but once more: all rows in doubt, which are kept.
+
+    For logs of which few rows are, and without stores.
+    """
+    events, options = evidence.events, evidence.options
+    chosen = evidence.cells.where("read").select("cell", f.lit(True).alias("in_cell"))
+    rows = (
+        events.withColumn("cell", f.when(_is_of_message(), cell(options.id_prefix)))
+        .join(f.broadcast(chosen), "cell", "left")
+        .join(f.broadcast(stretches(events)), is_within(), "left")
+    )
+    rows = keep(rows.where("in_cell OR begin_seq IS NOT NULL"))
+    of_messages = rows.where("in_cell")
+    groups = subscribed(evidence.spans)
+    sums = message_sums(on_broker(of_messages, evidence.rare, options), groups)
+    doubtful = _doubtful(sums, None)
+    doubted = _rows_of(doubtful, of_messages).select(*events.columns)
+    return replace(
+        evidence,
+        sums=sums,
+        doubtful=doubtful,
+        doubted=doubted,
+        messages=_messages(on_broker(doubted, evidence.rare, options)),
+        steps=steps_within(rows.where("begin_seq IS NOT NULL").drop("cell", "in_cell")),
+    )
+
+
+def _is_of_message() -> Column:
+    return f.col("msg_id").isNotNull() & f.col("kind").isin(*KINDS)
+
+
+def _rows_of(keys: DataFrame, rows: DataFrame) -> DataFrame:
+    return rows.join(keys, message_key() == f.col("key"), "left_semi")
 
 
 def _read(cells: DataFrame, options: Options, store: Stored | None) -> DataFrame:
@@ -185,6 +227,14 @@ def is_member(options: Options) -> Column:
     group = f.col("group")
     ours = [group.startswith(name + MEMBER) for name in options.broadcast]
     return f.coalesce(reduce(Column.__or__, ours, f.lit(False)), f.lit(False))
+
+
+def orderly_groups(rare: DataFrame, options: Options) -> DataFrame:
+    """group: those that consume in order, as the user or a member's `rebalance` says."""
+    said = rare.where((f.col("kind") == Kind.REBALANCE) & (f.col("attrs")["orderly"] == "true"))
+    given = f.array(*map(f.lit, options.orderly)).cast("array<string>")
+    named = rare.sparkSession.range(1).select(f.explode(given).alias("group"))
+    return said.select("group").unionByName(named).where("group IS NOT NULL").distinct()
 
 
 def skew_seen() -> Column:

@@ -2,6 +2,7 @@
 
 import glob
 import hashlib
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -78,16 +79,25 @@ def _files_of(path: Path, named: bool) -> set[Path]:
                 return set()
             raise InputError(f"{path}: not an event log by its name, expected {', '.join(SUFFIXES)}")
         return {path}
-    inside = {
-        file
-        for file in path.rglob("*")
-        if file.name.endswith(SUFFIXES)
-        and file.is_file()
-        and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-    }
+    try:
+        inside = set(_inside(path))
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror}") from None
     if not inside:
         raise InputError(f"{path}: no event log in this folder (expected {', '.join(SUFFIXES)})")
     return inside
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """Raises OSError: a folder cannot be read. (`Path.rglob` would pass over it without a word.)"""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        files = (Path(place, name) for name in names if not name.startswith((".", "_")))
+        yield from (file for file in files if file.name.endswith(SUFFIXES) and file.is_file())
 
 
 def _copies(files: Sequence[Path]) -> Iterator[tuple[Path, Path]]:

@@ -32,7 +32,7 @@ from spark_audit.sources import planted as planted_store
 from spark_audit.store import read_stores
 from spark_audit.truth import compare, read_truth
 
-EVENTS: Final = 20_000
+EVENTS: Final = 24_000
 _PLANTED: Final = 2
 """Of every anomaly."""
 _SEED: Final = 7
@@ -263,6 +263,14 @@ MUTANTS: Final[dict[str, Mutant]] = {
                breaks=_heard("kind <> 'rollback'")),
         Mutant("AnyMemberWillDo", "DELIV-11", "is content when any member was handed the message",
                breaks=_messages(acked="CASE WHEN deliveries > 0 THEN 0 ELSE acked END")),
+        Mutant("MembersAreStrangers", "DELIV-13", "does not compare one member's calls with another's",
+               breaks=_heard("node <> 'ranked-1'")),
+        Mutant("OneCallEnough", "DELIV-13", "does not ask whether all of a batch is done",
+               breaks=_heard("kind <> 'consume_ok' OR msg_id <> 'lanes_1'")),
+        Mutant("LocksLastForEver", "DELIV-13", "does not know that a lock expires",
+               breaks=_options(lock_us=10**12)),
+        Mutant("OnlyTheNamed", "DELIV-13", "does not hear which groups say that they consume in order",
+               breaks=lambda evidence: replace(evidence, rare=evidence.rare.where("kind <> 'rebalance'"))),
         Mutant("WeakAcksPromise", "DELIV-1", "takes FLUSH_DISK_TIMEOUT for SEND_OK",
                spoils=_is_a_violation("flush_disk_timeout")),
         Mutant("IdsAreUnique", "DELIV-3", "believes that no two producers use one id",
@@ -301,7 +309,8 @@ def laboratory(spark: SparkSession) -> Iterator[Laboratory]:
         directories = {planted_store.BROKER: store, planted_store.SLAVE: Path(folder) / "slave"}
         events = read(spark, [str(log)], Path(folder)).events
         stored = read_stores(spark, directories, Path(folder), planted_store.SLOTS)
-        with gathered(events, Options(broadcast=planted.BROADCAST), stored) as (evidence, _, _):
+        options = Options(broadcast=planted.BROADCAST, orderly=planted.ORDERLY)
+        with gathered(events, options, stored) as (evidence, _, _):
             found = {name: _collected(check.findings(evidence)) for name, check in CHECKS.items()}
             yield Laboratory(evidence, read_truth(log) + stories.truth + planted_truth, found)
 

@@ -45,6 +45,8 @@ SCHEMA_VERSION: Final = 1
 LATE_US: Final = 3_600_000_000
 
 _MANIFEST: Final = "manifest.json"
+UNREADABLE: Final = "unreadable"
+"""What was no event (watch.py) stands beside the states."""
 _NIGHTS_KEPT: Final = 2
 """The newest, and the one from which its findings can be replayed."""
 
@@ -215,7 +217,10 @@ def open_night(spark: SparkSession, folder: Path, late_us: int = LATE_US) -> Nig
     if (folder / _MANIFEST).is_file():
         return Night(folder, late_us, _read(spark, folder), is_replay=True)
     states = _states(folder)
-    if not states and folder.exists() and any(not p.name.startswith(".") for p in folder.iterdir()):
+    strange = folder.exists() and any(
+        not p.name.startswith(".") and p.name != UNREADABLE for p in folder.iterdir()
+    )
+    if not states and strange:
         raise InputError(f"{folder}: no state of an audit, and not empty")
     return Night(folder, late_us, _read(spark, states[-1]) if states else None)
 

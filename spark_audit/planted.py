@@ -17,6 +17,9 @@ _START_US: Final = 1_780_000_000_000_000
 BROADCAST: Final = ("news",)
 """The groups of which every member gets every message."""
 
+ORDERLY: Final = ("lined",)
+"""A group that consumes in order, and does not say so."""
+
 Row = dict[str, Any]
 
 
@@ -64,6 +67,7 @@ def events() -> Script:
     _offsets(script)
     _ids(script)
     _broadcast(script)
+    _orderly(script)
     return script
 
 
@@ -491,3 +495,69 @@ def _broadcast(script: Script) -> None:
     place = {"broker": "broker-r", "topic": "news", "queue_id": 0, "queue_offset": 1}
     for invariant, rule in (("DELIV-11", "broadcast-gap"), ("DELIV-4", "poll-skip")):
         script.expect(invariant, rule, msg_id="n_1", group="news@news-1", **place)
+
+
+def _orderly(script: Script) -> None:
+    """Two members of a group that consumes in order, in queues of their own; and of one that does not."""
+
+    def members(topic: str, group: str, *, told: bool = False) -> tuple[_Reader, _Reader]:
+        ids = tuple(f"{topic}_{offset}" for offset in range(4))
+        _sent(script, topic, *ids)
+        for name in ("0", "1") if told else ():
+            attrs = {"orderly": "true"}
+            script.tell(f"{group}-{name}", Kind.REBALANCE, attrs, group=group, client=f"{group}-{name}")
+        return _Reader(script, f"{group}-0", topic, group), _Reader(script, f"{group}-1", topic, group)
+
+    def expect(topic: str, group: str, offset: int) -> None:
+        place: Row = {"broker": "broker-r", "topic": topic, "queue_id": 0, "queue_offset": offset}
+        script.expect("DELIV-13", "orderly-overlap", msg_id=f"{topic}_{offset}", group=group, **place)
+
+    def done(reader: _Reader, topic: str, *offsets: int) -> None:
+        for offset in offsets:
+            reader.tells(Kind.CONSUME_OK, f"{topic}_{offset}", offset)
+
+    def handed(reader: _Reader, topic: str, *offsets: int) -> None:
+        for offset in offsets:
+            reader.is_handed(f"{topic}_{offset}", offset)
+
+    # Two at once, one that failed and is tried again in place, and the queue moves on between two calls.
+    own, other = members("line", "lined")
+    handed(own, "line", 0, 1)
+    done(own, "line", 0)
+    own.fails("line_1", 1)
+    handed(own, "line", 1)
+    done(own, "line", 1)
+    handed(other, "line", 2, 3)
+    done(other, "line", 2, 3)
+    # More is handed out while the second of two is still at work.
+    own, _ = members("lanes", "lined")
+    handed(own, "lanes", 0, 1)
+    done(own, "lanes", 0)
+    handed(own, "lanes", 2)
+    expect("lanes", "lined", 2)
+    done(own, "lanes", 1, 2)
+    # Both members are at work.
+    own, other = members("clash", "ranked", told=True)
+    handed(own, "clash", 0)
+    handed(other, "clash", 1)
+    expect("clash", "ranked", 1)
+    done(other, "clash", 1)
+    done(own, "clash", 0)
+    # It was at work for longer than its lock lasts.
+    own, other = members("slow_line", "ranked")
+    handed(own, "slow_line", 0)
+    script.wait(70 * _STEP_US)
+    handed(other, "slow_line", 1)
+    done(other, "slow_line", 1)
+    done(own, "slow_line", 0)
+    # Nobody knows when its member, which was killed, stopped.
+    own, other = members("killed_line", "ranked")
+    handed(own, "killed_line", 0)
+    handed(other, "killed_line", 1)
+    done(other, "killed_line", 1)
+    # A group that consumes in no order.
+    own, other = members("crowd", "crowded")
+    handed(own, "crowd", 0)
+    handed(other, "crowd", 1)
+    done(other, "crowd", 1)
+    done(own, "crowd", 0)

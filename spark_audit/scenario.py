@@ -23,6 +23,8 @@ BROKERS: Final = ("broker-a", "broker-b", "broker-c", "broker-d")
 FLUSH_MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH", "SYNC_FLUSH", "ASYNC_FLUSH")
 TOPICS: Final = ("orders", "payments", "stock", "mail")
 GROUPS: Final = ("billing", "shipping")
+ORDERLY: Final = 1
+"""The group that consumes in order. It tells so, and of ends of its calls, where an overlap is planted."""
 CONSUMERS_A_GROUP: Final = 3
 PRODUCERS: Final = tuple(f"producer-{n}" for n in range(4))
 QUEUES: Final = len(BROKERS) * len(TOPICS)
@@ -84,6 +86,7 @@ class Fate(IntEnum):
     PHANTOM = 23
     REORDERED = 24
     SKIPPED = 25
+    OVERLAP = 26
 
 
 ANOMALIES: Final[dict[str, str]] = {
@@ -93,6 +96,7 @@ ANOMALIES: Final[dict[str, str]] = {
     "phantom": "stored and handed out, never sent (DELIV-2)",
     "reordered": "handed to one group after the next message of its queue (DELIV-4)",
     "skipped": "jumped over by one group, handed to the other (DELIV-4 and DELIV-1)",
+    "overlap": "still at work when a group that consumes in order is handed the next but one (DELIV-13)",
     "offset_regression": "a group's committed offset goes back (DELIV-5)",
     "flush_lost": "acknowledged under SYNC_FLUSH, then cut off by a crash (FLUSH-1 and DELIV-1)",
 }
@@ -105,6 +109,7 @@ _SLOTTED: Final = {
     "phantom": Fate.PHANTOM,
     "reordered": Fate.REORDERED,
     "skipped": Fate.SKIPPED,
+    "overlap": Fate.OVERLAP,
 }
 
 _DECOYS: Final = (

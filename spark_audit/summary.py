@@ -24,6 +24,7 @@ CAUSES: Final = {
     "expired": "its segment was deleted by age",
     "flush_disk_timeout": "its producer was told FLUSH_DISK_TIMEOUT: outside the guarantee",
     "flush_slave_timeout": "its producer was told FLUSH_SLAVE_TIMEOUT: outside the guarantee",
+    "lock_expired": "the first call ran for longer than a lock lasts, which it may have lost",
     "light_queue": "a light queue holds records of other topics",
     "master_lost_tail": "its master was killed, and lost what the slave still has",
     "no_choice": "no other broker is known to have been there",

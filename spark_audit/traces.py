@@ -51,7 +51,8 @@ class Traces:
     """type, ts (microseconds), group, topic, msg_id, store_host, msg_type, request_id, times, success,
     state."""
     unreadable: DataFrame
-    """line: records of a type that we know, with too few fields or an odd number in them."""
+    """file (of a store, its directory) and line: records of a type that we know, with too few fields or an
+    odd number in them."""
 
 
 def find_traces(paths: Sequence[str]) -> tuple[list[Path], list[Path]]:
@@ -86,22 +87,22 @@ def read_traces(spark: SparkSession, stores: Sequence[Path], texts: Sequence[Pat
         records = spark.read.format("rocketmq-commitlog").option("body", "true").load(str(store))
         is_trace = (f.col("topic") == TRACE_TOPIC) | f.col("topic").startswith(CLOUD_TOPIC_PREFIX)
         bodies = records.where((f.col("kind") == "record") & is_trace)
-        parts.append(bodies.select(f.explode(f.split(f.decode("body", "UTF-8"), _RECORD)).alias("line")))
+        told = f.explode(f.split(f.decode("body", "UTF-8"), _RECORD)).alias("line")
+        parts.append(bodies.select(f.lit(str(store)).alias("file"), told))
     if texts:
         read = spark.read.text([str(path.absolute()) for path in texts], lineSep=_RECORD)
-        parts.append(read.select(f.col("value").alias("line")))
+        parts.append(read.select(f.input_file_name().alias("file"), f.col("value").alias("line")))
     lines = reduce(DataFrame.unionByName, parts)
-    return _parsed(
-        lines.select(f.trim(f.regexp_replace("line", "[\\r\\n]+", "")).alias("line")).where("line <> ''")
-    )
+    whole = f.trim(f.regexp_replace("line", "[\\r\\n]+", ""))
+    return _parsed(lines.select("file", whole.alias("line")).where("line <> ''"))
 
 
 def _parsed(lines: DataFrame) -> Traces:
-    split = lines.select("line", f.split("line", _FIELD).alias("fields"))
+    split = lines.select("file", "line", f.split("line", _FIELD).alias("fields"))
     typed = split.withColumn("type", f.get("fields", f.lit(0)))
     # A type of a newer release is skipped, as RocketMQ's own readers do.
     known = typed.where(f.col("type").isin(*_PLACES))
-    rows = known.select("line", "type", "fields", *[_field(name).alias(name) for name in _COLUMNS])
+    rows = known.select("file", "line", "type", "fields", *[_field(name).alias(name) for name in _COLUMNS])
     pub_success = f.get("fields", f.when(f.size("fields") == 13, 12).otherwise(13))
     rows = rows.withColumn("success", f.when(f.col("type") == "Pub", pub_success).otherwise(f.col("success")))
     size = reduce(
@@ -111,9 +112,9 @@ def _parsed(lines: DataFrame) -> Traces:
     )
     timed = (f.col("type") == "SubAfter") | f.col("ts").isNotNull()
     whole = f.coalesce(size & timed & f.col("msg_id").isNotNull(), f.lit(False))
-    told = rows.where(whole).drop("line", "fields")
+    told = rows.where(whole).drop("file", "line", "fields")
     # A repeated delivery of the trace message itself tells nothing twice.
-    return Traces(told.distinct(), rows.where(~whole).select("line"))
+    return Traces(told.distinct(), rows.where(~whole).select("file", "line"))
 
 
 def _field(name: str) -> Column:

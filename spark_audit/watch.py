@@ -20,13 +20,16 @@ from spark_audit.audit import audit
 from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.evidence import Options
 from spark_audit.inputs import InputError
-from spark_audit.nights import certain_now, next_state, open_night
+from spark_audit.nights import UNREADABLE, certain_now, next_state, open_night
 from spark_audit.read import is_event
 from spark_audit.schema import EVENTS
 from spark_audit.sources import topics
+from spark_audit.staging import staged
 
 _CHECKPOINT: Final = ".checkpoint"
 _POLL_S: Final = 1
+_FROM: Final = ("file", "line")
+"""Beside the columns of an event: where a row came from, and what it was where it is no event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ def _batch(
     kept = scratch / "batch"
     rows.write.mode("overwrite").parquet(str(kept))
     batch = spark.read.schema(rows.schema).parquet(str(kept))
-    corrupt = batch.where(~is_event()).count()
+    corrupt = _keep_aside(batch.where(~is_event()).select(*_FROM), wish.state / UNREADABLE, number)
     log = batch.where(is_event()).select(*EVENTS.fieldNames())
     with next_state(night) as following:
         done = audit(
@@ -138,6 +141,16 @@ def _batch(
     shutil.rmtree(kept, ignore_errors=True)
 
 
+def _keep_aside(rows: DataFrame, folder: Path, number: int) -> int:
+    """The rows that are no events, as files of JSON; how many there are."""
+    count = rows.count()
+    if count:
+        # Of a batch that is repeated, over what it wrote before.
+        with staged(folder) as beside:
+            rows.coalesce(1).write.json(str(beside / f"batch-{number:06}"))
+    return count
+
+
 # --- where rows come from
 
 
@@ -150,14 +163,17 @@ def _stream(spark: SparkSession, source: Source) -> DataFrame:
         lines = spark.readStream.option("pathGlobFilter", "[!._]*.ndjson*").option(
             "recursiveFileLookup", "true"
         )
-        streams.append(_parsed(lines.text(str(folder))))
+        streams.append(_parsed(lines.text(str(folder)).withColumn("file", f.input_file_name())))
         tables = spark.readStream.schema(EVENTS).option("pathGlobFilter", "[!._]*.parquet")
-        streams.append(tables.option("recursiveFileLookup", "true").parquet(str(folder)))
+        rows = tables.option("recursiveFileLookup", "true").parquet(str(folder))
+        whole = f.when(~is_event(), f.to_json(f.struct(*EVENTS.fieldNames())))
+        streams.append(rows.select("*", f.input_file_name().alias("file"), whole.alias("line")))
     if source.topics:
         topics.register(spark)
         messages = spark.readStream.format("rocketmq").options(**source.topics).load()
         body = f.col("body").cast("string")
-        streams.append(_parsed(messages.select(f.explode(f.split(f.trim(body), "\n")).alias("value"))))
+        place = f.concat_ws("/", "topic", "broker", "queue_id", "queue_offset").alias("file")
+        streams.append(_parsed(messages.select(f.explode(f.split(f.trim(body), "\n")).alias("value"), place)))
     if not streams:
         raise InputError("nothing to watch: no folder and no topic")
     first, *others = streams
@@ -167,6 +183,9 @@ def _stream(spark: SparkSession, source: Source) -> DataFrame:
 
 
 def _parsed(lines: DataFrame) -> DataFrame:
-    """Events of lines; of a line that is none, nothing but nulls."""
+    """Events of lines, with `file`; of a line that is none, nothing but nulls, and `line`."""
     row = f.from_json("value", EVENTS)
-    return lines.where("value <> ''").select(row.alias("row")).select("row.*")
+    rows = (
+        lines.where("value <> ''").select(row.alias("row"), "file", "value").select("row.*", "file", "value")
+    )
+    return rows.withColumn("line", f.when(~is_event(), f.col("value"))).drop("value")

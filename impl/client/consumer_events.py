@@ -11,10 +11,11 @@ from spec.events import Kind
 class ConsumerEvents:
     """One member of one group; tells nothing when there is no event log."""
 
-    def __init__(self, events: EventLog | None, group: str, client_id: str) -> None:
+    def __init__(self, events: EventLog | None, group: str, client_id: str, *, orderly: bool = False) -> None:
         self._events = events
         self._group = group
         self._client_id = client_id
+        self._orderly = {"orderly": "true"} if orderly else {}
 
     def rebalanced(self, topic: str, queues: int) -> None:
         """The member learned which queues of the topic it reads."""
@@ -24,7 +25,7 @@ class ConsumerEvents:
                 topic=topic,
                 group=self._group,
                 client=self._client_id,
-                attrs={"queues": str(queues)},
+                attrs={"queues": str(queues), **self._orderly},
             )
 
     def delivered(self, queue: MessageQueue, messages: Iterable[StoredMessage]) -> None:

@@ -108,10 +108,11 @@ class PushConsumer:
         self._config = config
         self._is_cluster = config.message_model is MessageModel.CLUSTERING
         self._subscriptions = Subscriptions(session.runtime.clock)
-        self._events = ConsumerEvents(events, group, session.client_id)
+        in_order = config.orderly and self._is_cluster
+        self._events = ConsumerEvents(events, group, session.client_id, orderly=in_order)
         self._calls = GroupCalls(session, group)
         self._offsets = Offsets(self._offset_store())
-        self._locks = QueueLocks(self._calls) if config.orderly and self._is_cluster else None
+        self._locks = QueueLocks(self._calls) if in_order else None
         self._paces = Paces()
         self._listening = Listening(listener, session.runtime.offload, self._paces)
         self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}

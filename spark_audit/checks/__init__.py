@@ -17,6 +17,7 @@ from spark_audit.checks import (
     leader_completeness,
     live_broker_kept,
     log_matching,
+    never_overlaps,
     no_acked_lost,
     no_phantom,
     not_early,
@@ -70,6 +71,7 @@ CHECKS: Final[dict[str, Check]] = {
         not_early.CHECK,
         transaction_atomic.CHECK,
         broadcast_to_all.CHECK,
+        never_overlaps.CHECK,
     )
 }
 """Catalogue id to its check, in the order of reports."""

@@ -47,8 +47,10 @@ def test_the_checks_find_exactly_what_was_planted(compiling_spark: SparkSession,
     difference = compare(violations(done), read_truth(log))
     assert difference.expected > 9 * len(ANOMALIES)
     assert (difference.missed, difference.false_alarms) == ((), ())
-    assert _verdicts(done) == {name: Verdict.VIOLATED if name in GENERATED else Verdict.HELD for name in RUN}
-    assert all(result.witnesses for result in done.results if result.id in GENERATED)
+    broken = GENERATED | {"DELIV-13"}
+    due = {name: Verdict.VIOLATED if name in broken else Verdict.HELD for name in RUN | broken}
+    assert _verdicts(done) == due
+    assert all(result.witnesses for result in done.results if result.id in broken)
     assert done.pictures["over_time"]
     rows = write_violations(done, tmp_path / "violations.parquet")
     table = pq.read_table(tmp_path / "violations.parquet")
@@ -99,14 +101,24 @@ def test_logs_with_nothing_but_decoys_hold(spark: SparkSession, tmp_path: Path) 
     assert done.explained[("DELIV-3", "duplicate-delivery", "rebalance")] > 0
 
 
-ONE_A_CHECK = tuple({mutant.invariant: name for name, mutant in reversed(MUTANTS.items())}.values())
+CHEAP = {name: mutant.invariant for name, mutant in MUTANTS.items() if mutant.breaks is None}
+"""They change findings that are there already: no check is run again."""
+ONE_A_CHECK = (
+    *CHEAP,
+    *{
+        mutant.invariant: name
+        for name, mutant in reversed(MUTANTS.items())
+        if mutant.invariant not in CHEAP.values()
+    }.values(),
+)
+"""One at least."""
 
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     "chosen",
     [
-        pytest.param(ONE_A_CHECK, id="one a check"),
+        pytest.param(ONE_A_CHECK, id="one a check and all that are cheap"),
         pytest.param(names(), id="all", marks=pytest.mark.deep),
     ],
 )

@@ -7,7 +7,7 @@ that story. Method: a Story per test; findings are compared as whole sets, so an
 from typing import Any
 
 from spark_audit.evidence import Options
-from tests.spark_audit.conftest import Judge, Story
+from tests.spark_audit.conftest import STEP_US, Judge, Story
 
 
 def test_a_sync_acked_message_cut_off_by_recovery_breaks_flush_1(judge: Judge) -> None:
@@ -193,3 +193,23 @@ def test_a_regression_told_by_broker_and_client_is_one_finding(judge: Judge) -> 
             client="consumer",
         )
     assert judge(story, "DELIV-5", ("queue_offset",)) == {("offset-regression", None, 5)}
+
+
+def test_calls_of_a_queue_overlap_only_where_clocks_cannot_explain_it(judge: Judge) -> None:
+    skew_us = 100_000
+    ends_after_us = {"m_0": skew_us, "m_1": skew_us + 1}
+    story = Story()
+    for queue_id, (msg_id, length_us) in enumerate(ends_after_us.items()):
+        begun_us = story.rows[-1]["ts"] + STEP_US
+        for kind, node, at_us in (
+            ("deliver", "one", begun_us),
+            ("deliver", "two", begun_us),
+            ("consume_ok", "one", begun_us + length_us),
+            ("consume_ok", "two", begun_us + length_us),
+        ):
+            story.add(kind, node, msg_id=msg_id, topic="t", queue_id=queue_id, queue_offset=0, group="g")
+            story.rows[-1]["ts"] = at_us
+    assert judge(story, "DELIV-13", options=Options(orderly=("g",))) == {
+        ("orderly-overlap", None, "m_1", "g"),
+    }
+    assert judge(story, "DELIV-13") == set()

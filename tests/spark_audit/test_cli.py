@@ -27,10 +27,12 @@ def test_generate_then_run_finds_the_violations_and_writes_every_format(
     )
     assert (made.exit_code, "5 violations to find" in made.stdout) == (Exit.HELD, True)
     done = mqproof(
-        "run", "--events", log, "--out", out, "--check", "DELIV-1,DELIV-3", "--json", tmp_path / "r.json"
-    )
+        "run", "--events", log, "--out", out, "--check", "DELIV-1,DELIV-3", "--json", tmp_path / "r.json",
+        "--orderly", "a group", "--orderly", "g", "--delays", "1s 9s",
+    )  # fmt: skip
     assert done.exit_code == Exit.VIOLATED, done.output
-    assert f"mqproof audit run --events {log} --check DELIV-1" in done.stdout
+    said = "--orderly 'a group' --orderly g --delays '1s 9s'"
+    assert f"mqproof audit run --events {log} {said} --check DELIV-1" in done.stdout
     report = json.loads((out / "report.json").read_text())
     assert json.loads((tmp_path / "r.json").read_text()) == report
     assert [result["id"] for result in report["results"]] == ["DELIV-1", "DELIV-3"]
@@ -72,6 +74,8 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
         (["watch", "--state", "s"], "--events: name at least one folder, or a --topic"),
         (["watch", "--state", "s", "--topic", "t"], "--namesrv is missing"),
         (["run", "--events", ".", "--flush", "maybe"], "--flush: 'maybe', expected SYNC_FLUSH"),
+        (["run", "--events", ".", "--delays", "1s 2x"], "--delays: '1s 2x', expected delays such as"),
+        (["watch", "--state", "s", "--events", ".", "--broker-config", "no"], "no: No such file"),
         (["generate", "--events", "9000", "--out", "x", "--anomaly", "lost"], "expected NAME=COUNT"),
         (["generate", "--events", "9000", "--out", "x", "--anomaly", "lots=1"], "anomaly 'lots'"),
         (["generate", "--events", "9000", "--out", "x", "--format", "csv"], "--format: 'csv'"),
@@ -110,6 +114,8 @@ def test_traces_alone_are_judged_with_bounds(spark: SparkSession, tmp_path: Path
         ("DELIV-1", "DELIV-2", "DELIV-3"), "unknown"
     )
     assert report["facts"]["unreadable traces"] == "1"
+    (kept,) = [json.loads(part.read_text()) for part in (tmp_path / "unreadable").glob("*.json")]
+    assert (Path(kept["file"]).name, kept["line"]) == ("traces.txt", "Pub\x01x")
     assert pq.read_table(tmp_path / "violations.parquet").num_rows == 0
     assert "between 0 and 1 of 1 were never sent" in done.output
 

@@ -48,7 +48,7 @@ def test_the_same_seed_gives_the_same_log_on_any_number_of_partitions(
 
 def test_another_seed_gives_another_log(spark: SparkSession, tmp_path: Path) -> None:
     for seed in (5, 6):
-        generate(spark, Wish(20_000, ALL, seed=seed), tmp_path / str(seed))
+        generate(spark, Wish(24_000, ALL, seed=seed), tmp_path / str(seed))
     assert rows(tmp_path / "5") != rows(tmp_path / "6")
     assert read_truth(tmp_path / "5") != read_truth(tmp_path / "6")
 

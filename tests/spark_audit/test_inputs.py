@@ -1,5 +1,8 @@
 """Finding the files: each once, however it was given."""
 
+import errno
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,3 +63,21 @@ def test_a_pattern_does_not_look_at_hidden_names_unless_they_are_given(tmp_path:
         (tmp_path / name).write_bytes(name.encode())
     assert find_files([str(tmp_path / "*.parquet")]).files == (tmp_path / "a.parquet",)
     assert find_files([str(tmp_path / "_truth.parquet")]).files == (tmp_path / "_truth.parquet",)
+
+
+def test_a_folder_that_cannot_be_read_is_told_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (tmp_path / "a.ndjson").write_bytes(b"{}")
+    scandir = os.scandir
+
+    def refuse(folder: str) -> "Iterator[os.DirEntry[str]]":
+        if Path(folder) == closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(InputError, match="closed: Permission denied"):
+        find_files([str(tmp_path)])

@@ -1,5 +1,6 @@
 """Watching logs as they grow: what is told, and when; a batch that is taken twice counts once."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
     }  # fmt: skip
     assert len(told) == 3
     assert "1 rows that are none" in said[0]
+    (kept,) = [json.loads(file.read_text()) for file in state.glob("unreadable/batch-*/part-*.json")]
+    assert (kept["line"], Path(kept["file"]).name) == ("no event", "0.ndjson")
     # Killed before Spark wrote that the batch is done: it comes again, under the same number.
     shutil.rmtree(state / ".checkpoint")
     shutil.copytree(tmp_path / "checkpoint", state / ".checkpoint")

@@ -1,0 +1,125 @@
+"""DELIV-13 NeverOverlaps: of a queue that is consumed in order, one listener at most is at work.
+
+Groups that consume in order are named by the user (`--orderly`) or name themselves (`attrs.orderly` of a
+rebalance). A call of a listener is what one member was handed in a row, up to the last word on it
+(consume_ok, consume_fail). Within a member its own numbers tell: it was handed more after it had finished
+some, while others were still at work. Between members clocks tell, less their skew. Legal is what the loss of
+a lock explains: the broker crashed in between, or the first call ran for longer than a lock lasts (cause
+`lock_expired`).
+Cannot conclude: anything about a call of which no end is told, nor whether a member had two calls at work of
+which neither ended before the second began: they look like one batch. With three members, an overlap with
+one may hide that with another.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_audit.checks.check import Check, counted, explain, findings
+from spark_audit.evidence import Evidence, orderly_groups
+from spec.events import Kind
+
+INVARIANT: Final = "DELIV-13"
+RULE: Final = "orderly-overlap"
+
+_QUEUE: Final = ("group", "broker", "topic", "queue_id")
+_MEMBER: Final = (*_QUEUE, "node")
+_ENDS: Final = (Kind.CONSUME_OK, Kind.CONSUME_FAIL)
+_SHOWN: Final = (*_QUEUE, "queue_offset", "msg_id", "client", "ts")
+
+
+def never_overlaps(evidence: Evidence) -> DataFrame:
+    rows = _numbered(evidence)
+    overlaps = explain(
+        _within_a_member(rows).unionByName(_between_members(rows, evidence)), evidence, ("broker_crash",)
+    )
+    too_long = f.col("ts") - f.col("from_ts") > evidence.options.lock_us
+    return findings(
+        overlaps,
+        INVARIANT,
+        "error",
+        rule=f.lit(RULE),
+        cause=f.coalesce("cause", f.when(too_long, f.lit("lock_expired"))),
+        first_ts="from_ts",
+        last_ts="ts",
+        evidence=f.format_string("handed out while %s was still at work on this queue", "other"),
+    )
+
+
+def _numbered(evidence: Evidence) -> DataFrame:
+    """What members were handed and have ended, with the `call` that each is of: a new one begins with
+    what is handed out after an end."""
+    rows = evidence.events.where(
+        f.col("kind").isin(Kind.DELIVER, *_ENDS) & f.col("queue_offset").isNotNull()
+    ).join(f.broadcast(orderly_groups(evidence.rare, evidence.options)), "group", "left_semi")
+    in_order = Window.partitionBy(*_MEMBER).orderBy("seq")
+    begins = _is_handed() & f.coalesce(f.lag("kind").over(in_order) != Kind.DELIVER, f.lit(True))
+    return rows.withColumn("call", f.sum(f.when(begins, 1).otherwise(0)).over(in_order))
+
+
+def _within_a_member(rows: DataFrame) -> DataFrame:
+    """The calls that began while a message of the one before was at work: its end is told later."""
+    late = _at_work(rows).where("end_call > call").groupBy(*_MEMBER, (f.col("call") + 1).alias("call")).agg(
+        f.min("ts").alias("from_ts")
+    )  # fmt: skip
+    first = f.min(f.struct("seq", "ts", "queue_offset", "msg_id", "client")).alias("first")
+    begun = rows.where(_is_handed()).groupBy(*_MEMBER, "call").agg(first).join(late, [*_MEMBER, "call"])
+    return begun.select(*_MEMBER, "call", "first.*", "from_ts").select(
+        *_SHOWN, "from_ts", f.col("node").alias("other"), f.col("ts").alias("to_ts")
+    )
+
+
+def _between_members(rows: DataFrame, evidence: Evidence) -> DataFrame:
+    """The calls that began before one of another member ended, and ended after that one began."""
+    skew = evidence.options.skew_us
+    # A message that was handed out and never ended may have been given up long ago.
+    calls = _at_work(rows).groupBy(*_MEMBER, "call").agg(
+        f.min(f.struct("ts", "queue_offset", "msg_id", "client")).alias("first"),
+        f.max("end_ts").alias("end_ts"),
+    ).select(*_MEMBER, "call", "first.*", "end_ts")  # fmt: skip
+    by_begin = Window.partitionBy(*_QUEUE).orderBy("ts", "node", "call")
+    before = by_begin.rowsBetween(Window.unboundedPreceding, -1)
+    overlaps = calls.withColumn("reach", f.max(f.struct("end_ts", "node", "ts")).over(before)).where(
+        (f.col("reach.node") != f.col("node"))
+        & (f.col("reach.end_ts") > f.col("ts") + skew)
+        & (f.col("end_ts") > f.col("reach.ts") + skew)
+    )
+    return overlaps.select(
+        *_SHOWN,
+        f.col("reach.ts").alias("from_ts"),
+        f.col("reach.node").alias("other"),
+        f.col("ts").alias("to_ts"),
+    )
+
+
+def _at_work(rows: DataFrame) -> DataFrame:
+    """What was handed out, with end_ts and end_call of the end that its member tells of it; no others."""
+    of_message = Window.partitionBy(*_MEMBER, "queue_offset").orderBy("seq")
+    known = rows.select(
+        "*",
+        f.lead("kind").over(of_message).alias("end_kind"),
+        f.lead("ts").over(of_message).alias("end_ts"),
+        f.lead("call").over(of_message).alias("end_call"),
+    )
+    return known.where(_is_handed() & f.col("end_kind").isin(*_ENDS))
+
+
+def _is_handed() -> Column:
+    return f.col("kind") == Kind.DELIVER
+
+
+def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+    del causes
+    return "" if tallies["orderly_ends"] else "groups that consume in order do not tell when a call ended"
+
+
+CHECK: Final = Check(
+    INVARIANT,
+    (RULE,),
+    never_overlaps,
+    counted("orderly_groups", "orderly_ends"),
+    _blind,
+    needs=("orderly_groups",),
+)
