@@ -7,7 +7,7 @@ all, or that lack a required column, are refused by name.
 import os
 import re
 import shutil
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -34,6 +34,9 @@ class Log:
     corrupt: DataFrame
     """file and line of every row that is not an event."""
     inputs: Inputs
+    rows: int
+    """How many rows the files have, events or not, by what their Parquet says of itself: no scan is needed to
+    know that all are events."""
     torn_files: int
     """NDJSON files that end in half a line: the last write of a killed node, which is no corruption."""
 
@@ -59,11 +62,12 @@ def read_files(spark: SparkSession, inputs: Inputs, scratch: Path) -> Log:
         parts.append(_read_ndjson(spark, group, torn, scratch / f"parsed-{number}"))
     if not parts:
         nothing = spark.createDataFrame([], EVENTS)
-        parts = [(nothing, nothing.select(f.lit("").alias("file"), f.lit("").alias("line")))]
-    events, corrupt = parts[0]
-    for more_events, more_corrupt in parts[1:]:
+        parts = [(nothing, nothing.select(f.lit("").alias("file"), f.lit("").alias("line")), 0)]
+    events, corrupt, rows = parts[0]
+    for more_events, more_corrupt, more_rows in parts[1:]:
         events, corrupt = events.unionByName(more_events), corrupt.unionByName(more_corrupt)
-    return Log(events, corrupt, inputs, len(torn))
+        rows += more_rows
+    return Log(events, corrupt, inputs, rows, len(torn))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +146,8 @@ def _is_text_map(found: pa.DataType) -> bool:
     return bool(pa.types.is_map(found)) and _is_text(found.key_type) and _is_text(found.item_type)
 
 
-def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[DataFrame, DataFrame]:
-    """The events, and the rows that are none."""
+def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[DataFrame, DataFrame, int]:
+    """The events, the rows that are none, and how many both are."""
     frame = scan.reader(spark).parquet(*scan.paths)
     columns = [
         # Unsigned 64-bit arrives as a decimal: keys are signed (comparisons cost three times as much
@@ -155,7 +159,12 @@ def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[DataFrame, DataFram
     ]
     typed = frame.select(*columns)
     line = f.to_json(f.struct(*EVENTS.fieldNames())).alias("line")
-    return typed.where(is_event()), typed.where(~is_event()).select(f.input_file_name().alias("file"), line)
+    corrupt = typed.where(~is_event()).select(f.input_file_name().alias("file"), line)
+    return typed.where(is_event()), corrupt, _rows(scan.files)
+
+
+def _rows(files: Iterable[Path]) -> int:
+    return sum(pq.read_metadata(file).num_rows for file in files)
 
 
 # --- NDJSON
@@ -163,7 +172,7 @@ def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[DataFrame, DataFram
 
 def _read_ndjson(
     spark: SparkSession, scan: _Scan, torn: dict[Path, str], parsed: Path
-) -> tuple[DataFrame, DataFrame]:
+) -> tuple[DataFrame, DataFrame, int]:
     schema = t.StructType([*EVENTS.fields, t.StructField(_CORRUPT, t.StringType())])
     raw = (
         scan.reader(spark)
@@ -179,9 +188,8 @@ def _read_ndjson(
     rows.write.parquet(str(parsed))
     stored = spark.read.schema(rows.schema).parquet(str(parsed))
     good = f.col(_CORRUPT).isNull()
-    return stored.where(good).select(*EVENTS.fieldNames()), stored.where(~good).select(
-        "file", f.col(_CORRUPT).alias("line")
-    )
+    corrupt = stored.where(~good).select("file", f.col(_CORRUPT).alias("line"))
+    return stored.where(good).select(*EVENTS.fieldNames()), corrupt, _rows(parsed.glob("*.parquet"))
 
 
 def _check_first_line(file: Path) -> Hashable:
