@@ -241,16 +241,16 @@ def _gathered(
             keep(frame)
         # Known to be few, they are brought to the rows, which then need not be sorted by message.
         evidence.doubtful.count()
-        evidence = replace(evidence, **{name: _cut_off(getattr(evidence, name)) for name in _FEW})
+        evidence = replace(evidence, **_cut_off(evidence))
         yield evidence, seen, repeated - rows, Looked(tonight, name_broker(log, seen.brokers))
 
 
-def _cut_off(frame: DataFrame) -> DataFrame:
-    """The same rows, planned without what they were made of: with two dozen checks on top of it that is most
-    of an audit's time, where the log is small."""
-    if not frame.sparkSession.sparkContext.master.startswith("local["):
-        return frame  # an executor that is lost would take it along
-    return frame.localCheckpoint(eager=False)
+def _cut_off(evidence: Evidence) -> dict[str, Any]:
+    """The small tables, planned without what they were made of: with two dozen checks on top of it that is
+    most of an audit's time, where the log is small."""
+    if not str(evidence.log.sparkSession.sparkContext.master).startswith("local["):
+        return {}  # an executor that is lost would take them along
+    return {name: getattr(evidence, name).localCheckpoint(eager=False) for name in _FEW}
 
 
 def _rows_read(evidence: Evidence, seen: Overview) -> float:

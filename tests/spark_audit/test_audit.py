@@ -63,6 +63,7 @@ def test_the_checks_find_exactly_what_was_planted(compiling_spark: SparkSession,
 @pytest.mark.parametrize("events", [1_000_000, 10_000_000, 100_000_000])
 def test_millions_of_events_are_judged_exactly(events: int) -> None:
     measured = measure(events, planted=40 if events < 10_000_000 else 125)
+    assert measured.truth
     assert measured.truth.exact
     assert measured.clean_findings == 0
     assert measured.duckdb
