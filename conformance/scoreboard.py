@@ -5,7 +5,7 @@ from typing import Final
 
 from conformance.order import Order, Part
 from conformance.suite import SCRIPT
-from report.model import Report, Result, Table
+from report.model import Report, Result, Table, Verdict
 
 EVIDENCE: Final = "Evidence"
 """The title of the table that says how much each suite looked at."""
@@ -24,7 +24,7 @@ def page(parts: Sequence[Part], order: Order) -> Report:
 
 def screen(parts: Sequence[Part], order: Order) -> Report:
     """The same for a terminal: without what is of one suite alone, if there are several."""
-    tables = _tables(parts) if len(parts) == 1 else (_evidence(parts),)
+    tables = _tables(parts) if len(parts) == 1 else (*_untried(parts), _evidence(parts))
     return _report(parts, order, _summed(parts), (*_minimal_scripts(parts), *tables))
 
 
@@ -52,9 +52,18 @@ def _facts(parts: Sequence[Part], order: Order) -> dict[str, str]:
 
 
 def _tables(parts: Sequence[Part]) -> Iterator[Table]:
+    yield from _untried(parts)
     yield _evidence(parts)
     for part in parts:
         yield from part.tables
+
+
+def _untried(parts: Sequence[Part]) -> Iterator[Table]:
+    """What is held, in all the ways that the target could be asked for, but not in others."""
+    held = [one for part in parts for one in part.results if one.verdict is Verdict.HELD and one.detail]
+    if held:
+        rows = tuple((f"{one.id} {one.name}", one.layer, one.detail) for one in held)
+        yield Table("Held, and not tried in every way", ("invariant", "suite", "why"), rows)
 
 
 def _minimal_scripts(parts: Sequence[Part]) -> Iterator[Table]:
