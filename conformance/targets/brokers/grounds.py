@@ -162,6 +162,15 @@ class SimulatedGround:
     def befall(self, fault: BrokerFault) -> None:
         self.run(self._befall(fault))
 
+    def machine(self, number: int) -> Runtime:
+        """Another one, for a client of its own."""
+        assert self._loop is not None, "open comes first"
+        return simulated(self._loop, self._internet.machine(_client(number)), 1000 + number)
+
+    def lose_machine(self, number: int) -> None:
+        """It is gone for good, and nobody is told."""
+        self._internet.lose_power(_client(number))
+
     def close(self) -> None:
         if self._loop is None:
             return
@@ -273,6 +282,10 @@ class RunningGround:
         finally:
             self._network.close()
             loop.close()
+
+
+def _client(number: int) -> str:
+    return f"10.0.1.{number}"
 
 
 async def _ended(tasks: set[asyncio.Task[Any]]) -> None:

@@ -2,6 +2,7 @@
 
 What they ask of it and are told is held to the same model as what the members ask that the suite delivery
 plays. They read a queue from when they were told where to begin, until a look at who is there takes it away.
+Some leave, the process of some dies, and the machine of some is gone without a word.
 """
 
 import asyncio
@@ -26,17 +27,20 @@ from conformance.delivery.steps import (
 from conformance.delivery.target import MEMBERS, QUEUES, Message
 from conformance.stepped import Stepped
 from conformance.targets.brokers.caller import Caller
-from conformance.targets.brokers.grounds import Ground, SimulatedGround
+from conformance.targets.brokers.grounds import SimulatedGround
 from impl.client.push_consumer import PushConsumer, PushConsumerConfig
 from impl.client.records import read_records
 from impl.client.session import Session
 from impl.client.start_offset import ConsumeFrom
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import ConsumerIds, SubscriptionGroup
+from impl.remoting.channel import ConnectError
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
 from impl.remoting.headers import PULL_COMMITS_OFFSET, OffsetResponse
 
+_FORGOTTEN_S: Final = 150.0
+"""After two minutes and a scan a broker forgets who says nothing, and after a rebalance others know it."""
 _SETTLES_S: Final = 30.0
 """After a change: longer than a rebalance, an interval of offsets and a wait for messages take."""
 CHANGES: Final = 8
@@ -48,6 +52,10 @@ _CONFIG: Final = PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
 class _Member:
     session: Session
     consumer: "_Told"
+    machine: int
+    """The number of its machine: nobody comes back on the one that is gone."""
+    gone: bool = False
+    """Whatever it does is heard by nobody."""
     owned: set[int] = field(default_factory=set)
     share: frozenset[int] = frozenset()
     ids: frozenset[str] = frozenset()
@@ -68,7 +76,7 @@ class _Told(PushConsumer):
 class PushMembers(Stepped[State, Operation]):
     """One group on one ground, which is opened. Methods are steps, and return when nothing moves any more."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: SimulatedGround) -> None:
         super().__init__(
             f"a broker with a new topic of {QUEUES} queues and a new group", EXPLANATION, CHECKERS
         )
@@ -77,6 +85,9 @@ class PushMembers(Stepped[State, Operation]):
         self._leaving: dict[str, _Member] = {}
         self._live: set[str] = set()
         """As the broker was told."""
+        self._silent = ""
+        """Who is gone without a word, and is not forgotten yet."""
+        self._machines = 0
         self._sent = 0
         self._now: list[Operation] = []
         ground.open()
@@ -99,6 +110,25 @@ class PushMembers(Stepped[State, Operation]):
         self._ground.run(left.consumer.stop())
         self._ground.run(left.session.stop())
         self._settle(member, Change.LEAVES)
+
+    def die(self, member: str) -> None:
+        """Its process is gone, and its connections are closed."""
+        gone = self._members.pop(member)
+        gone.gone = True
+        gone.session.remoting.abort()
+        self._live.discard(member)
+        self._now.append(Membership(member, Change.DIES, frozenset()))
+        self._settle(member, Change.DIES)
+
+    def fall_silent(self, member: str) -> None:
+        """Its machine is gone, and nobody is told."""
+        gone = self._members.pop(member)
+        gone.gone = True
+        self._ground.lose_machine(gone.machine)
+        self._silent = member
+        self._ground.run(asyncio.sleep(_FORGOTTEN_S))
+        self._forgotten(frozenset())
+        self._settle(member, Change.SILENT)
 
     def settled(self) -> None:
         """Time for everything that is there; then it must have come."""
@@ -124,10 +154,14 @@ class PushMembers(Stepped[State, Operation]):
         await self._caller.make_group(SubscriptionGroup(group_name=self._group))
 
     async def _join(self, name: str) -> None:
-        session = Session([self._ground.name_server], self._ground.runtime, self._client(name))
+        self._machines += 1
+        runtime = self._ground.machine(self._machines)
+        session = Session([self._ground.name_server], runtime, self._client(name))
         invoke = session.remoting.invoke
 
         async def watched(address: Any, request: Command, timeout_s: float) -> Command:
+            if member.gone:
+                raise ConnectError(f"{name} is gone")
             self._asks(name, request)
             answer = await invoke(address, request, timeout_s)
             self._is_told(name, request, answer)
@@ -136,7 +170,7 @@ class PushMembers(Stepped[State, Operation]):
         session.remoting.invoke = watched  # type: ignore[method-assign]
         await session.start()
         consumer = _Told(session, self._group, _consumed, _CONFIG)
-        self._members[name] = _Member(session, consumer)
+        member = self._members[name] = _Member(session, consumer, self._machines)
         await consumer.subscribe(self._topic)
         await consumer.start()
 
@@ -186,8 +220,16 @@ class PushMembers(Stepped[State, Operation]):
         member = self._members[name]
         names = {self._client(each): each for each in MEMBERS}
         member.ids = frozenset(names.get(each, each) for each in ids)
+        self._forgotten(member.ids)
         member.share, member.started = share(member.ids, name), {}
         self._shared(name, member)
+
+    def _forgotten(self, ids: frozenset[str]) -> None:
+        """Whoever is silent and not among these is not there any more."""
+        if self._silent and self._silent not in ids:
+            self._live.discard(self._silent)
+            self._now.append(Membership(self._silent, Change.SILENT, frozenset()))
+            self._silent = ""
 
     def _shared(self, name: str, member: _Member) -> None:
         """It reads its share as soon as it was told where to begin everything that is new to it."""
@@ -227,7 +269,7 @@ async def _consumed(_messages: Any) -> None:
     pass
 
 
-def live(seed: int, ground: Callable[[], Ground] = SimulatedGround) -> PushMembers:
+def live(seed: int, ground: Callable[[], SimulatedGround] = SimulatedGround) -> PushMembers:
     """A group whose members come and go while messages arrive, as the seed says, until it settles."""
     chance = random.Random(seed)
     group = PushMembers(ground())
@@ -241,7 +283,7 @@ def live(seed: int, ground: Callable[[], Ground] = SimulatedGround) -> PushMembe
                 group.join(member)
                 there.add(member)
             elif len(there) > 1:
-                group.leave(member)
+                chance.choice((group.leave, group.die, group.fall_silent))(member)
                 there.discard(member)
         group.settled()
     finally:

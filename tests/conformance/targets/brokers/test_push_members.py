@@ -3,6 +3,7 @@
 import pytest
 
 from conformance.delivery.checkers import CHECKERS
+from conformance.delivery.steps import Change, Membership
 from conformance.planting import planted
 from conformance.session import SPEC_1
 from conformance.targets.brokers import delivery_mutants
@@ -26,8 +27,10 @@ def test_every_step_of_our_consumers_is_explained(seed: int) -> None:
     assert {"Store", "Rebalance", "Start", "Deliver", "CommitOffset"} <= set(group.actions())
 
 
-def test_members_that_leave_are_among_what_is_explained() -> None:
-    assert any("ConsumerCrash" in live(seed).actions() for seed in SEEDS)
+def test_members_that_leave_die_and_fall_silent_are_among_what_is_explained() -> None:
+    steps = [step for seed in SEEDS for step in live(seed).run.operations if isinstance(step, Membership)]
+    assert {step.change for step in steps} == set(Change) - {Change.RETURNS}
+    assert all(step.notified for step in steps if step.change in (Change.DIES, Change.SILENT))
 
 
 @pytest.mark.parametrize(
@@ -37,6 +40,7 @@ def test_members_that_leave_are_among_what_is_explained() -> None:
         (delivery_mutants.MUTANTS["group-begins-ahead"], "DELIV-1"),
         (delivery_mutants.MUTANTS["group-begins-behind"], "DELIV-3"),
         (delivery_mutants.MUTANTS["nobody-notified"], SPEC_1),
+        (delivery_mutants.MUTANTS["dead-member-stays"], "DELIV-6"),
     ],
     ids=lambda each: each.name if isinstance(each, Mutant) else each,
 )
