@@ -204,8 +204,7 @@ def _session(options: "SessionOptions") -> "Iterator[SparkSession]":
     from spec.spark import SessionError
 
     borrowed = SparkSession.getActiveSession() is not None
-    # Of a call that a signal interrupts Spark's bridge logs the stack.
-    logging.getLogger().addFilter(lambda record: "KeyboardInterrupt" not in str(record.msg))
+    logging.getLogger().addFilter(_is_news)
     with terminable() if not borrowed else nullcontext():
         try:
             spark = open_session(options)
@@ -216,6 +215,12 @@ def _session(options: "SessionOptions") -> "Iterator[SparkSession]":
         finally:
             if not borrowed:
                 spark.stop()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Of a call that a signal interrupts Spark's bridge logs the stack, and that of the call that ends it."""
+    told = str(record.msg)
+    return "KeyboardInterrupt" not in told and not told.startswith("Exception while sending command")
 
 
 @contextmanager
