@@ -205,6 +205,8 @@ class _World:
             self._disturb(kind)
             await asyncio.sleep(chance.uniform(0, 1) if kind == "cut" else chance.uniform(0.5, 5))
             self._calm()
+            if kind in _ONE_WAY:  # what comes behind a loss would make no sense
+                self.network.cut(self._address)
             historian.fault("heal", _BROKER)
         # A store whose disk was full is read-only until it is opened again (docs/protocol.md, "Disk errors").
         if kind == "full_disk":
@@ -234,6 +236,10 @@ class _World:
                 self.network.cut(self._address)
             case "isolate":
                 self.network.silence(self._address)
+            case "lose_requests":
+                self.network.deafen(self._address)
+            case "lose_answers":
+                self.network.mute(self._address)
             case "delay":
                 self.network.delay_s = _SLOW_S
             case "slow_disk":
@@ -250,7 +256,8 @@ class _World:
 
 _BROKER: Final = "broker-a"
 _ENDS: Final = ("kill", "shutdown", "crash_os", "lose_power")
-_DISTURBANCES: Final = ("cut", "isolate", "delay", "slow_disk", "full_disk")
+_ONE_WAY: Final = ("lose_requests", "lose_answers")
+_DISTURBANCES: Final = ("cut", "isolate", *_ONE_WAY, "delay", "slow_disk", "full_disk")
 _DELAY_S: Final = 0.0005
 _SLOW_S: Final = 0.2
 _CALL_MS: Final = 2.0

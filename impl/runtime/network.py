@@ -224,14 +224,16 @@ class SimulatedNetwork:
 
     Bytes arrive in order, one loop turn after they were written, or `delay_s` later by the loop's clock.
     The send buffer never fills. `cut` closes every connection to an address, `silence` makes the bytes from
-    and to it vanish without a word (a partition that no side notices), `heal` ends that.
+    and to it vanish without a word (a partition that no side notices), `deafen` and `mute` those of one way,
+    `heal` ends that.
     """
 
     def __init__(self, delay_s: float = 0.0) -> None:
         self.delay_s = delay_s
         self._listeners: dict[Address, _SimulatedListener] = {}
         self._connections: list[_SimulatedConnection] = []
-        self._silent: set[Address] = set()
+        self._deaf: set[Address] = set()
+        self._mute: set[Address] = set()
         self._ports = itertools.count(40_000)
 
     async def listen(self, host: str, port: int, on_connection: ReceiverFactory) -> Listener:
@@ -262,14 +264,25 @@ class SimulatedNetwork:
 
     def silence(self, address: Address) -> None:
         """From now on nothing that is sent to or from the listener at `address` arrives."""
-        self._silent.add(address)
+        self.deafen(address)
+        self.mute(address)
+
+    def deafen(self, address: Address) -> None:
+        """From now on nothing that is sent to the listener at `address` arrives."""
+        self._deaf.add(address)
+
+    def mute(self, address: Address) -> None:
+        """From now on nothing that the listener at `address` sends arrives."""
+        self._mute.add(address)
 
     def heal(self, address: Address) -> None:
-        """End of `silence`. What was lost meanwhile stays lost."""
-        self._silent.discard(address)
+        """End of `silence`, `deafen` and `mute`. What was lost meanwhile stays lost."""
+        self._deaf.discard(address)
+        self._mute.discard(address)
 
-    def is_silent(self, connection: "_SimulatedConnection") -> bool:
-        return connection.local in self._silent or connection.remote in self._silent
+    def is_lost(self, connection: "_SimulatedConnection") -> bool:
+        """What this end sends does not arrive."""
+        return connection.local in self._mute or connection.remote in self._deaf
 
     def forget(self, connection: "_SimulatedConnection") -> None:
         self._connections.remove(connection)
@@ -303,7 +316,7 @@ class _SimulatedConnection:
         self._unread: list[bytes] = []
 
     def write(self, data: bytes) -> None:
-        if self._open and not self._network.is_silent(self):
+        if self._open and not self._network.is_lost(self):
             _later(self._network.delay_s, self.peer.deliver, data)
 
     def close(self) -> None:
@@ -339,8 +352,8 @@ class _SimulatedConnection:
             self._network.forget(self)
             # Looked up later: a connection may be refused while its receiver is being made.
             _later(0.0, lambda: self.receiver.closed())
-            # A silenced peer does not learn of the end either.
-            if not self._network.is_silent(self):
+            # Whom nothing reaches does not learn of the end either.
+            if not self._network.is_lost(self):
                 _later(delay_s, self.peer.end)
 
 

@@ -193,6 +193,27 @@ def test_silence_swallows_bytes_without_a_word_until_healed() -> None:
     run_simulated(scene())
 
 
+@pytest.mark.parametrize(
+    ("way", "heard_near", "heard_far"), [("deafen", b"answer", b""), ("mute", b"", b"request")]
+)
+def test_one_way_is_lost_and_the_other_is_not(way: str, heard_near: bytes, heard_far: bytes) -> None:
+    async def scene() -> None:
+        network = SimulatedNetwork()
+        near, far = await pair(network)
+        getattr(network, way)(far.connection.local)
+        near.connection.write(b"request")
+        far.connection.write(b"answer")
+        await asyncio.sleep(1)
+        assert (bytes(near.data), bytes(far.data)) == (heard_near, heard_far)
+        network.heal(far.connection.local)
+        near.connection.write(b"!")
+        far.connection.write(b"!")
+        await asyncio.sleep(1)
+        assert (bytes(near.data), bytes(far.data)) == (heard_near + b"!", heard_far + b"!")
+
+    run_simulated(scene())
+
+
 @pytest.mark.parametrize("text", ["", "host", ":1", "host:", "host:x", "host:70000", "host:-1", "host:١"])
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="HOST:PORT expected"):
