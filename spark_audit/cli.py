@@ -147,6 +147,9 @@ def run(
     if idle := [name for name in wanted if name not in possible]:
         judged = "--events" if CHECKS[idle[0]].of_events else "a --store"
         _fail(f"--check {idle[0]}: it judges {judged}, and none is given")
+    for name, folder in (("--out", out), ("--carry", carry)):
+        if folder is not None and folder.exists() and not folder.is_dir():
+            _fail(f"{name}: {folder} is a file, expected a folder")
     allowed = _allowed(skew_ms, flush, broadcast, orderly, delays, rebalance_s, broker_config)
     settings = _settings(conf or [])
 

@@ -31,6 +31,10 @@ def staged(folder: Path) -> Iterator[Path]:
             return
         for entry in sorted(beside.iterdir()):
             _replace(entry, folder / entry.name, beside)
+    except OSError as error:
+        if str(error.filename).startswith(str(beside)):
+            error.filename = str(folder)  # which the user knows
+        raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 

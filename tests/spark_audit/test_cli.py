@@ -73,6 +73,7 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
         (["run", "--events", ".", "--conf", "cores=2"], "--conf: 'cores=2', expected KEY=VALUE of Spark"),
         (["watch", "--state", "s"], "--events: name at least one folder, or a --topic"),
         (["watch", "--state", "s", "--topic", "t"], "--namesrv is missing"),
+        (["run", "--events", ".", "--out", "/dev/null"], "--out: /dev/null is a file, expected a folder"),
         (["run", "--events", ".", "--flush", "maybe"], "--flush: 'maybe', expected SYNC_FLUSH"),
         (["run", "--events", ".", "--delays", "1s 2x"], "--delays: '1s 2x', expected delays such as"),
         (["watch", "--state", "s", "--events", ".", "--broker-config", "no"], "no: No such file"),

@@ -41,3 +41,9 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     with staged(out) as folder:
         (folder / "log").touch()
     assert [path.name for path in out.iterdir()] == ["log"]
+
+
+def test_an_error_names_the_folder_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as told, staged(tmp_path / "out") as folder:
+        (folder / "missing" / "file").touch()
+    assert told.value.filename == str(tmp_path / "out")
