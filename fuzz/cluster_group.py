@@ -5,7 +5,7 @@ members write into their event logs; an entry is then read where it was written,
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Final
 
 from conformance.targets.machines import MEMBERS, Cluster
@@ -53,7 +53,7 @@ class GroupWitness:
 
     def _entries(self, member: str) -> list[Entry]:
         ledger = self._cluster.group_store(member).node.ledger
-        return [ledger.read(index) for index in range(ledger.end_index + 1)]
+        return [ledger.read(index) for index in range(ledger.begin_index, ledger.end_index + 1)]
 
     # -- the end
 
@@ -62,14 +62,15 @@ class GroupWitness:
         await self._cluster.until(lambda: self._leader() is not None, seconds)
         leader_eventually(self._history, self._leader(), seconds)
 
-    async def judge(self, promised: Collection[str], seconds: float) -> None:
-        """All members come to have one log, with all that was promised. Raises Finding."""
+    async def judge(self, promised_of: Callable[[str], set[str]], seconds: float) -> None:
+        """All members come to have one log, with all that was promised of each. Raises Finding."""
         await self._cluster.until(self._is_one, seconds)
         logs_converge(self._history, self._ends(), seconds)
         for member in MEMBERS:
             held = {stored.message_id for stored in self._cluster.log(member)}
+            promised = promised_of(member)
             self._history.checked["NoAckedLost"] += bool(promised)
-            if lost := set(promised) - held:
+            if lost := promised - held:
                 raise Finding("NoAckedLost", f"{min(lost)} was answered SEND_OK; {member} has it no more")
 
     def _leader(self) -> str | None:

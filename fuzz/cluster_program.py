@@ -12,6 +12,7 @@ import gc
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
@@ -20,17 +21,21 @@ from conformance.silence import silenced
 from conformance.targets.machines import MASTER, NAME_SERVERS, SLAVE, STORE, Cluster, Setup
 from fuzz import cluster_judge
 from fuzz.cluster_group import GroupWitness
-from fuzz.cluster_witness import GROUP, Topic, Witness
+from fuzz.cluster_witness import GROUP, RESERVED_MS, Topic, Witness
 from fuzz.target import Finding
 from impl.client.model import ClientError, MessageQueue, NoRouteError, ReceivedMessage
 from impl.client.producer import Producer, ProducerConfig
 from impl.client.pull_consumer import PullConsumer
 from impl.client.push_consumer import PushConsumer, PushConsumerConfig
-from impl.client.session import SessionConfig
+from impl.client.session import Session, SessionConfig
 from impl.client.start_offset import ConsumeFrom
 from impl.message import UNIQUE_KEY, Message
+from impl.remoting.channel import RemotingError
+from impl.remoting.codes import RequestCode
+from impl.remoting.command import new_request
 from impl.replication.config import ReplicationConfig, Role
 from impl.runtime.disk import Space
+from impl.runtime.network import Address
 from impl.runtime.simulated_disk import SimulatedCrashError, Step
 from impl.runtime.simulated_internet import Link
 from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
@@ -39,7 +44,8 @@ from impl.store.errors import StoreError
 
 HEAD_BYTES: Final = 6
 FAULT_BYTES: Final = 4
-FAULTS_MAX: Final = 12
+FAULTS_MAX: Final = 14
+_RANDOM_FAULTS_MAX: Final = 12
 CALM_S: Final = 120.0
 """Within that a master serves, its slave has caught up, and the group has what it was promised."""
 _QUARTER_S: Final = 0.25
@@ -53,6 +59,8 @@ _PRODUCER: Final = "producer"
 _QUEUES: Final = 2
 _BODY_BYTES: Final = 150
 _SEND_MS: Final = 4000
+_ORDER_S: Final = 4.0
+_EXPIRY_S: Final = 3.0
 _ROOM: Final = Space(1 << 40, 1 << 39)
 _FULL: Final = Space(1 << 40, 1 << 30)
 _SHAPES: Final = (
@@ -63,14 +71,26 @@ _SHAPES: Final = (
 )
 _ELECTED: Final = 192
 """A shape of that or more is a group of three that elects its master."""
+_SMALL_STORE: Final = replace(STORE, commit_log_segment_bytes=1 << 12, file_reserved_ms=RESERVED_MS)
+"""Of programs in which old data is deleted."""
 _SESSION: Final = SessionConfig(route_refresh_ms=5000, heartbeat_ms=10_000)
 
 
 def random_program(seed: int) -> bytes:
     """The program of a seed: any cluster, weather, load and faults."""
     chance = Random(seed)
-    faults = chance.randint(1, FAULTS_MAX)
-    return seed.to_bytes(8, "little")[:4] + chance.randbytes(2 + FAULT_BYTES * faults)
+    faults = chance.randint(1, _RANDOM_FAULTS_MAX)
+    drawn = bytearray(seed.to_bytes(8, "little")[:4] + chance.randbytes(2 + FAULT_BYTES * faults))
+    for at in range(HEAD_BYTES, len(drawn), FAULT_BYTES):
+        if drawn[at] in _UPKEEP:
+            drawn[at] %= len(_FAULTS)
+    return bytes(drawn) + _random_upkeep(Random(f"upkeep {seed}"))
+
+
+def _random_upkeep(chance: Random) -> bytes:
+    """In half of all programs; drawn by itself, so that the faults of a seed are what they are without it."""
+    kinds = chance.choices(tuple(_UPKEEP), k=chance.choice((0, 0, 1, 2)))
+    return b"".join(bytes((kind, *chance.randbytes(FAULT_BYTES - 1))) for kind in kinds)
 
 
 def is_elected(data: bytes) -> bool:
@@ -94,7 +114,7 @@ class Run:
             None if elected else _SHAPES[shape % 4],
             elected=elected,
             queues=_QUEUES,
-            store=STORE,
+            store=_SMALL_STORE if any(kind == _EXPIRE for kind, *_ in self._faults) else STORE,
         )
         self._members = 1 + shape // 32 % 2
         self._topics = 1 + shape // 8 % 4
@@ -108,8 +128,9 @@ class Run:
         self._sends = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._sending = True
+        self._operator: Session | None = None
         self.cluster = Cluster(self._loop, int.from_bytes(head[:4], "little"), setup)
-        self.witness = Witness(self.cluster, self._topics, self._members, checked)
+        self.witness = Witness(self.cluster, self._topics, self._members, checked, self._failures.append)
         self._group = GroupWitness(self.cluster, checked, self._failures.append) if elected else None
 
     @property
@@ -231,24 +252,26 @@ class Run:
         began_s = self._loop.time()
         if self._group:
             await self._group.calm(CALM_S)
-        if SLAVE in cluster.nodes and not witness.forked:
+        if SLAVE in cluster.nodes and not witness.is_apart:
             witness.calm(caught_up=await cluster.until(cluster.has_caught_up, CALM_S))
-        for _ in range(_FORKED_SENDS if witness.forked else 1):  # a slave may find that its master has grown
+        for _ in range(
+            _FORKED_SENDS if witness.is_apart else 1
+        ):  # a slave may find that its master has grown
             for topic in witness.topics:
                 await self._is_served(producer, topic)
         while (left := witness.undelivered()) and self._loop.time() < began_s + CALM_S:
             await asyncio.sleep(0.5)
         cluster_judge.acked_delivered(left, CALM_S, self._checked)
         if self._group:
-            await self._group.judge(witness.promised, CALM_S)
-        if cluster.is_serving(SLAVE) and not witness.forked:
+            await self._group.judge(witness.promised_of, CALM_S)
+        if cluster.is_serving(SLAVE) and not witness.is_apart:
             await self._read_the_slave()
 
     async def _is_served(self, producer: Producer, topic: Topic) -> None:
         """A send is answered SEND_OK before long."""
         end_s = self._loop.time() + CALM_S
         while (status := await self._send(producer, topic, 0)) != "SEND_OK":
-            if self.witness.forked and status in ("SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT"):
+            if self.witness.is_apart and status in ("SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT"):
                 return
             if self._loop.time() >= end_s:
                 break
@@ -266,15 +289,24 @@ class Run:
         consumer = PullConsumer(session, "R")
         for topic in self.witness.topics:
             for queue_id in range(_QUEUES):
-                held = tuple(
-                    stored.message_id
-                    for stored in cluster.log(SLAVE)
-                    if (stored.message.topic, stored.message.queue_id) == (topic.name, queue_id)
-                )
+                held = self.witness.held(SLAVE, topic, queue_id)
                 if held:
-                    read = await _read(consumer, MessageQueue(topic.name, "broker-a", queue_id))
-                    self.witness.read(held, read)
+                    queue = MessageQueue(topic.name, "broker-a", queue_id)
+                    read = await _read(consumer, queue, held[0].queue_offset)
+                    self.witness.read(tuple(stored.message_id for stored in held), read)
         await self.start(MASTER)
+
+    # -- upkeep
+
+    async def order(self, node: str, code: RequestCode, fields: dict[str, str]) -> None:
+        """An operator asks a broker for something, who may not answer."""
+        cluster = self.cluster
+        if self._operator is None:
+            self._operator = cluster.session("operator", _SESSION)
+            await self._operator.start()
+        address = Address(cluster.machines[node].host, cluster.config(node).port)
+        with suppress(RemotingError):
+            await self._operator.remoting.invoke(address, new_request(code, fields), _ORDER_S)
 
     # -- faults
 
@@ -283,7 +315,8 @@ class Run:
         assert task is not None, "faults are tasks"
         task.set_name("fault")
         await asyncio.sleep(at * _QUARTER_S)
-        await _FAULTS[kind % len(_FAULTS)](self, whom, (1 + length % 80) * _QUARTER_S)
+        strike = _UPKEEP.get(kind) or _FAULTS[kind % len(_FAULTS)]
+        await strike(self, whom, (1 + length % 80) * _QUARTER_S)
 
     def node(self, whom: int) -> str:
         """The master half of the time, else any other machine."""
@@ -333,10 +366,10 @@ class Run:
         return [self.cluster.links(node, other) for other in self.cluster.machines if other != node]
 
 
-async def _read(consumer: PullConsumer, queue: MessageQueue) -> tuple[str, ...]:
+async def _read(consumer: PullConsumer, queue: MessageQueue, begin: int) -> tuple[str, ...]:
     read: list[str] = []
     with suppress(ClientError, NoRouteError):  # what was not read is missing from what was read
-        while messages := (await consumer.pull(queue, len(read))).messages:
+        while messages := (await consumer.pull(queue, begin + len(read))).messages:
             read += [stored.message_id for stored in messages]
     return tuple(read)
 
@@ -482,8 +515,25 @@ async def _pause(run: Run, whom: int, seconds: float) -> None:
 
 
 async def _step_clock(run: Run, whom: int, seconds: float) -> None:
+    run.witness.clocks_agree = False
     clock = run.cluster.machines[run.node(whom)].clock
     clock.skew_us += int(seconds * 1_000_000) * (1 if whom // 2 % 2 else -1)
+
+
+async def _delete_topic(run: Run, whom: int, _seconds: float) -> None:
+    """Whoever sends to it makes it anew."""
+    topics = run.witness.topics
+    topic = topics[whom % len(topics)]
+    topic.is_deleted = True
+    await run.order(run.master, RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": topic.name})
+
+
+async def _expire(run: Run, whom: int, seconds: float) -> None:
+    """Segments of the log that are old are deleted, again and again."""
+    end_s = asyncio.get_running_loop().time() + seconds
+    while asyncio.get_running_loop().time() < end_s:
+        await run.order(run.broker(whom), RequestCode.DELETE_EXPIRED_COMMITLOG, {})
+        await asyncio.sleep(_EXPIRY_S)
 
 
 _FAULTS: Final[tuple[Callable[[Run, int, float], Coroutine[Any, Any, None]], ...]] = (
@@ -505,9 +555,13 @@ _FAULTS: Final[tuple[Callable[[Run, int, float], Coroutine[Any, Any, None]], ...
     _step_clock,
     _pause,
 )
+_EXPIRE: Final = 255
+_UPKEEP: Final = {254: _delete_topic, _EXPIRE: _expire}
+"""What is no fault has a number of its own: the others keep theirs."""
 
 
 def fault(name: str, whom: int, at: int, length: int) -> bytes:
-    """One fault as bytes; `at` and `length` are quarters of a second."""
-    number = next(number for number, each in enumerate(_FAULTS) if each.__name__ == f"_{name}")
+    """One fault, or what is done as one, as bytes; `at` and `length` are quarters of a second."""
+    numbered = (*enumerate(_FAULTS), *_UPKEEP.items())
+    number = next(number for number, each in numbered if each.__name__ == f"_{name}")
     return bytes((number, whom, at, length))

@@ -6,9 +6,9 @@ which of its lives it was answered nobody can tell.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from conformance.history.steps import Down, End, History, Operation, Pull, Query, Restart, Send
 from conformance.replication import Life, LogsSeen, ReadsSeen, SendSeen
@@ -16,6 +16,7 @@ from conformance.target import Outcome, Pulled, PulledMessage, PullStatus, Sent
 from conformance.target import Setup as HistorySetup
 from conformance.targets.machines import MASTER, SLAVE, Cluster
 from fuzz import cluster_judge
+from fuzz.target import Finding
 from impl.client.model import Outcome as SendOutcome
 from impl.client.model import Refused, Unknown
 from impl.client.model import Sent as Stored
@@ -25,20 +26,25 @@ from impl.store.config import FlushMode
 from impl.store.record import RecordError, decode
 
 GROUP: Final = "G"
+RESERVED_MS: Final = 10_000
+"""So old are messages at least that an operator has deleted."""
 _LOOK_COUNT: Final = 1000
 
 
 @dataclass(slots=True)
 class Sending:
-    """A send under way: its place in the history of its topic, and what was so when it began."""
+    """A send under way: where it stands in the history of its topic, and what was so when it began."""
 
+    operations: list[Operation]
     place: int
+    """In them."""
     queue_id: int
     name: str
     body: bytes
     life: int
     slaveless: int | None
     """The slave machine's life when there was no slave to wait for; None when there was."""
+    begun_s: float
 
 
 @dataclass(slots=True)
@@ -49,17 +55,48 @@ class Topic:
     operations: list[Operation] = field(default_factory=list)
     delivered: list[PulledMessage] = field(default_factory=list)
     """To the consumers of the group, in the order of their calls."""
+    past: list[list[Operation]] = field(default_factory=list)
+    """The histories of topics of that name that were deleted."""
+    is_deleted: bool = False
+    """Somebody asked for it, once or more."""
+
+    @property
+    def sends(self) -> list[Send]:
+        """To all topics of that name."""
+        histories = (*self.past, self.operations)
+        return [each for operations in histories for each in operations if isinstance(each, Send)]
+
+
+class Place(NamedTuple):
+    """Where a message is that was answered SEND_OK."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    begun_s: float
+    """When its send began."""
 
 
 class Witness:
-    """Notes what happens; `judge` holds it against the catalogue."""
+    """Notes what happens; `judge` holds it against the catalogue. `found` is told at once of what is wrong
+    already."""
 
-    def __init__(self, cluster: Cluster, topics: int, members: int, checked: Counter[str]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        topics: int,
+        members: int,
+        checked: Counter[str],
+        found: Callable[[Finding], None],
+    ) -> None:
         self.checked = checked
+        self._found = found
         self._members = members
         self.topics = [Topic(f"T{number}") for number in range(topics)]
         self.tail_lost = False
         """The master came back with less than consumers or its slave may have seen of it."""
+        self.clocks_agree = True
+        """No clock was ever set: how old a message is all see alike."""
         self._cluster = cluster
         cluster.on_recovered = self.recovered
         self._by_name = {topic.name: topic for topic in self.topics}
@@ -78,7 +115,9 @@ class Witness:
         """Of a group: its master, its life and its term."""
         self._forked = False
         self._caught_up: bool | None = None
-        self._promised: set[str] = set()
+        self._promised: dict[str, Place] = {}
+        self._deleted: Mapping[str, int] = {}
+        """As the master's store last told it."""
         self._life = 0
         """Grows when the master begins to serve, and when it ends."""
 
@@ -86,28 +125,38 @@ class Witness:
 
     def begins(self, topic: Topic, queue_id: int, name: str, body: bytes) -> Sending:
         """A send leaves."""
+        self._notice_deletions()
         sent = Sent(Outcome.INDETERMINATE, "under way")
         topic.operations.append(Send(queue_id, name, body, sent))
         # One that begins while the broker does not serve may be answered by the one that is being stopped.
         life = self._life if self._cluster.master else -1
-        return Sending(len(topic.operations) - 1, queue_id, name, body, life, self._slaveless)
+        place = len(topic.operations) - 1
+        now_s = self._cluster.now_s
+        return Sending(topic.operations, place, queue_id, name, body, life, self._slaveless, now_s)
 
     def ended(self, topic: Topic, sending: Sending, outcome: SendOutcome) -> None:
         """What its producer knows of it."""
+        self._notice_deletions()
         if self._life != sending.life:
-            if self._cluster.setup.elected and getattr(outcome, "status", "") == "SEND_OK":
-                self._promised.add(sending.name)  # whoever leads
+            if self._cluster.setup.elected:  # whoever leads
+                self._promise(topic, sending, outcome)
             return
-        answer = _sent(outcome)
-        topic.operations[sending.place] = Send(sending.queue_id, sending.name, sending.body, answer)
+        if sending.operations is topic.operations:  # else it is of either topic
+            answer = _sent(outcome)
+            topic.operations[sending.place] = Send(sending.queue_id, sending.name, sending.body, answer)
         if isinstance(outcome, Stored):
             self.look()
             name = sending.name
             expected = self._expected(sending)
             held, known = name in self._held, name in self._known
             self._sends.append(SendSeen(name, outcome.status, True, expected, held, known))
-            if outcome.status == "SEND_OK":
-                self._promised.add(name)
+            if sending.operations is topic.operations:
+                self._promise(topic, sending, outcome)
+
+    def _promise(self, topic: Topic, sending: Sending, outcome: SendOutcome) -> None:
+        if isinstance(outcome, Stored) and outcome.status == "SEND_OK":
+            place = Place(topic.name, sending.queue_id, outcome.queue_offset, sending.begun_s)
+            self._promised[sending.name] = place
 
     def delivered(self, stored: StoredMessage) -> None:
         """A consumer was given a message."""
@@ -130,6 +179,7 @@ class Witness:
     def recovered(self, node: str) -> None:
         """A broker has recovered its store, and is about to serve."""
         if node == MASTER:
+            self._notice_deletions()
             self._life += 1
             self._note(lambda _: Restart())
             self._lost.update(
@@ -143,23 +193,32 @@ class Witness:
         """Note both logs, and the offsets that both have of the group."""
         cluster = self._cluster
         self._look_for_another_master()
-        seen: dict[str, tuple[str, ...] | None] = {MASTER: None, SLAVE: None}
-        for node in (MASTER, SLAVE):
-            if cluster.is_serving(node):
-                seen[node] = tuple(stored.message_id for stored in cluster.log(node))
-        if (log := seen[MASTER]) is not None:
-            self._last_log = frozenset(log)
-        if not self._lost.isdisjoint(seen[SLAVE] or ()):  # perhaps it was on its way when the master died
+        self._notice_deletions()
+        self._notice_expiry()
+        serving = [node for node in (MASTER, SLAVE) if cluster.is_serving(node)]
+        logs = {node: {each.message_id: each for each in cluster.log(node)} for node in serving}
+        if MASTER in logs:
+            self._last_log = frozenset(logs[MASTER])
+        if not self._lost.isdisjoint(logs.get(SLAVE, ())):  # perhaps it was on its way when the master died
             self._forked = self.tail_lost = True
-        self._known.update(seen[MASTER] or ())
-        self._held.update(seen[SLAVE] or ())
+        self._known.update(logs.get(MASTER, ()))
+        self._held.update(logs.get(SLAVE, ()))
+        begin = max((cluster.brokers[node].store.log_begin for node in serving), default=0)
+        seen = {
+            node: tuple(name for name, each in log.items() if each.commit_offset >= begin)
+            for node, log in logs.items()
+        }
         if SLAVE in cluster.nodes:
-            self._logs.append(LogsSeen(seen[MASTER], seen[SLAVE], cluster.follows(), self._forked))
+            self._logs.append(LogsSeen(seen.get(MASTER), seen.get(SLAVE), cluster.follows(), self._forked))
+        if self.tail_lost:
+            return  # consumers go back, and tell so whoever they reach
         for node, topic, queue_id, offset in self._offsets():
+            if topic.is_deleted:
+                continue  # a group may be ahead of a topic made anew, and is sent back
             if node == SLAVE:
                 life = cluster.machines[SLAVE].life
                 self._slave_offsets.setdefault((life, topic.name, queue_id), []).append(offset)
-            elif not self.tail_lost:  # else consumers go back
+            else:
                 topic.operations.append(Query(queue_id, offset))
 
     def _look_for_another_master(self) -> None:
@@ -182,22 +241,45 @@ class Witness:
         """Whether the slave caught up after the faults had ended."""
         self._caught_up = None if self._forked else caught_up
 
-    @property
-    def promised(self) -> frozenset[str]:
-        """What was answered SEND_OK, and no crash may have taken."""
-        return frozenset(self._promised)
+    def promised_of(self, node: str) -> set[str]:
+        """What was answered SEND_OK, no crash may have taken, and did not expire at that broker."""
+        return {name for name, place in self._promised.items() if not self._is_expired(node, place)}
 
     @property
     def forked(self) -> bool:
         """The slave has what its master lost."""
         return self._forked
 
+    @property
+    def is_apart(self) -> bool:
+        """The slave cannot follow: it has what its master lost, or lacks what its master deleted."""
+        brokers = [self._cluster.brokers.get(node) for node in (MASTER, SLAVE)]
+        stores = [broker.store for broker in brokers if broker is not None]
+        return self._forked or (len(stores) == 2 and 0 < stores[1].log_end < stores[0].log_begin)
+
+    def held(self, node: str, topic: Topic, queue_id: int) -> list[StoredMessage]:
+        """The messages of a queue that the broker's log has."""
+        deleted = self._deleted.get(topic.name, 0)
+        key = topic.name, queue_id
+        return [
+            stored
+            for stored in self._cluster.log(node)
+            if (stored.message.topic, stored.message.queue_id) == key and stored.commit_offset >= deleted
+        ]
+
     def undelivered(self) -> set[str]:
         """What must be delivered to the group and was not yet."""
         if self.tail_lost:  # the offsets of the group may be ahead of the queues
             return set()
         given = {message.msg_id for topic in self.topics for message in topic.delivered}
-        return self._promised - given
+        master = self._cluster.master
+        return {
+            name
+            for name, place in self._promised.items()
+            if name not in given
+            and not self._may_be_skipped(place)
+            and not (master and self._is_expired(master, place))
+        }
 
     # -- the verdict
 
@@ -206,10 +288,10 @@ class Witness:
         for topic in self.topics:
             for looked in self._queues(topic):
                 topic.operations.append(looked)
-            cluster_judge.store_holds(self._history(topic, topic.operations), self.checked)
+            for operations in (*topic.past, topic.operations):
+                cluster_judge.store_holds(self._history(topic, operations), self.checked)
             given = (Pull(each.queue_id, each.queue_offset, 1, _found(each)) for each in topic.delivered)
-            sends = [operation for operation in topic.operations if isinstance(operation, Send)]
-            cluster_judge.nothing_invented(self._history(topic, [*sends, *given]), self.checked)
+            cluster_judge.nothing_invented(self._history(topic, [*topic.sends, *given]), self.checked)
         if SLAVE in self._cluster.nodes:
             for offsets in self._slave_offsets.values() or [[]]:
                 cluster_judge.pair_holds(self._life_of_the_pair(tuple(offsets)), self.checked)
@@ -270,11 +352,62 @@ class Witness:
             return
         broker = self._cluster.brokers[master]
         for queue_id in range(self._cluster.setup.queues):
-            found = broker.store.get(topic.name, queue_id, 0, _LOOK_COUNT, 1 << 30)
+            first = self._first(master, topic, queue_id)
+            found = broker.store.get(topic.name, queue_id, first, _LOOK_COUNT, 1 << 30)
             messages = tuple(map(_record, found.records))
             status = PullStatus.FOUND if messages else PullStatus.NO_NEW
             pulled = Pulled(status, messages, found.next_offset, found.min_offset, found.max_offset)
-            yield Pull(queue_id, 0, _LOOK_COUNT, pulled, peek=True)
+            yield Pull(queue_id, first, _LOOK_COUNT, pulled, peek=True)
+
+    def _first(self, master: str, topic: Topic, queue_id: int) -> int:
+        """Where the queue begins: with the first of its messages that the log still has."""
+        store = self._cluster.brokers[master].store
+        if (
+            store.log_begin > 0
+            and not self._cluster.setup.elected
+            and (held := self.held(master, topic, queue_id))
+        ):
+            return held[0].queue_offset
+        return store.min_offset(topic.name, queue_id)
+
+    def _may_be_skipped(self, place: Place) -> bool:
+        """By a group that was ahead of where a topic made anew is. A group of brokers keeps the queues."""
+        return self._by_name[place.topic].is_deleted and not self._cluster.setup.elected
+
+    def _is_expired(self, node: str, place: Place) -> bool:
+        store = self._cluster.brokers[node].store
+        return place.queue_offset < store.min_offset(place.topic, place.queue_id)
+
+    # -- upkeep
+
+    def _notice_deletions(self) -> None:
+        """The master has deleted topics: what comes now is of others with their names."""
+        cluster = self._cluster
+        if cluster.setup.elected or not cluster.is_serving(MASTER):
+            return
+        table = cluster.brokers[MASTER].store.deleted_topics
+        if table is self._deleted:
+            return
+        before, self._deleted = self._deleted, table
+        for name in table:
+            if table[name] > before.get(name, 0):
+                self._begin_anew(self._by_name[name])
+
+    def _begin_anew(self, topic: Topic) -> None:
+        topic.past.append(topic.operations)
+        topic.operations = [each for each in topic.sends if each.answer.outcome is Outcome.INDETERMINATE]
+        self._promised = {name: place for name, place in self._promised.items() if place.topic != topic.name}
+
+    def _notice_expiry(self) -> None:
+        """What is young stays, however full the disk is."""
+        cluster = self._cluster
+        master = cluster.master
+        if master is None or not self.clocks_agree or cluster.brokers[master].store.log_begin == 0:
+            return
+        for name, place in self._promised.items():
+            age_s = cluster.now_s - place.begun_s
+            if age_s * 1000 < RESERVED_MS and self._is_expired(master, place):
+                self._found(Finding("NoAckedLost", f"{name}, answered SEND_OK, expired after {age_s:g} s"))
 
     def _offsets(self) -> Iterator[tuple[str, Topic, int, int]]:
         if self._members > 1:  # a late word of a queue's former owner counts

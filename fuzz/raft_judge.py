@@ -74,11 +74,11 @@ class History:
         self.commits[member] = -1
 
     def recovered(self, member: str, entries: list[Entry]) -> None:
-        """A member started again with these entries. Raises Finding."""
+        """A member started again with these entries; those before the first were deleted. Raises Finding."""
         recovered_prefix(self, member, entries)
-        log = self.logs[member]
-        del log[len(entries) :]
-        for entry in entries[len(log) :]:  # the crash came between a write and the word of it
+        log, begin = self.logs[member], entries[0].index if entries else 0
+        del log[begin + len(entries) :]
+        for entry in entries[len(log) - begin :]:  # the crash came between a write and the word of it
             log_matching(self, member, entry)
 
 
@@ -154,7 +154,7 @@ def committed_stable(history: History, member: str, index: int) -> None:
 
 def recovered_prefix(history: History, member: str, entries: list[Entry]) -> None:
     """A member comes back with a prefix of what it had, nothing altered; what it was writing may be there."""
-    before = history.logs[member]
+    before = history.logs[member][entries[0].index if entries else 0 :]
     history.checked["RecoveredPrefix"] += len(entries) < len(before)
     both = min(len(entries), len(before))
     if [_seen(entry) for entry in entries[:both]] != before[:both]:

@@ -159,7 +159,8 @@ class Group:
         node.is_flushing = False
         node.paused_until = 0.0
         ledger = node.member.ledger
-        self.history.recovered(name, [ledger.read(index) for index in range(ledger.end_index + 1)])
+        left = range(ledger.begin_index, ledger.end_index + 1)
+        self.history.recovered(name, [ledger.read(index) for index in left])
         self.observer.started(name, node.member)
         self._wake(node)
 
@@ -191,6 +192,24 @@ class Group:
     def pause(self, name: str, until_ms: float) -> None:
         """The process is stopped and continued: what arrives meanwhile waits."""
         self.nodes[name].paused_until = until_ms
+
+    def expire(self, name: str) -> None:
+        """It deletes segments that all members have durably, as its store does; never the last."""
+        node = self.nodes[name]
+        if node.member is None or node.paused_until > self.now_ms:
+            return
+        ledger, kept = node.member.ledger, node.member.core.state.kept_by_all
+        if kept < ledger.begin_index:
+            return
+        try:
+            kept_pos = ledger.position_of(kept)
+            before = max((start for start in ledger.data.starts[1:] if start <= kept_pos), default=0)
+            ledger.data.detach_before(before).carry_out()
+            ledger.forget_deleted().carry_out()
+        except SimulatedCrashError:
+            self.crash(name)
+        except OSError:
+            self.kill(name)
 
     def step_clock(self, name: str, by_ms: float) -> None:
         """Its clock jumps."""

@@ -18,13 +18,15 @@ from impl.dledger.state import Role
 
 HEAD_BYTES: Final = 6
 FAULT_BYTES: Final = 4
-FAULTS_MAX: Final = 24
+FAULTS_MAX: Final = 26
+_RANDOM_FAULTS_MAX: Final = 24
 _BODY_BYTES: Final = 150
 _QUARTER_MS: Final = 250.0
 _AFTER_MS: Final = 8_000.0
 """After the last fault began, before the calm: long enough for an election among what is left."""
 CALM_MS: Final = 60_000.0
 """Within that a leader leads all others and their logs are one: a few rounds of give-up and votes."""
+_EXPIRY_MS: Final = 700.0
 _LOADS: Final = (1.0, 5.0, 10.0, 30.0)
 """Messages a second."""
 
@@ -32,8 +34,18 @@ _LOADS: Final = (1.0, 5.0, 10.0, 30.0)
 def random_program(seed: int) -> bytes:
     """The program of a seed: any weather, load and faults."""
     chance = Random(seed)
-    faults = chance.randint(1, FAULTS_MAX)
-    return seed.to_bytes(8, "little")[:4] + chance.randbytes(2 + FAULT_BYTES * faults)
+    faults = chance.randint(1, _RANDOM_FAULTS_MAX)
+    drawn = bytearray(seed.to_bytes(8, "little")[:4] + chance.randbytes(2 + FAULT_BYTES * faults))
+    for at in range(HEAD_BYTES, len(drawn), FAULT_BYTES):
+        if drawn[at] == _EXPIRE:
+            drawn[at] %= len(_FAULTS)
+    return bytes(drawn) + _random_expiry(Random(f"expiry {seed}"))
+
+
+def _random_expiry(chance: Random) -> bytes:
+    """In half of all programs; drawn by itself, so that the faults of a seed are what they are without it."""
+    times = chance.choice((0, 0, 1, 2))
+    return b"".join(bytes((_EXPIRE, *chance.randbytes(FAULT_BYTES - 1))) for _ in range(times))
 
 
 def toppling_program(seed: int) -> bytes:
@@ -100,7 +112,7 @@ class Run:
         self.group.after(1000 / self._load, self._send_later)
 
     def _plan(self, kind: int, whom: int, at: int, length: int) -> None:
-        fault = _topple if kind == _TOPPLE else _FAULTS[kind % len(_FAULTS)]
+        fault = _OTHERS.get(kind) or _FAULTS[kind % len(_FAULTS)]
         until_ms = (at + 1 + length % 80) * _QUARTER_MS
         self.group.after(at * _QUARTER_MS, lambda: fault(self, whom, until_ms))
 
@@ -280,8 +292,22 @@ def _topple(run: Run, whom: int, until_ms: float) -> None:
     look()
 
 
+def _expire(run: Run, whom: int, until_ms: float) -> None:
+    """A member deletes what all have, again and again."""
+    group, name = run.group, run._names[whom % len(run._names)]
+
+    def delete() -> None:
+        if group.now_ms < until_ms:
+            group.expire(name)
+            group.after(_EXPIRY_MS, delete)
+
+    delete()
+
+
 _TOPPLE: Final = 255
-"""A number of its own: the others keep theirs."""
+_EXPIRE: Final = 254
+_OTHERS: Final = {_TOPPLE: _topple, _EXPIRE: _expire}
+"""With numbers of their own: the others keep theirs."""
 _FAULTS: Final = (
     _kill,
     _lose_power,
@@ -303,5 +329,6 @@ _FAULTS: Final = (
 
 def fault(name: str, whom: int, at: int, length: int) -> bytes:
     """One fault as bytes; `at` and `length` are quarters of a second."""
-    number = next(number for number, each in enumerate(_FAULTS) if each.__name__ == f"_{name}")
+    numbered = (*enumerate(_FAULTS), *_OTHERS.items())
+    number = next(number for number, each in numbered if each.__name__ == f"_{name}")
     return bytes((number, whom, at, length))

@@ -168,6 +168,11 @@ class Cluster:
             self.add_machine(node)
 
     @property
+    def now_s(self) -> float:
+        """By nobody's clock."""
+        return self._loop.time()
+
+    @property
     def nodes(self) -> tuple[str, ...]:
         """Every machine of a broker."""
         if self.setup.elected:
@@ -396,6 +401,9 @@ class Cluster:
         assert isinstance(store, MessageStore), "its log is its own"
         if seen is not broker:
             found, position = [], store.log_begin
+        elif found and found[0].commit_offset < store.log_begin:
+            found = [stored for stored in found if stored.commit_offset >= store.log_begin]
+            position = max(position, store.log_begin)
         while position < store.log_end:
             size, _ = peek(store.log_read(position, 8))
             room = store.log_segment_bytes - position % store.log_segment_bytes
@@ -409,7 +417,8 @@ class Cluster:
 
     def _committed(self, node: str) -> Sequence[StoredMessage]:
         member = self.group_store(node).node
-        entries = (member.ledger.read(index) for index in range(member.member.core.state.commit + 1))
+        committed = range(member.ledger.begin_index, member.member.core.state.commit + 1)
+        entries = (member.ledger.read(index) for index in committed)
         return [stored for entry in entries if (stored := stored_in(entry)) is not None]
 
     def follows(self) -> bool:

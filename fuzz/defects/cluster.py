@@ -15,6 +15,7 @@ from impl.replication.client import SlaveClient
 from impl.replication.follow import Follow
 from impl.replication.stream import write_position
 from impl.replication.waits import ReplicaWaits
+from impl.store.commit_log import CommitLog
 from impl.store.results import PutStatus
 from spec import catalogue
 
@@ -100,6 +101,10 @@ def _commit_for_all(offsets: OffsetTable, group: str, topic: str, queue_id: int,
         _commit(offsets, group, topic, each, offset)
 
 
+def _all_but_the_last_segment(log: CommitLog, *_: object, **__: object) -> int:
+    return log.segments.starts[-1]
+
+
 def _of_brokers(member: Mutant) -> Mutant:
     """A member's defect, in whole brokers."""
     return replace(member, name=f"Brokers{member.name}", target=_TARGET)
@@ -162,6 +167,20 @@ MUTANTS: Final = (
         "SlaveCatchesUp",
         "replication.client:SlaveClient.run",
         _connects_once,
+    ),
+    _mutant(
+        "DeletedTopicComesBack",
+        "recovery dispatches the records of a deleted topic again",
+        "QueueOffsetsDense",
+        "store.deleted_topics:DeletedTopics.has",
+        lambda *_: False,
+    ),
+    _mutant(
+        "YoungMessagesDeleted",
+        "segments of the log are deleted however young they are",
+        "NoAckedLost",
+        "store.expiry:expired_before",
+        _all_but_the_last_segment,
     ),
     *(_of_brokers(each) for each in (*dledger.MUTANTS, *dledger.SELDOM) if each.name in _OF_BROKERS),
 )

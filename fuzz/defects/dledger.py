@@ -13,7 +13,7 @@ from impl.dledger.election import Election
 from impl.dledger.member import Member
 from impl.dledger.messages import NORMAL, Entry, HeartBeatRequest, HeartBeatResponse, PushRequest
 from impl.dledger.pending import Pending
-from impl.dledger.replication import Following
+from impl.dledger.replication import Following, Leading
 from impl.dledger.state import Role, State
 from impl.runtime.disk import Disk, write_durably
 
@@ -21,6 +21,7 @@ _append = State.append
 _write = State.write
 _become_leader = State.become_leader
 _take = Following._take
+_advance_commit = Leading.advance_commit
 _handle_heart_beat = Election.handle_heart_beat
 _heart_beat_answered = Election.heart_beat_answered
 _load_ballot = ballot_file.load
@@ -55,6 +56,11 @@ def _vote_after_the_term(member: Member, ballot: Ballot) -> None:
         file = member._disk.open(member._ballot_path)
         file.write(len(term), ballot.voted_for.encode())
         file.close()
+
+
+def _kept_by_all_when_committed(leading: Leading) -> None:
+    _advance_commit(leading)
+    leading._state.kept_by_all = leading._state.commit
 
 
 def _durable_when_written(state: State, entry: Entry) -> None:
@@ -314,6 +320,13 @@ SELDOM: Final = (
         "LeaderCompleteness",
         "rules:may_commit",
         _always,
+    ),
+    _mutant(
+        "DeletedBeforeAllHaveIt",
+        "old entries are deleted that a majority has, and not everybody",
+        "LogsConverge",
+        "replication:Leading.advance_commit",
+        _kept_by_all_when_committed,
     ),
 )
 """Those that show in few programs: simulation goes through enough of them."""

@@ -129,6 +129,30 @@ def test_a_master_that_is_stopped_and_continued_answers_late_or_never() -> None:
     assert max(later - earlier for earlier, later in pairwise(times)) > 9_000_000, "microseconds of silence"
 
 
+def test_a_topic_that_is_deleted_is_made_anew_by_whoever_sends_to_it() -> None:
+    run = Run(_head(SYNC_MASTER) + fault("delete_topic", 0, 24, 0), Counter())
+    run.run()
+    (topic,) = run.witness.topics
+    assert [len(topic.past), topic.is_deleted] == [1, True]
+    first = [
+        (event.node, event.msg_id)
+        for event in run.cluster.events
+        if event.kind is Kind.DISPATCH and (event.queue_id, event.queue_offset) == (0, 0)
+    ]
+    assert len({name for node, name in first if node == "master"}) == 2
+    assert set(first) == {(node, name) for node in ("master", "slave") for _, name in first}
+
+
+@pytest.mark.parametrize("shape", [SYNC_MASTER, ELECTED], ids=["pair", "group"])
+def test_old_data_is_deleted_while_messages_come(shape: int) -> None:
+    """Four producers in haste fill a segment in a second or two."""
+    busy = bytes((1, 0, 0, 0, shape | 24, 48))
+    run = Run(busy + b"".join(fault("expire", whom, 60, 60) for whom in range(3)), Counter())
+    run.run()
+    assert all(broker.store.log_begin > 0 for broker in run.cluster.brokers.values())
+    assert run.witness.is_apart is False
+
+
 def test_a_finding_of_a_group_shrinks_to_a_group_without_faults() -> None:
     target = targets.load("cluster")
     mutant = simulation.MUTANTS["CommitNotLearned"]
