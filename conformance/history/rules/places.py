@@ -187,7 +187,8 @@ def mutated(told: Record) -> Finding:
 
 
 def message_ids(told: Record) -> Finding:
-    """C16: a unique key belongs to one message, an offset id to one place."""
+    """C16: a unique key belongs to one message, an offset id to one place, unless a crash freed it: its
+    record then may be another's."""
     tally = Tally()
     bodies: dict[str, tuple[str, str]] = {}
     for sent in told.sends:
@@ -195,21 +196,32 @@ def message_ids(told: Record) -> Finding:
         mine = (sent.topic, sent.message.body)
         if bodies.setdefault(sent.message.id, mine) != mine:
             tally.found(f"{sent.message.id} is the key of two messages", id=sent.message.id)
-    places: dict[str, tuple[str, int]] = {}
+    answered: dict[str, Sent] = {}
     for sent in told.placed:
-        if sent.offset_id and places.setdefault(sent.offset_id, (sent.queue, sent.offset)) != (
-            sent.queue,
-            sent.offset,
-        ):
+        if not sent.offset_id:
+            continue
+        first = answered.setdefault(sent.offset_id, sent)
+        if (first.queue, first.offset) == (sent.queue, sent.offset):
+            continue
+        if told.excuse(first, sent.span.end):
+            tally.explained += 1
+            answered[sent.offset_id] = sent
+        else:
             tally.found(f"offset id {sent.offset_id} was answered for two places", offset_id=sent.offset_id)
+    places: dict[str, tuple[str, int]] = {}
     for read, message in told.sights:
         # A replica other than the one that was asked names its own address.
-        if message.offset_id and not read.node and is_own(read.queue):
-            tally.looked += 1
-            place = places.setdefault(message.offset_id, (read.queue, message.offset))
-            if place != (read.queue, message.offset):
-                text = f"offset id {message.offset_id} is of {place[0]} {place[1]} and of {read.queue}"
-                tally.found(f"{text} {message.offset}", offset_id=message.offset_id)
+        if not message.offset_id or read.node or not is_own(read.queue):
+            continue
+        tally.looked += 1
+        here = (read.queue, message.offset)
+        place = places.setdefault(message.offset_id, here)
+        sent_there = answered.get(message.offset_id)
+        if place == here and sent_there and not told.excuse(sent_there, read.at):
+            place = (sent_there.queue, sent_there.offset)
+        if place != here:
+            text = f"offset id {message.offset_id} is of {place[0]} {place[1]} and of {read.queue}"
+            tally.found(f"{text} {message.offset}", offset_id=message.offset_id)
     return tally.finding("ids")
 
 

@@ -161,6 +161,19 @@ def given_again_after_a_flush_that_timed_out(world: Perfect) -> None:
     parts.read(world, parts.given_again(world))
 
 
+def an_offset_id_of_a_freed_place(world: Perfect) -> None:
+    """The record that was there was never synced, and its producer knew."""
+    message = world.message()
+    at = world.append(QUEUE, message)
+    answer = lines.SendValue(status="FLUSH_DISK_TIMEOUT", queue=QUEUE, offset=at, offset_id="freed")
+    world.did("x1", lines.SendValue("T", (message,)), answer)
+    world.queue(QUEUE).pop()
+    world.fault("lose_power")
+    world.fault("start")
+    other = parts.send(world, parts.ORDERED)
+    parts.read(world, replace(other, offset_id="freed"), queue=parts.ORDERED)
+
+
 def batch_sent_twice(world: Perfect) -> None:
     batch = world.message(), world.message()
     at = [world.append(QUEUE, message) for message in (*batch, *batch)]
@@ -338,6 +351,7 @@ EXPLAINED = (
     lost_with_the_master,
     cut_off_by_a_power_loss,
     freed_and_given_again,
+    an_offset_id_of_a_freed_place,
     given_again_after_a_flush_that_timed_out,
     batch_sent_twice,
     batch_cut_by_a_crash,
