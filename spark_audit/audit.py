@@ -32,6 +32,7 @@ from spark_audit.evidence import (
     look_once,
     name_broker,
     orderly_groups,
+    reads_all,
     skew_seen,
 )
 from spark_audit.fingerprint import id_prefix
@@ -82,6 +83,8 @@ class Audit:
     """By how much clocks were allowed to disagree."""
     skew_seen_us: int = 0
     """By how much they do, at least."""
+    unreadable_rows: int = 0
+    """Rows of the input that are no events."""
     unreadable_traces: int = 0
 
 
@@ -93,6 +96,7 @@ def audit(
     store: Stored | None = None,
     checks: Mapping[str, Check] = EVENT_CHECKS,
     unreadable_rows: int = 0,
+    given_rows: int = 0,
     replay: str = "",
     pictures: bool = True,
     progress: Callable[[str], None] | None = None,
@@ -106,7 +110,7 @@ def audit(
     `batch` is the night's number in a stream.
 
     Checks of stores need `store`. `unreadable_rows` were in the input and are not in the log: like missing
-    ones, they weaken the verdicts.
+    ones, they weaken the verdicts. So are those of `given_rows`, all that the input has, which are not there.
 
     Raises:
         InputError: two nodes go by one name. pyspark's own errors: a file turns out to be damaged.
@@ -117,6 +121,7 @@ def audit(
         say(f"{seen.rows} events of {len(seen.nodes)} nodes")
         tallies = _tallies(evidence, seen)
         evidence, skew_seen_us = _with_skew(evidence)
+        unreadable_rows = max(unreadable_rows, given_rows - seen.rows - repeated)
         missing = max(seen.missing_rows, unreadable_rows)
         results: list[Result] = []
         explained: Counter[tuple[str, str, str]] = Counter()
@@ -162,7 +167,7 @@ def audit(
                 settle(night, evidence, read, seen.brokers, found, ran, next_state, batch)
         return Audit(
             seen, tallies, tuple(results), explained, scratch / "findings", repeated, shown, gone,
-            evidence.options.skew_us, skew_seen_us,
+            evidence.options.skew_us, skew_seen_us, unreadable_rows,
         )  # fmt: skip
 
 
@@ -226,12 +231,14 @@ def _gathered(
             own, log = log, carried.join(log, tonight, seen.brokers)
         evidence = gather(log, seen.brokers, options, store, profiled)
         for frame in (
-            evidence.rare, evidence.spans, evidence.causes, evidence.cells,
-            *((store.doubtful, store.bounds) if store else ()),
+            evidence.rare, evidence.spans, evidence.causes, *((store.doubtful, store.bounds) if store else ())
         ):  # fmt: skip
             keep(frame)
-        if not (options.exact or store) and _rows_read(evidence, seen) <= max(_KEPT_ROWS, seen.rows // 8):
-            evidence = look_once(evidence, keep)
+        # Where every cell is read, nobody asks which.
+        if not reads_all(options, store):
+            keep(evidence.cells)
+            if _rows_read(evidence, seen) <= max(_KEPT_ROWS, seen.rows // 8):
+                evidence = look_once(evidence, keep)
         if carried:
             # What is carried is not all that a node told; checks of its order rest on tonight's rows.
             evidence = replace(carried.amend(evidence, seen.brokers), log=name_broker(own, seen.brokers))

@@ -315,8 +315,6 @@ def _judge(
     log = read_files(spark, request.found, scratch)
     _say(f"reading {len(request.found.files)} files and {len(request.stores)} stores")
     stored = read_stores(spark, request.stores, scratch, request.index_slots) if request.stores else None
-    corrupt_rows = log.corrupt.count()
-    corrupt = [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
     before = f" --carry {shlex.quote(str(night.before))}" if night and night.before else ""
     done = audit(
         log.events,
@@ -324,7 +322,7 @@ def _judge(
         options=Options(**request.allowed),
         store=stored,
         checks=request.checks(),
-        unreadable_rows=corrupt_rows,
+        given_rows=log.rows,
         replay=f"mqproof audit run {request.again}{before}",
         progress=_say,
         night=night,
@@ -338,6 +336,8 @@ def _judge(
     if any(request.traces):
         done, unreadable = _with_traces(spark, done, request)
         aside = aside.unionByName(unreadable)
+    corrupt_rows = done.unreadable_rows
+    corrupt = [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
     report = summarise(done, log, request.stores, time.monotonic() - started, corrupt, corrupt_rows)
     return done, with_history(report, done, night, following) if night else report, aside
 
@@ -408,7 +408,7 @@ def _write(report: Report, done: "Audit", aside: "DataFrame", out: Path | None, 
             for name in ("report.json", "junit.xml", "report.html"):
                 write_report(report, folder / name)
             rows = write_violations(done, folder / "violations.parquet")
-            if not aside.isEmpty():
+            if done.unreadable_rows or done.unreadable_traces:
                 aside.coalesce(1).write.json(str(folder / "unreadable"))
         _say(f"wrote {out / 'report.html'}, report.json, junit.xml and {rows} violations.parquet")
     if json is not None:

@@ -129,7 +129,7 @@ def gather(
     told = log.select(*TRAFFIC, cell(options.id_prefix).alias("cell")).where(of_messages)
     cells = _read(message_cells(told, profiled, groups, fates(rare, options), brokers), options, store)
     chosen = f.broadcast(cells.where("read").select("cell"))
-    read = told if _reads_all(options, store) else told.join(chosen, "cell", "left_semi")
+    read = told if reads_all(options, store) else told.join(chosen, "cell", "left_semi")
     sums = message_sums(on_broker(read, rare, options), groups)
     doubtful = _doubtful(sums, store)
     doubted = _rows_of(doubtful, events.where(of_messages))
@@ -189,13 +189,14 @@ def _rows_of(keys: DataFrame, rows: DataFrame) -> DataFrame:
 
 def _read(cells: DataFrame, options: Options, store: Stored | None) -> DataFrame:
     """Add `read`: the cells whose messages are looked at one by one."""
-    if _reads_all(options, store):
+    if reads_all(options, store):
         return cells.withColumn("read", f.lit(True))
     sampled = is_sampled(options) if options.sample else f.lit(False)
     return cells.withColumn("read", ~f.col("clean") | sampled)
 
 
-def _reads_all(options: Options, store: Stored | None) -> bool:
+def reads_all(options: Options, store: Stored | None) -> bool:
+    """Whether every message is looked at, clean or not."""
     # What was acknowledged is looked up in the store, clean or not.
     return options.exact or store is not None
 

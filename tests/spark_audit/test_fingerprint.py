@@ -9,11 +9,11 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.audit import gathered
 from spark_audit.checks import EVENT_CHECKS
-from spark_audit.evidence import Options, gather
+from spark_audit.evidence import Options, gather, look_once
 from spark_audit.fingerprint import shared_prefix
 from tests.spark_audit.conftest import STEP_US, Story, frame
 
@@ -149,6 +149,27 @@ def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession)
     assert found[0] == found[1]
     assert sum(found[0]["DELIV-1"].values()) > 20
     assert all(found[0].values())
+
+
+def test_the_rows_in_doubt_are_enough_to_tell_all_that_the_log_does(spark: SparkSession) -> None:
+    story = clean_story().stored("m_jumped_over", 12).stored("m_13", 13)
+    for group in GROUPS:
+        story.deliver("m_13", 13, group, node=f"consumer-{group}")
+    story.deliver("m_3", 3, "g", node="consumer-g").commit(14).commit(2)
+    log = gather(frame(spark, story.rows), ("broker",))
+    kept: list[DataFrame] = []
+
+    def keep(rows: DataFrame) -> DataFrame:
+        kept.append(rows)
+        return rows
+
+    once = look_once(log, keep)
+    for name in ("messages", "doubted", "steps"):
+        expected, found = ([str(row) for row in getattr(of, name).collect()] for of in (log, once))
+        assert sorted(found) == sorted(expected), name
+        assert found, name
+    (rows,) = kept
+    assert rows.count() < len(story.rows) / 2
 
 
 def test_cells_are_neighbours_where_ids_count_up() -> None:

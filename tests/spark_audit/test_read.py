@@ -34,7 +34,7 @@ def test_ndjson_gzip_zstd_and_parquet_are_read_as_one_table(spark: SparkSession,
     rows = merged.events.orderBy("seq").collect()
     assert [row.msg_id for row in rows] == ["m_1"] * 4
     assert sorted(str(row.attrs) for row in rows) == ["None", "None", "None", "{'size': '7'}"]
-    assert merged.corrupt.count() == 0
+    assert (merged.corrupt.count(), merged.rows) == (0, 4)
 
 
 def test_unsigned_and_narrow_numbers_become_ours(spark: SparkSession, tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_corrupt_rows_are_counted_and_kept_aside(spark: SparkSession, tmp_path: 
     log = read(spark, [str(tmp_path / "log.ndjson")], tmp_path / "scratch")
     assert log.events.count() == 1
     kept = log.corrupt.collect()
-    assert len(kept) == 5
+    assert len(kept) == 5 == log.rows - 1
     assert all(row.file.endswith("log.ndjson") for row in kept)
     assert '{"ts": 2, "seq"' in {row.line for row in kept}
 
@@ -68,7 +68,7 @@ def test_corrupt_rows_are_counted_and_kept_aside(spark: SparkSession, tmp_path: 
 def test_a_torn_last_line_is_the_last_write_of_a_killed_node(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "log.ndjson").write_bytes(write_ndjson([ROW]) + b'{"ts": 2, "se')
     log = read(spark, [str(tmp_path / "log.ndjson")], tmp_path / "scratch")
-    assert (log.events.count(), log.corrupt.count(), log.torn_files) == (1, 0, 1)
+    assert (log.events.count(), log.corrupt.count(), log.rows, log.torn_files) == (1, 0, 1, 1)
 
 
 def test_a_missing_column_is_refused_with_what_was_asked_and_what_was_there(
@@ -109,14 +109,14 @@ def test_a_corrupt_row_of_parquet_is_kept_whole(spark: SparkSession, tmp_path: P
     columns = {**{name: [value] for name, value in ROW.items()}, "kind": ["no_such_kind"]}
     pq.write_table(pa.table(columns), tmp_path / "log.parquet")
     log = read(spark, [str(tmp_path)], tmp_path / "scratch")
-    assert log.events.count() == 0
+    assert (log.events.count(), log.rows) == (0, 1)
     assert ['"msg_id":"m_1"' in row.line for row in log.corrupt.collect()] == [True]
 
 
 def test_a_log_without_a_row_is_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "log.ndjson").touch()
     log = read(spark, [str(tmp_path)], tmp_path / "scratch")
-    assert (log.events.schema, log.events.count(), log.corrupt.count()) == (EVENTS, 0, 0)
+    assert (log.events.schema, log.events.count(), log.corrupt.count(), log.rows) == (EVENTS, 0, 0, 0)
 
 
 def test_a_truncated_parquet_file_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
