@@ -174,6 +174,27 @@ def an_offset_id_of_a_freed_place(world: Perfect) -> None:
     parts.read(world, replace(other, offset_id="freed"), queue=parts.ORDERED)
 
 
+def another_tag_at_a_freed_place(world: Perfect) -> None:
+    """A group that filters is not handed what is there now."""
+    freed = world.message()  # of the tag that it wants
+    while freed.tag != "A":
+        freed = world.message()
+    at = world.append(QUEUE, freed)
+    answer = lines.SendValue(status="FLUSH_DISK_TIMEOUT", queue=QUEUE, offset=at)
+    world.did("x1", lines.SendValue("T", (freed,)), answer)
+    world.queue(QUEUE).pop()
+    world.fault("lose_power")
+    world.fault("start")
+    other = world.message()
+    while other.tag == "A":
+        other = world.message()
+    world.did("x2", lines.SendValue("T", (other,)), lines.SendValue(status="SEND_OK", queue=QUEUE, offset=at))
+    world.append(QUEUE, other)
+    parts.read(world, world.queue(QUEUE)[at])
+    passed = lines.PollValue(next=at + 1, min=0, max=at + 1)
+    world.did("x3", lines.PollValue("f", QUEUE, at, seek=True), passed)
+
+
 def batch_sent_twice(world: Perfect) -> None:
     batch = world.message(), world.message()
     at = [world.append(QUEUE, message) for message in (*batch, *batch)]
@@ -352,6 +373,7 @@ EXPLAINED = (
     cut_off_by_a_power_loss,
     freed_and_given_again,
     an_offset_id_of_a_freed_place,
+    another_tag_at_a_freed_place,
     given_again_after_a_flush_that_timed_out,
     batch_sent_twice,
     batch_cut_by_a_crash,
