@@ -29,6 +29,7 @@ from conformance.targets import (
     workload,
     workload_mutants,
 )
+from conformance.targets.brokers import push_members, push_mutants
 from conformance.targets.brokers.targets import EXAMINEES
 from conformance.targets.mutants import MUTANTS, Mutant, MutantTarget
 from conformance.targets.pair_life import live
@@ -156,6 +157,12 @@ def _of_a_workload(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
     )
 
 
+def _of_a_group(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
+    """What the mutant's invariant says of push consumers that come and go."""
+    finding = push_members.live(seed).findings()[mutant.breaks]
+    return finding.witnesses if finding.verdict is Verdict.VIOLATED else ()
+
+
 def by_case(mutant: Mutant, search: Search) -> Result:
     """The one wire case, asked of servers that run with the defect."""
     began = time.monotonic()
@@ -192,6 +199,7 @@ HUNTS: Final = (
     Hunt(ROUTING.name, routing_mutants.MUTANTS, by_suite(ROUTING, MutantNameServer)),
     Hunt(PRODUCERS.name, producers_mutants.MUTANTS, by_suite(PRODUCERS, ImplProducer)),
     *(Hunt(name, each.mutants, by_suite(each.suite, each.mutant)) for name, each in EXAMINEES.items()),
+    Hunt("consumers", push_mutants.MUTANTS, by_seed(_of_a_group)),
     Hunt("workload", workload_mutants.MUTANTS, by_seed(_of_a_workload)),
     Hunt("wire", wire_mutants.MUTANTS, by_case),
     Hunt("behaviours of Replication", pair_mutants.STEPPED, by_seed(_of_a_behaviour("Replication"))),

@@ -5,7 +5,7 @@ spec/invariants.toml.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +18,7 @@ from conformance.delivery.steps import (
     Operation,
     Query,
     Rebalance,
+    Reset,
     Send,
     Settled,
 )
@@ -41,6 +42,13 @@ class _Facts:
     """The same, not answered, or lost by a crash, or not."""
     written: dict[int, int] = field(default_factory=dict)
     """By queue: what was committed when the broker wrote it for certain."""
+
+    def reset(self, offsets: Mapping[int, int]) -> None:
+        """An explicit one: they are committed, or are not yet."""
+        for queue_id, offset in offsets.items():
+            self.perhaps[queue_id] |= {self.least(queue_id), offset}
+            self.committed[queue_id] = min(offset, self.least(queue_id))
+            self.written.pop(queue_id, None)
 
     def befall(self, fault: BrokerFault) -> None:
         if fault in CRASHES:
@@ -75,6 +83,8 @@ def _followed(run: Run[Operation]) -> Iterator[tuple[int, Operation, _Facts]]:
                     facts.owned.pop(member, None)
             case Rebalance(member=member, queues=queues):
                 facts.owned[member] = queues
+            case Reset(offsets):
+                facts.reset(dict(offsets))
             case Befall(fault):
                 facts.befall(fault)
             case Deliver(queue_id=queue_id, messages=messages):

@@ -6,7 +6,7 @@ time later while the broker lives, or never; all are kept until an offset that i
 queue is the allocation of reference/allocation.py over who is there, which the model leaves open.
 """
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Final, NamedTuple
 
 from conformance.broker_faults import ENDS, Befall, BrokerFault, found_after
@@ -18,6 +18,7 @@ from conformance.delivery.steps import (
     Operation,
     Query,
     Rebalance,
+    Reset,
     Send,
 )
 from conformance.delivery.target import MEMBERS, QUEUES
@@ -80,9 +81,19 @@ def _after(state: State, operation: Operation) -> Iterable[State]:
             return (_committed(state, queue_id, offset),)
         case Query(queue_id, told):
             return (state,) if _is_committed(state, queue_id, told) else ()
+        case Reset(offsets):
+            return _reset(state, dict(offsets))
         case Befall(fault):
             return _befallen(state, fault)
     return (state,)
+
+
+def _reset(state: State, offsets: Mapping[int, int]) -> tuple[State, ...]:
+    """Whoever reads a queue goes back there; the broker learns of it when that is committed."""
+    inner, committed = state.inner, state.inner.service.committed
+    for q, offset in offsets.items():
+        inner = group.go_back(inner, q, offset)
+    return (state._replace(inner=replace(inner, service=replace(inner.service, committed=committed))),)
 
 
 def _befallen(state: State, fault: BrokerFault) -> Iterator[State]:
@@ -195,6 +206,8 @@ def _action(operation: Operation) -> str:
             return "Deliver"
         case Commit():
             return "CommitOffset"
+        case Reset():
+            return "Reset"
     return "(a look)"
 
 

@@ -84,6 +84,17 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
+class Reset:
+    """An administrator has the members go on elsewhere."""
+
+    offsets: tuple[tuple[int, int], ...]
+    """(queue, offset)"""
+
+    def __str__(self) -> str:
+        return f"the group is to go on at {dict(self.offsets)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Settled:
     """Everybody who is there has looked who is, since anybody came or went, and has read all it has."""
 
@@ -91,4 +102,4 @@ class Settled:
         return "the group has settled"
 
 
-Operation = Send | Membership | Rebalance | Deliver | Commit | Query | Settled | Befall
+Operation = Send | Membership | Rebalance | Deliver | Commit | Query | Reset | Settled | Befall

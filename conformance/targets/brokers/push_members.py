@@ -21,6 +21,7 @@ from conformance.delivery.steps import (
     Operation,
     Query,
     Rebalance,
+    Reset,
     Send,
     Settled,
 )
@@ -37,7 +38,7 @@ from impl.remoting.bodies import ConsumerIds, SubscriptionGroup
 from impl.remoting.channel import ConnectError
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command
-from impl.remoting.headers import PULL_COMMITS_OFFSET, OffsetResponse
+from impl.remoting.headers import PULL_COMMITS_OFFSET, OffsetResponse, ResetOffsetRequest
 
 _FORGOTTEN_S: Final = 150.0
 """After two minutes and a scan a broker forgets who says nothing, and after a rebalance others know it."""
@@ -45,6 +46,7 @@ _SETTLES_S: Final = 30.0
 """After a change: longer than a rebalance, an interval of offsets and a wait for messages take."""
 CHANGES: Final = 8
 """Members that come or go in the life of a group."""
+_RESET_CHANCE: Final = 0.1
 _CONFIG: Final = PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
 
 
@@ -129,6 +131,14 @@ class PushMembers(Stepped[State, Operation]):
         self._ground.run(asyncio.sleep(_FORGOTTEN_S))
         self._forgotten(frozenset())
         self._settle(member, Change.SILENT)
+
+    def reset(self) -> None:
+        """An administrator sends the group back to the beginnings."""
+        header = ResetOffsetRequest(self._topic, self._group, timestamp=0, is_force=True)
+        self._now.append(Reset(tuple((queue_id, 0) for queue_id in range(QUEUES))))
+        self._ground.run(self._caller.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header))
+        self._ground.run(asyncio.sleep(_SETTLES_S))
+        self._flush()
 
     def settled(self) -> None:
         """Time for everything that is there; then it must have come."""
@@ -270,7 +280,8 @@ async def _consumed(_messages: Any) -> None:
 
 
 def live(seed: int, ground: Callable[[], SimulatedGround] = SimulatedGround) -> PushMembers:
-    """A group whose members come and go while messages arrive, as the seed says, until it settles."""
+    """A group whose members come and go while messages arrive, and which is sent back at times, as the seed
+    says, until it settles."""
     chance = random.Random(seed)
     group = PushMembers(ground())
     try:
@@ -278,6 +289,8 @@ def live(seed: int, ground: Callable[[], SimulatedGround] = SimulatedGround) -> 
         for _ in range(CHANGES):
             for _ in range(chance.randrange(4)):
                 group.send(chance.randrange(QUEUES))
+            if there and chance.random() < _RESET_CHANCE:
+                group.reset()
             member = chance.choice(MEMBERS)
             if member not in there:
                 group.join(member)

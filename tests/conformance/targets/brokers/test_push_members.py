@@ -6,7 +6,7 @@ from conformance.delivery.checkers import CHECKERS
 from conformance.delivery.steps import Change, Membership
 from conformance.planting import planted
 from conformance.session import SPEC_1
-from conformance.targets.brokers import delivery_mutants
+from conformance.targets.brokers import delivery_mutants, push_mutants
 from conformance.targets.brokers.push_members import PushMembers, live
 from conformance.targets.mutants import Mutant
 from conformance.targets.workload_mutants import MUTANTS as OF_CLIENTS
@@ -41,6 +41,8 @@ def test_members_that_leave_die_and_fall_silent_are_among_what_is_explained() ->
         (delivery_mutants.MUTANTS["group-begins-behind"], "DELIV-3"),
         (delivery_mutants.MUTANTS["nobody-notified"], SPEC_1),
         (delivery_mutants.MUTANTS["dead-member-stays"], "DELIV-6"),
+        (push_mutants.MUTANTS["reset-told-to-nobody"], SPEC_1),
+        (push_mutants.MUTANTS["reset-not-obeyed"], SPEC_1),
     ],
     ids=lambda each: each.name if isinstance(each, Mutant) else each,
 )
