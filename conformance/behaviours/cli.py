@@ -190,7 +190,7 @@ def _replayed(
         "actions_of": len(reference.actions),
         "outcomes": len(ended.outcomes),
         "outcomes_of": len(outcomes),
-        "outcomes_unasked": len(ended.unasked),
+        "outcomes_unasked": len(ended.unasked - ended.outcomes),
         "outcomes_never": len(there_are(model)) - len(outcomes),
         "disabled_tried": sum(seen.refused.values()),
         "impossible": sum(seen.impossible.values()),
@@ -214,14 +214,18 @@ def _replayed(
         (
             action,
             *(str(counted[action]) for counted in (seen.actions, seen.refused, seen.impossible)),
-            *(_outcomes_of(action, each) for each in (ended.outcomes, outcomes, ended.unasked)),
+            *(
+                _outcomes_of(action, each)
+                for each in (ended.outcomes, outcomes, ended.unasked - ended.outcomes)
+            ),
         )
         for action in reference.actions
     )
     columns = ("action", "taken", "refused", "impossible", "outcomes", "of", "not to be asked")
     tables = (
         Table(f"{model}: actions", columns, rows),
-        _missed_table(model, outcomes - ended.outcomes - ended.unasked),
+        _outcomes_table(model, "not reached", outcomes - ended.outcomes - ended.unasked),
+        _outcomes_table(model, "in no bounded model", set(there_are(model)) - outcomes),
     )
     drawn = draw(model, target, steps, seen.states, seen.steps, reached)
     return result, tables, Figure(f"{model} on {target}", drawn)
@@ -256,9 +260,9 @@ def _outcomes_of(action: str, outcomes: "Iterable[Outcome]") -> str:
     return str(sum(outcome.action == action for outcome in outcomes))
 
 
-def _missed_table(model: str, missed: "Iterable[Outcome]") -> Table:
-    rows = tuple((o.action, o.condition, str(o.value).lower()) for o in sorted(missed))
-    return Table(f"{model}: outcomes of conditions, not reached", ("action", "condition", "is"), rows)
+def _outcomes_table(model: str, which: str, outcomes: "Iterable[Outcome]") -> Table:
+    rows = tuple((o.action, o.condition, str(o.value).lower()) for o in sorted(outcomes))
+    return Table(f"{model}: outcomes of conditions, {which}", ("action", "condition", "is"), rows)
 
 
 def _witness(failure: Any) -> Witness:

@@ -3,9 +3,12 @@
 The model's bounded configurations, smoke and those of ci, are walked breadth first: the way to an outcome is
 a shortest one of the first configuration that has it. Where the outcome is that the action is refused, the
 behaviour ends with trying it.
+
+What is two steps of a model may be one of every implementation. Where a shortest way leaves such steps apart,
+there is another behaviour that does not, from the first configuration that has one.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,13 +21,28 @@ from conformance.behaviours.plain import plain
 from reference.equiv import constants
 from reference.explorer import Label, explore
 from reference.explorer import Step as Taken
-from reference.model import Model
+from reference.model import Action, Model, Parameters
 from reference.models import MODELS
 from reference.survey import bounded_models
 from spec.model_file import Question, load
 
 FOLDER: Final = CORPUS / "outcomes"
 _PROFILES: Final = ("smoke", "ci")
+
+
+def _enters_at_once(config: Any, state: Any, action: str, parameters: Parameters) -> bool:
+    """A member of a group that learns of a term enters it before anything else happens."""
+    members = zip(config.nodes, state.role, state.known, state.term, strict=True)
+    ready = [node for node, role, known, term in members if role == "CANDIDATE" and known > term]
+    return not ready or (action, parameters) == ("NextTerm", (ready[0],))
+
+
+Prompt = Callable[[Any, Any, str, Parameters], bool]
+"""(config, state, action, parameters): may it be next, if steps that belong together stay together?"""
+PROMPT: Final[Mapping[str, Prompt]] = {"Election": _enters_at_once}
+"""By model."""
+_PROMPT_STATES_MAX: Final = 20_000
+"""Larger configurations are not walked a second time: that takes minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +76,14 @@ def _states(question: Question) -> int:
 
 
 def walk(
-    model: Model[Any, Any], config: Any, conditions: Conditions[Any, Any], wanted: set[Outcome]
+    model: Model[Any, Any],
+    config: Any,
+    conditions: Conditions[Any, Any],
+    wanted: set[Outcome],
+    prompt: Prompt = lambda *_: True,
 ) -> Iterator[Found]:
-    """The wanted outcomes that this configuration has; they are wanted no more."""
+    """The wanted outcomes that this configuration has, by `prompt` steps alone; they are wanted no more."""
+    model = _only(model, prompt)
     # Every parameter is tried, so that the order does not depend on that of sets.
     walked = explore(replace(model.exhaustive(), invariants={}, step_invariants={}), config)
     labels = {name: tuple(action.domain(config)) for name, action in model.actions.items()}
@@ -68,6 +91,8 @@ def walk(
     for state in walked.parents:
         for name, domain in labels.items():
             for parameters in domain if left[name] else ():
+                if not prompt(config, state, name, parameters):
+                    continue
                 reached = tuple(sorted(conditions.reached(name, config, state, parameters, left[name])))
                 if reached:
                     left[name].difference_update(reached)
@@ -76,18 +101,42 @@ def walk(
                     yield Found(walked.path(state), (name, parameters), after, reached)
 
 
+def _is_prompt(model: str, config: Any, found: Found) -> bool:
+    if model not in PROMPT:
+        return True
+    nexts = [*((step.action, step.parameters) for step in found.path[1:]), found.label]
+    return all(PROMPT[model](config, at.state, *label) for at, label in zip(found.path, nexts, strict=True))
+
+
+def _only(model: Model[Any, Any], prompt: Prompt) -> Model[Any, Any]:
+    """The model without steps that are not prompt."""
+
+    def only(action: Action[Any, Any]) -> Action[Any, Any]:
+        def apply(config: Any, state: Any, *parameters: Any) -> Any:
+            is_prompt = prompt(config, state, action.name, parameters)
+            return action.apply(config, state, *parameters) if is_prompt else None
+
+        return replace(action, apply=apply)
+
+    return replace(model, actions={name: only(action) for name, action in model.actions.items()})
+
+
 def lines(model: str, states_max: int | None = None) -> Iterator[tuple[str, list[str]]]:
     """For each configuration that has outcomes which no smaller one has: its name, and the lines of its file.
     Those with more states than `states_max` are left out."""
     reference = MODELS[model]
     conditions = Conditions(reference)
     wanted = {outcome for action in reference.actions for outcome in conditions.outcomes(action)}
+    apart: set[Outcome] = set()
     for question in configurations(model):
         if states_max is not None and _states(question) > states_max:
             return
         given = constants(question.config.text())
         config = reference.from_constants(given)
         found = list(walk(reference, config, conditions, wanted))
+        apart.update(o for each in found if not _is_prompt(model, config, each) for o in each.outcomes)
+        if apart and _states(question) <= _PROMPT_STATES_MAX:
+            found += walk(reference, config, conditions, apart, PROMPT[model])
         if found:
             head = {
                 "schema": SCHEMA,
