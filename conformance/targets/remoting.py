@@ -48,7 +48,7 @@ _UNDONE: Final = {Fault.ISOLATE: (Lever.ISOLATE, Lever.REJOIN), Fault.FREEZE: (L
 
 def asked_flush_mode(name_server: Address) -> Callable[[], str]:
     """The flush mode of the broker there, as itself says, which is asked for once; empty when it does not
-    say. Raises TargetError."""
+    say."""
 
     @cache
     def asked() -> str:
@@ -62,6 +62,8 @@ async def _flush_mode(name_server: Address) -> str:
     try:
         await caller.start()
         answer = await caller.ask(RequestCode.GET_BROKER_CONFIG, accepts=())
+    except TargetError:
+        return ""  # whoever opens the target is told why
     finally:
         await caller.stop()
     if answer.code != ResponseCode.SUCCESS:
@@ -94,7 +96,6 @@ class RemotingTarget(WireOnly):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Raises TargetError: nobody is there who could be asked."""
         mode = self._flush_mode()
         return (
             frozenset({Capability.COMMIT_OFFSET, *([Capability[mode]] if mode else ())})

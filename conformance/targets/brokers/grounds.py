@@ -316,8 +316,13 @@ class OnGround:
     def _arrive(self) -> None:
         self._ground.open()
         self._caller = Caller(self._ground.name_server, self._ground.runtime)
+        try:
+            self._ground.run(self._caller.start())
+        except TargetError:
+            self._ground.run(self._caller.stop())
+            self._ground.close()
+            raise
         self._is_open = True
-        self._ground.run(self._caller.start())
         self._ground.found(self._caller.place)
         self._ground.run(self._open())
 
