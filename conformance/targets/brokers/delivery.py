@@ -7,11 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.broker_faults import CRASHES, ENDS, BrokerFault
+from conformance.broker_faults import BrokerFault
 from conformance.delivery.target import MEMBERS, QUEUES, Capability, Message
 from conformance.target import TargetError
 from conformance.targets import REFERENCE
 from conformance.targets.brokers.caller import TIMEOUT_S
+from conformance.targets.brokers.drawn_commits import DrawnCommits
 from conformance.targets.brokers.grounds import Ground, OnGround
 from impl.client.records import read_records
 from impl.remoting import headers, java_json
@@ -236,10 +237,8 @@ class ReferenceDelivery:
 
     def open(self) -> None:
         self._queues: list[list[str]] = [[] for _ in range(QUEUES)]
-        self._committed: list[int | None] = [None] * QUEUES
-        self._unknown: list[tuple[int, int]] = []
+        self._commits = DrawnCommits(self._chance, QUEUES)
         self._live: set[str] = set()
-        self._written = tuple(self._committed)
 
     def send(self, queue_id: int, msg_id: str) -> int:
         self._queues[queue_id].append(msg_id)
@@ -255,15 +254,9 @@ class ReferenceDelivery:
     fall_silent = leave
 
     def befall(self, fault: BrokerFault) -> None:
-        self._note()
         if fault is not BrokerFault.FREEZE:
             self._live.clear()
-        if fault in ENDS:
-            self._unknown.clear()
-        if fault in CRASHES:
-            self._committed = list(self._written)
-        elif fault in ENDS:
-            self._written = tuple(self._committed)
+        self._commits.befall(fault)
 
     def members(self, asker: str) -> frozenset[str]:  # noqa: ARG002
         return frozenset(self._live)
@@ -276,25 +269,15 @@ class ReferenceDelivery:
         return tuple(Message(msg_id, at) for at, msg_id in enumerate(found, start=offset))
 
     def commit(self, member: str, queue_id: int, offset: int) -> None:  # noqa: ARG002
-        self._note()
-        self._committed[queue_id] = offset
+        self._commits.commit(queue_id, offset)
 
     def commit_oneway(self, member: str, queue_id: int, offset: int) -> None:  # noqa: ARG002
-        self._unknown.append((queue_id, offset))
+        self._commits.commit_oneway(queue_id, offset)
 
     def query(self, queue_id: int) -> int | None:
-        self._note()
-        told = self._committed[queue_id]
+        self._commits.arrive()
+        told = self._commits[queue_id]
         return 0 if told is None and self._queues[queue_id] else told
 
     def close(self) -> None:
         pass
-
-    def _note(self) -> None:
-        """Some of the commits that were not waited for arrive, in any order."""
-        self._chance.shuffle(self._unknown)
-        while self._unknown and self._chance.random() < 0.5:
-            queue_id, offset = self._unknown.pop()
-            self._committed[queue_id] = offset
-        if self._chance.random() < 0.2:
-            self._written = tuple(self._committed)

@@ -5,10 +5,11 @@ import random
 import time
 from typing import Final
 
-from conformance.broker_faults import CRASHES, ENDS, BrokerFault
+from conformance.broker_faults import BrokerFault
 from conformance.offsets.target import QUEUES, Capability, Held, Message, Pulled, Searched
 from conformance.targets import REFERENCE
 from conformance.targets.brokers.caller import TIMEOUT_S
+from conformance.targets.brokers.drawn_commits import DrawnCommits
 from conformance.targets.brokers.grounds import CONFIG, Ground, OnGround
 from impl.client.records import read_records
 from impl.message import TAGS, StoredMessage
@@ -204,9 +205,7 @@ class ReferenceOffsets:
         self._ids: list[list[str]] = [[] for _ in range(QUEUES)]
         self._times: list[list[int]] = [[] for _ in range(QUEUES)]
         self._now_ms = 1
-        self._committed: list[int | None] = [None] * QUEUES
-        self._written = tuple(self._committed)
-        self._unknown: list[tuple[int, int]] = []
+        self._commits = DrawnCommits(self._chance, QUEUES)
 
     def send(self, queue_id: int, msg_id: str, tag: str) -> int:
         queue = self._queues[queue_id]
@@ -219,7 +218,7 @@ class ReferenceOffsets:
     def pull(
         self, queue_id: int, offset: int, count: int, expression: str, commit: int | None = None
     ) -> Pulled:
-        self._note()
+        self._commits.arrive()
         if commit is not None:
             self.commit(queue_id, commit)
         return self._told(queue_id, pulling.pulled(self._queues[queue_id], offset, count, expression))
@@ -237,15 +236,14 @@ class ReferenceOffsets:
         return Held(answer or self.pull(queue_id, offset, count, expression), tuple(sent), 0.0)
 
     def commit(self, queue_id: int, offset: int) -> None:
-        self._note()
-        self._committed[queue_id] = offset
+        self._commits.commit(queue_id, offset)
 
     def commit_oneway(self, queue_id: int, offset: int) -> None:
-        self._unknown.append((queue_id, offset))
+        self._commits.commit_oneway(queue_id, offset)
 
     def query(self, queue_id: int) -> int | None:
-        self._note()
-        told = pulling.begins(self._queues[queue_id], self._committed[queue_id])
+        self._commits.arrive()
+        told = pulling.begins(self._queues[queue_id], self._commits[queue_id])
         return self._chance.choice(sorted(told, key=str))
 
     def search(self, queue_id: int, place: int, shift_ms: int) -> Searched:
@@ -265,29 +263,13 @@ class ReferenceOffsets:
         self._queues = [q._replace(first=self._chance.randint(q.first, q.end)) for q in self._queues]
 
     def write(self) -> None:
-        self._note()
-        self._written = tuple(self._committed)
+        self._commits.write()
 
     def befall(self, fault: BrokerFault) -> None:
-        self._note()
-        if fault in ENDS:
-            self._unknown.clear()
-        if fault in CRASHES:
-            self._committed = list(self._written)
-        elif fault in ENDS:
-            self._written = tuple(self._committed)
+        self._commits.befall(fault)
 
     def close(self) -> None:
         pass
-
-    def _note(self) -> None:
-        """Some of the commits that were not waited for arrive, in any order."""
-        self._chance.shuffle(self._unknown)
-        while self._unknown and self._chance.random() < 0.5:
-            queue_id, offset = self._unknown.pop()
-            self._committed[queue_id] = offset
-        if self._chance.random() < 0.2:
-            self._written = tuple(self._committed)
 
     def _told(self, queue_id: int, answer: pulling.Answer) -> Pulled:
         queue, ids = self._queues[queue_id], self._ids[queue_id]
