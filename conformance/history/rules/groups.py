@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from conformance.history.finding import Finding, Tally, not_judged
 from conformance.history.record import NEVER, Read, Record
+from conformance.history.rules.loss import gone
 
 _MS = 1_000_000
 
@@ -108,6 +109,7 @@ def head_block(told: Record) -> Finding:
     if within is None:
         return not_judged()
     tally = Tally()
+    lost = gone(told)
     last: dict[tuple[str, str], Read] = {}
     for read in told.reads:
         if read.kind == "consume" and told.group(read.group).orderly:
@@ -118,7 +120,8 @@ def head_block(told: Record) -> Finding:
     for (group, queue), read in last.items():
         tally.looked += 1
         done = read.messages[-1].offset if read.messages else -1
-        waiting = [sent for sent in told.acked.get(queue, {}).values() if sent.offset > done]
+        acked = told.acked.get(queue, {}).values()
+        waiting = [sent for sent in acked if sent.offset > done and id(sent) not in lost]
         if not waiting or not live.get((group, read.client)):
             continue
         since = max(min(sent.span.ended for sent in waiting), min(read.span.ended, told.last_time))

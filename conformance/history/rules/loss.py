@@ -29,11 +29,11 @@ def lost_write(told: Record) -> Finding:
 def acknowledgement_class(told: Record) -> Finding:
     """C19: what was stored with a weaker status is lost only if that happened which its status warns of."""
     tally = Tally()
-    gone = told.once(_gone)
+    lost = gone(told)
     for sent in told.placed:
         if sent.status != SEND_OK:
             tally.looked += 1
-            if id(sent) in gone:
+            if id(sent) in lost:
                 if told.excuse(sent):
                     tally.explained += 1
                 else:
@@ -77,7 +77,7 @@ def resurrected(told: Record) -> Finding:
 
 def unseen(told: Record) -> Finding:
     """A02: acknowledged, and nobody was handed it by the end: lost or late, nobody knows."""
-    lost = told.once(_gone) | {id(sent) for sent, _ in _left_out(told)[0]}
+    lost = gone(told) | {id(sent) for sent, _ in _left_out(told)[0]}
     acked = [sent for sent in told.stored if sent.status == SEND_OK]
     missing = [s for s in acked if s.message.id not in told.seen and id(s) not in lost and is_own(s.topic)]
     counts = {"acknowledged": len(acked), "unseen": len(missing)}
@@ -117,7 +117,7 @@ def _judge_drains(told: Record) -> tuple[list[tuple[Sent, str]], int]:
     for read in told.reads:
         if read.group in handed:
             handed[read.group].update([message.id for message in read.messages])
-    missing, looked, gone, expired = [], 0, told.once(_gone), told.once(_expired)
+    missing, looked, lost, expired = [], 0, gone(told), told.once(_expired)
     within = told.setup.deliver_within_ms
     for (group, topic), drain in drained.items():
         tags = told.tags.get(group, ())
@@ -129,23 +129,28 @@ def _judge_drains(told: Record) -> tuple[list[tuple[Sent, str]], int]:
             if sent.topic == topic and sent.span.end < drain.start and selected:
                 looked += 1
                 left = sent.offset < 0 or sent.offset >= expired.get(sent.queue, 0)
-                if left and sent.message.id not in handed[group] and id(sent) not in gone:
+                if left and sent.message.id not in handed[group] and id(sent) not in lost:
                     missing.append((sent, group))
     return missing, looked
 
 
-def _gone(told: Record) -> set[int]:
-    """What a reader passed or a queue's end denies."""
+def gone(told: Record) -> set[int]:
+    """The sends (`id`) of which nothing is there: a reader passed them, or a queue's end denies them."""
+    return told.once(_judge_gone)
+
+
+def _judge_gone(told: Record) -> set[int]:
     return {id(sent) for sent, lost in _passed(told) if lost} | {id(sent) for sent in _vanished(told).cut}
 
 
 def realtime_lag(told: Record) -> Finding:
     """A15: how old the newest message of a poll is, at least, while newer ones were acknowledged. A group
-    that reads everything in the end (`drain`) has reason to lag."""
+    that reads everything in the end (`drain`) has reason to lag, and nobody waits for what is gone."""
     tally = Tally()
+    lost = gone(told)
     earliest: dict[str, tuple[list[int], list[int]]] = {}
     for queue, places in told.acked.items():
-        offsets = sorted(places)
+        offsets = sorted(offset for offset, sent in places.items() if id(sent) not in lost)
         ended = [places[offset].span.ended for offset in offsets]
         earliest[queue] = offsets, list(accumulate(reversed(ended), min))[::-1]
     worst, newest = 0, dict[tuple[str, str, str], int]()

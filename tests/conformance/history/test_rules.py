@@ -146,6 +146,20 @@ def cut_off_by_a_power_loss(world: Perfect) -> None:
     PLANTED["queue-cut-off"].plant(world)
 
 
+def nobody_waits_for_a_lost_tail(world: Perfect) -> None:
+    """What a power loss took is no reason to call a group late, nor an orderly queue blocked."""
+    setup(world, flush_mode="ASYNC_FLUSH")
+    for queue in (QUEUE, parts.ORDERED):
+        parts.send(world, queue)
+        world.queue(queue).pop()
+    world.fault("lose_power")
+    world.fault("start")
+    for _ in range(2):
+        for queue in (QUEUE, parts.ORDERED):
+            parts.read(world, queue=queue, asked=len(world.queue(queue)))
+        world.wait(120_000)
+
+
 def freed_and_given_again(world: Perfect) -> None:
     setup(world, flush_mode="ASYNC_FLUSH")
     message = parts.send(world)
@@ -371,6 +385,7 @@ EXPLAINED = (
     lost_with_the_machine,
     lost_with_the_master,
     cut_off_by_a_power_loss,
+    nobody_waits_for_a_lost_tail,
     freed_and_given_again,
     an_offset_id_of_a_freed_place,
     another_tag_at_a_freed_place,
