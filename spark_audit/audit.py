@@ -57,6 +57,9 @@ _FEW: Final = ("rare", "spans", "causes", "doubted", "messages", "steps", "profi
 """Tables of the evidence that are small, unless much of the log is in doubt."""
 
 _SAMPLE_MAX: Final = 64
+_SMALL: Final = 1_000_000
+"""Of logs of no more events than that every message is looked at."""
+
 _SAMPLED_FROM: Final = 1_000_000
 """Of logs of more than twice so many events, latencies are those of a part of the messages."""
 
@@ -221,7 +224,9 @@ def _gathered(
         else:
             repeated = seen.rows
         options = options or Options()
-        if seen.rows > _SAMPLED_FROM:
+        if options.exact is None:
+            options = replace(options, exact=seen.rows <= _SMALL)
+        if not options.exact:
             options = replace(options, id_prefix=id_prefix(log))
         if pictures:
             options = replace(options, sample=max(1, min(_SAMPLE_MAX, seen.rows // _SAMPLED_FROM)))

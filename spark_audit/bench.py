@@ -148,7 +148,7 @@ def _work(spark: SparkSession, clean: Path, dirty: Path) -> dict[str, Callable[[
     def rows(log: Path) -> DataFrame:
         return read(spark, [str(log)], scratch).events
 
-    def audited(log: Path, *, exact: bool = False) -> list[dict[str, Any]]:
+    def audited(log: Path, *, exact: bool | None = None) -> list[dict[str, Any]]:
         return violations(audit(rows(log), scratch, options=Options(exact=exact), pictures=False))
 
     return {

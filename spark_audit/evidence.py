@@ -42,8 +42,8 @@ class Options:
     """Else it is what the log shows (skew_seen), where that is more."""
     flush: str | None = None
     """SYNC_FLUSH | ASYNC_FLUSH: the mode of brokers whose log does not say."""
-    exact: bool = False
-    """Look at every message, also where fingerprints agree."""
+    exact: bool | None = None
+    """Look at every message, also where fingerprints agree. None: of small logs, where that costs less."""
     rebalance_us: int = 20_000_000
     """How long a group may take to agree on owners after a member came or went; RocketMQ's clients look every
     20 s."""
@@ -198,7 +198,7 @@ def _read(cells: DataFrame, options: Options, store: Stored | None) -> DataFrame
 def reads_all(options: Options, store: Stored | None) -> bool:
     """Whether every message is looked at, clean or not."""
     # What was acknowledged is looked up in the store, clean or not.
-    return options.exact or store is not None
+    return bool(options.exact) or store is not None
 
 
 def is_sampled(options: Options) -> Column:

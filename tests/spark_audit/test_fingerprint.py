@@ -136,7 +136,7 @@ def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession)
     ]
     log = frame(spark, rows)
     found = []
-    for options in (Options(), Options(exact=True)):
+    for options in (Options(exact=False), Options(exact=True)):
         with gathered(log, options) as (evidence, _, _):
             found.append(
                 {
