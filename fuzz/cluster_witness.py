@@ -116,6 +116,8 @@ class Witness:
         self._forked = False
         self._caught_up: bool | None = None
         self._promised: dict[str, Place] = {}
+        self._expired: set[str] = set()
+        """At some master: whoever read there went on behind it, and the next master may still have it."""
         self._deleted: Mapping[str, int] = {}
         """As the master's store last told it."""
         self._life = 0
@@ -277,6 +279,7 @@ class Witness:
             name
             for name, place in self._promised.items()
             if name not in given
+            and name not in self._expired
             and not self._may_be_skipped(place)
             and not (master and self._is_expired(master, place))
         }
@@ -402,11 +405,14 @@ class Witness:
         """What is young stays, however full the disk is."""
         cluster = self._cluster
         master = cluster.master
-        if master is None or not self.clocks_agree or cluster.brokers[master].store.log_begin == 0:
+        if master is None or cluster.brokers[master].store.log_begin == 0:
             return
         for name, place in self._promised.items():
+            if not self._is_expired(master, place):
+                continue
+            self._expired.add(name)
             age_s = cluster.now_s - place.begun_s
-            if age_s * 1000 < RESERVED_MS and self._is_expired(master, place):
+            if self.clocks_agree and age_s * 1000 < RESERVED_MS:
                 self._found(Finding("NoAckedLost", f"{name}, answered SEND_OK, expired after {age_s:g} s"))
 
     def _offsets(self) -> Iterator[tuple[str, Topic, int, int]]:

@@ -400,10 +400,10 @@ class Cluster:
         store = broker.store
         assert isinstance(store, MessageStore), "its log is its own"
         if seen is not broker:
-            found, position = [], store.log_begin
-        elif found and found[0].commit_offset < store.log_begin:
+            found, position = [], 0
+        if found and found[0].commit_offset < store.log_begin:
             found = [stored for stored in found if stored.commit_offset >= store.log_begin]
-            position = max(position, store.log_begin)
+        position = max(position, store.log_begin)
         while position < store.log_end:
             size, _ = peek(store.log_read(position, 8))
             room = store.log_segment_bytes - position % store.log_segment_bytes
