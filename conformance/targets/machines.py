@@ -395,10 +395,8 @@ class Cluster:
         """The messages in a running broker's log, in its order; of a member's all known to be committed."""
         if self.setup.elected:
             return self._committed(node)
-        broker = self.brokers[node]
+        broker, store = self.brokers[node], self._store(node)
         seen, found, position = self._logs.get(node, (None, [], 0))
-        store = broker.store
-        assert isinstance(store, MessageStore), "its log is its own"
         if seen is not broker:
             found, position = [], 0
         if found and found[0].commit_offset < store.log_begin:
@@ -414,6 +412,11 @@ class Cluster:
             position += size
         self._logs[node] = (broker, found, position)
         return found
+
+    def _store(self, node: str) -> MessageStore:
+        store = self.brokers[node].store
+        assert isinstance(store, MessageStore), "its log is its own"
+        return store
 
     def _committed(self, node: str) -> Sequence[StoredMessage]:
         member = self.group_store(node).node
@@ -433,8 +436,8 @@ class Cluster:
         return client.is_following and server.serves(client.local)
 
     def has_caught_up(self) -> bool:
-        """It lacks nothing, too."""
-        return self.follows() and self.brokers[SLAVE].store.log_end == self.brokers[MASTER].store.log_end
+        """It lacks no record, too. What fills a segment up comes to its log with the record behind it."""
+        return self.follows() and self._store(SLAVE).log_last_record == self._store(MASTER).log_last_record
 
     async def until(self, condition: Callable[[], bool], seconds_max: float) -> bool:
         """Let time pass until something holds; whether it came to that."""
