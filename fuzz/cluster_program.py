@@ -254,9 +254,8 @@ class Run:
             await self._group.calm(CALM_S)
         if SLAVE in cluster.nodes and not witness.is_apart:
             witness.calm(caught_up=await cluster.until(cluster.has_caught_up, CALM_S))
-        for _ in range(
-            _FORKED_SENDS if witness.is_apart else 1
-        ):  # a slave may find that its master has grown
+        # A slave that is apart may find that its master has grown.
+        for _ in range(_FORKED_SENDS if witness.is_apart else 1):
             for topic in witness.topics:
                 await self._is_served(producer, topic)
         while (left := witness.undelivered()) and self._loop.time() < began_s + CALM_S:

@@ -56,13 +56,12 @@ _ROW_GROUP: Final = 100_000
 _FEW: Final = ("rare", "spans", "causes", "doubted", "messages", "steps", "profile")
 """Tables of the evidence that are small, unless much of the log is in doubt."""
 
-_SAMPLE_MAX: Final = 64
 _SMALL: Final = 1_000_000
 """Of logs of no more events than that every message is looked at."""
 
+_SAMPLE_MAX: Final = 64
 _SAMPLED_FROM: Final = 1_000_000
 """Of logs of more than twice so many events, latencies are those of a part of the messages."""
-
 
 _KEPT_ROWS: Final = 4_000_000
 """So many rows in doubt are kept; of larger logs an eighth."""
