@@ -312,6 +312,7 @@ class Broker:
     def _keep_like_master(self, services: Services) -> None:
         """A slave's work beside the log: what is not in it."""
         metadata = MetadataSync(self._client, SlaveTables(services))
+        self.replicas.prepare_with(metadata)
 
         async def sync() -> None:
             if not (services.is_slave and self.replicas.has_masters_log):

@@ -10,6 +10,7 @@ from impl.event_log import EventLog
 from impl.remoting.bodies import AllTopics, SubscriptionGroups
 from impl.remoting.headers import RegisterBrokerResponse, UpdateOffsetRequest
 from impl.replication.client import SlaveClient
+from impl.replication.metadata import MetadataSync
 from impl.replication.server import MasterServer
 from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
@@ -31,6 +32,7 @@ class Replicas:
         self.master: Address | None = None
         """Where a slave's master takes requests, as the name servers tell it."""
         self._config = config
+        self._store = store
         replication = config.replication
         if config.membership.is_member:
             return  # its group has a log in common
@@ -44,6 +46,21 @@ class Replicas:
             store.on_append = self.server.grown
             if replication.slaves_waited_for:
                 store.replicate = self.server.waits.wait
+
+    def prepare_with(self, metadata: MetadataSync) -> None:
+        """A slave that awaits records of topics that were deleted asks where its master has that, each time
+        before it follows: a master that lost the end of its log has it earlier."""
+        client, store = self.client, self._store
+        if client is None:
+            return
+        assert isinstance(store, MessageStore), "a slave's store"
+
+        async def prepare() -> None:
+            if store.awaits_deleted_records():
+                metadata.master = self.master
+                await metadata.correct_deletions()
+
+        client.prepare = prepare
 
     @property
     def has_masters_log(self) -> bool:
@@ -85,6 +102,11 @@ class SlaveTables:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+
+    def correct_deletions(self, topics: AllTopics) -> None:
+        store = self._services.store
+        assert isinstance(store, MessageStore), "a slave's store"
+        store.correct_deletions(topics.deleted_topics)
 
     async def adopt_topics(self, topics: AllTopics) -> None:
         # Deletions first: of a topic made anew nobody may read what the old one had.

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from impl.replication.config import ReplicationConfig
@@ -18,6 +19,10 @@ _PAUSE_S_MAX: Final = 16.0
 _LOOKS_IN_HEARTBEAT: Final = 5
 
 
+async def _nothing() -> None:
+    """There is nothing to learn."""
+
+
 class SlaveClient:
     """`run` follows until it is cancelled, or until the logs turn out to differ."""
 
@@ -28,6 +33,9 @@ class SlaveClient:
         """Where the master takes slaves; None while that is not known. May change at any time."""
         self.refused = ""
         """Why this slave follows no more: one line; empty while it does."""
+        self.prepare: Callable[[], Awaitable[None]] = _nothing
+        """What is to be learned of the master before its log is followed; raises OSError when it cannot be.
+        On each connection anew, so that what it learns is of that life of the master's."""
         self._network = network
         self._own_log = log
         self._config = config
@@ -62,9 +70,11 @@ class SlaveClient:
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                 await self._network.connect(master, receiver.opened)
+            await self.prepare()
+            receiver.begin()
             await self._stay(receiver, master)
         except (OSError, TimeoutError) as error:
-            self._complain(f"no connection to master {master}: {error or 'it does not answer'}")
+            self._complain(f"cannot follow master {master}: {error or 'it does not answer'}")
         finally:
             receiver.hang_up()
             self._receiver = None
@@ -119,10 +129,14 @@ class _Receiver:
         return self._connection.local if self._connection else None
 
     def opened(self, connection: Connection) -> "_Receiver":
-        """The connection is there: the first report is what the master waits for."""
+        """The connection is there; the master waits for the first report."""
         self._connection = connection
-        self.report()
         return self
+
+    def begin(self) -> None:
+        """The first report, unless the master has gone."""
+        if not self.ended.is_set():
+            self.report()
 
     def report(self) -> None:
         assert self._connection is not None, "no connection yet"

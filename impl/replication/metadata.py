@@ -43,6 +43,10 @@ class DelayLevels(msgspec.Struct, rename="camel"):
 class Tables(Protocol):
     """What of a slave's is kept like its master's. The methods raise OSError."""
 
+    def correct_deletions(self, topics: AllTopics) -> None:
+        """Topics that the master deleted, where it has that now; its log is not followed yet."""
+        ...
+
     async def adopt_topics(self, topics: AllTopics) -> None: ...
     async def adopt_groups(self, groups: SubscriptionGroups) -> None: ...
     async def adopt_delays(self, offsets: Mapping[int, int]) -> None: ...
@@ -79,6 +83,16 @@ class MetadataSync:
                 _log.warning("%s", complaint)
         else:
             self._complaint = ""
+
+    async def correct_deletions(self) -> None:
+        """Ask for the topics that the master deleted. Raises OSError: it is not known, or does not answer."""
+        if self.master is None:
+            raise OSError("what it deleted is not known: no name server tells where it takes requests")
+        try:
+            topics = await self._ask(self.master, RequestCode.GET_ALL_TOPIC_CONFIG, AllTopics)
+        except (RemotingError, BodyError) as error:
+            raise OSError(f"what it deleted is not known: {error}") from None
+        self._tables.correct_deletions(topics)
 
     async def _sync(self, master: Address) -> None:
         ask, tables = self._ask, self._tables

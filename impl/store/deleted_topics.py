@@ -42,6 +42,19 @@ class DeletedTopics:
         """The deletions in a master's table that are not known here."""
         return {topic: before for topic, before in table.items() if before > self._before.get(topic, 0)}
 
+    def taken_back(self, table: Mapping[str, int], log_end: int) -> dict[str, int]:
+        """Beyond the log's end a place is the master's word alone: the deletions that it has earlier now,
+        since a crash took the end of its log, and those places are used anew."""
+        return {
+            topic: table[topic]
+            for topic, at in self._before.items()
+            if at > log_end and table.get(topic, at) < at
+        }
+
+    def lies_beyond(self, log_end: int) -> bool:
+        """Whether records that were deleted are still to come."""
+        return any(at > log_end for at in self._before.values())
+
     def add(self, deleted: Mapping[str, int], log_begin: int) -> None:
         """All records of these topics before those places are deleted; durable when this returns. What
         expired is forgotten.
@@ -53,7 +66,7 @@ class DeletedTopics:
     def clamp(self, log_end: int) -> None:
         """The log ends here: what a crash took from it is not there to be deleted, and the places are used
         anew. Raises OSError."""
-        if any(at > log_end for at in self._before.values()):
+        if self.lies_beyond(log_end):
             self._become({name: min(at, log_end) for name, at in self._before.items()})
 
     def _become(self, before: Mapping[str, int]) -> None:

@@ -94,10 +94,12 @@ class MessageStore(Store):
         """Stop cleanly: flush the log, dispatch all, flush the queues, write the checkpoint, remove the abort
         file, release the lock. After a disk error the abort file stays. Works from any state, also twice."""
         started, self._writable = self._writable, False
-        await self._services.stop()
-        if started:
-            await self._make_all_durable()
-        self._release()
+        try:
+            await self._services.stop()
+            if started:
+                await self._make_all_durable()
+        finally:
+            self._release()
 
     def kill(self) -> None:
         """The end of a simulated process: services stop where they are, nothing is written or released."""
@@ -222,7 +224,7 @@ class MessageStore(Store):
                     tell_append(self._events, appended)
             self._dispatcher.run(self.confirm_offset(), self._arrived)
         except QueueGapError as error:
-            self._fail(OSError(str(error)))
+            self._fail(error)
             raise OSError(self.failure) from None
         except OSError as error:
             self._fail(error)
@@ -255,6 +257,17 @@ class MessageStore(Store):
             self._forget(newer)
         return list(newer)
 
+    def awaits_deleted_records(self) -> bool:
+        """Of a slave: the log ends before all came that its master deleted."""
+        return self._deleted.lies_beyond(self._log.end)
+
+    def correct_deletions(self, deleted: Mapping[str, int]) -> None:
+        """Before a slave's log goes on: what of its master's deletions is still to come lies where the master
+        says now. One that lost the end of its log uses those places anew. Raises OSError: the disk failed."""
+        if earlier := self._deleted.taken_back(deleted, self._log.end):
+            self._require_writable()
+            self._deleted.add(earlier, self._log.begin)
+
     def _require_writable(self) -> None:
         if not self.writable:
             raise OSError(self.failure or "the store is not started, or its disk is nearly full")
@@ -286,10 +299,11 @@ class MessageStore(Store):
     # -- steps
 
     def dispatch(self) -> int:
-        """Dispatch what may be seen; returns how many records. A disk error makes the store read-only."""
+        """Dispatch what may be seen; returns how many records. A disk error, or entries that a
+        queue lacks, make the store read-only."""
         try:
             return self._dispatcher.run(self.confirm_offset(), self._arrived)
-        except OSError as error:
+        except (OSError, QueueGapError) as error:
             self._fail(error)
             return 0
 

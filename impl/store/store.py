@@ -18,7 +18,7 @@ from impl.store import layout, record
 from impl.store.checkpoint import read_checkpoint
 from impl.store.commit_log import CommitLog
 from impl.store.config import StoreConfig
-from impl.store.consume_queue import ConsumeQueues, Unit
+from impl.store.consume_queue import ConsumeQueues, QueueGapError, Unit
 from impl.store.deleted_topics import DeletedTopics
 from impl.store.dispatch import Appended, Dispatcher
 from impl.store.errors import StoreError
@@ -394,7 +394,7 @@ class Store(ABC):
         if self.on_arrival is not None:
             self.on_arrival(appended.topic, appended.queue_id, appended.queue_offset + 1, appended.tags_code)
 
-    def _fail(self, error: OSError) -> None:
+    def _fail(self, error: OSError | QueueGapError) -> None:
         self.failure = self.failure or f"{self.directory}: disk error, the store is read-only: {error}"
 
     def _mark_clean(self) -> None:

@@ -116,6 +116,29 @@ def test_one_that_was_followed_is_tried_again_at_once() -> None:
     assert play(scene) < 1
 
 
+def test_nothing_is_followed_before_what_is_to_be_learned_of_the_master_is_known() -> None:
+    async def scene(attempts: Attempts, client: SlaveClient) -> tuple[bool, list[int], bool]:
+        known = False
+
+        async def prepare() -> None:
+            if not known:
+                raise OSError("it does not tell")
+
+        client.prepare = prepare
+        _, masters = await serve(attempts)
+        await asyncio.sleep(40)
+        before = client.is_following, [len(master.heard) for master in masters]
+        known = True
+        await asyncio.sleep(20)
+        return *before, client.is_following
+
+    followed, heard, follows = play(scene)
+    assert not followed
+    assert len(heard) > 1
+    assert not any(heard)
+    assert follows
+
+
 def test_a_master_that_does_not_answer_a_call_is_called_again() -> None:
     async def scene(attempts: Attempts, client: SlaveClient) -> bool:
         attempts.hangs = True
@@ -156,7 +179,7 @@ def test_a_lost_master_is_complained_of_once_each_time(caplog: pytest.LogCapture
         play(scene)
     said = [record.message for record in caplog.records]
     assert len([line for line in said if "was lost" in line]) == 2
-    assert len([line for line in said if "no connection to" in line]) == 2
+    assert len([line for line in said if "cannot follow" in line]) == 2
 
 
 def test_a_connection_on_which_nothing_is_said_is_reported_on(caplog: pytest.LogCaptureFixture) -> None:

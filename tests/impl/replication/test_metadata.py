@@ -16,6 +16,7 @@ from impl.remoting.headers import UpdateOffsetRequest
 from impl.replication.metadata import MetadataSync
 from impl.runtime.network import Address
 
+MASTER = Address("127.0.0.1", 10911)
 BODIES = {
     RequestCode.GET_ALL_TOPIC_CONFIG: b'{"dataVersion":{},"topicConfigTable":{}}',
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: b'{"dataVersion":{},"subscriptionGroupTable":{}}',
@@ -40,6 +41,9 @@ class Adopted:
     def __init__(self) -> None:
         self.got: list[Any] = []
 
+    def correct_deletions(self, topics: AllTopics) -> None:
+        self.got.append(topics)
+
     async def adopt_topics(self, topics: AllTopics) -> None:
         self.got.append(topics)
 
@@ -62,7 +66,7 @@ def play(*codes: int | None) -> list[Any]:
     """A round for each code, of which None is no answer; what was adopted."""
     asked, tables = Asked(), Adopted()
     sync = MetadataSync(cast(RemotingClient, asked), tables)
-    sync.master = Address("127.0.0.1", 10911)
+    sync.master = MASTER
 
     async def rounds() -> None:
         for code in codes:
@@ -82,6 +86,28 @@ def test_a_master_without_offsets_answers_without_a_body() -> None:
 
 def test_what_a_master_refuses_is_not_adopted() -> None:
     assert play(ResponseCode.SYSTEM_ERROR) == []
+
+
+@pytest.mark.parametrize(
+    ("master", "code", "expected"),
+    [
+        (None, ResponseCode.SUCCESS, "no name server tells"),
+        (MASTER, None, "it does not answer"),
+        (MASTER, ResponseCode.SYSTEM_ERROR, "SYSTEM_ERROR"),
+    ],
+)
+def test_deletions_that_cannot_be_learned_are_an_error(
+    master: Address | None, code: int | None, expected: str
+) -> None:
+    asked, tables = Asked(), Adopted()
+    sync = MetadataSync(cast(RemotingClient, asked), tables)
+    sync.master, asked.code = master, code
+    with pytest.raises(OSError, match=expected):
+        asyncio.run(sync.correct_deletions())
+    assert tables.got == []
+    sync.master, asked.code = MASTER, ResponseCode.SUCCESS
+    asyncio.run(sync.correct_deletions())
+    assert len(tables.got) == 1
 
 
 def test_that_nothing_is_known_is_said_once_until_all_was_well(caplog: pytest.LogCaptureFixture) -> None:

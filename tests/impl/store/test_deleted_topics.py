@@ -280,6 +280,52 @@ def test_what_of_a_slaves_log_a_crash_took_comes_again_and_stays_deleted(flushed
     assert not slave.store.failure
 
 
+def test_a_master_that_lost_the_places_of_what_it_deleted_uses_them_anew_and_its_slave_shows_it() -> None:
+    """Both lost power; the slave kept what it heard of the deletion."""
+    master = Site()
+    master.open()
+    slave = slave_of(master)
+    master.append("old 0", "old 1")
+    master.flush()
+    follow(master, slave, 1)
+    slave.flush()
+    master.append("old 2", "old 3", "old 4")
+    master.store.delete_topic("T")
+    slave.store.adopt_deletions(master.store.deleted_topics)
+    master.reopen_after_power_loss()
+    slave.simulated_disk.lose_power()
+    slave = slave_of(master, slave)
+    assert slave.store.awaits_deleted_records()
+    slave.store.correct_deletions(master.store.deleted_topics)
+    slave.store.correct_deletions({})  # of a master that says nothing nothing is learned
+    master.append("new 0", "new 1", "new 2", "new 3")
+    for _ in range(2):
+        follow_all(master, slave)
+        assert bodies(slave.store) == ["new 0", "new 1", "new 2", "new 3"]
+    assert not slave.store.awaits_deleted_records()
+    slave.store.correct_deletions({"T": 0})  # what came stays deleted
+    assert slave.store.deleted_topics == master.store.deleted_topics
+    slave.flush()
+    slave.close()
+    assert not slave.store.failure
+
+
+def test_a_queue_that_lacks_entries_makes_a_store_read_only_and_its_lock_is_released() -> None:
+    master = Site(SYNC)
+    master.open()
+    slave = slave_of(master)
+    master.append("0", "1")
+    now(master.store.flush_log())
+    follow(master, slave, 1)  # waits for its flush
+    slave.store.correct_deletions({})
+    slave.store.adopt_deletions({"T": slave.store.log_end})
+    follow(master, slave, 1)
+    slave.close()
+    assert "read-only" in slave.store.failure
+    with pytest.raises(StoreError, match="would leave a gap"):  # not that it is locked
+        slave_of(master, slave)
+
+
 def test_a_slaves_store_that_became_a_masters_uses_the_places_anew() -> None:
     """Its log ends before all came that its master deleted."""
     master = Site()
