@@ -188,7 +188,8 @@ def examine(
 ) -> Examination:
     """Draw and judge examples until one violates an invariant; then shrink it.
 
-    `wanted`: only violations of these ids count; None for all.
+    `wanted`: only violations of these ids count; None for all. What is drawn depends on the seed, and on the
+    answers of a target that does not repeat itself.
 
     Raises:
         TargetError: the target could not be driven.
@@ -220,27 +221,45 @@ def examine(
                 examination.failures[invariant] = failure
         raise _violation(chosen[0])("\n".join(script))
 
-    @hypothesis.seed(seed)
     def machine() -> RuleBasedStateMachine:
         try:
             return suite.machine(target_factory(), judge)
         except TargetError as error:
             raise UndrivableError(error) from None
 
-    try:
+    def search(seed: int | str, examples: int) -> bool:
+        """False when it was broken off, by answers that are not those of a like example before."""
         settings = _settings(examples, shrink=shrink)
-        with repeatable():
-            run_state_machine_as_test(machine, settings=settings)  # type: ignore[arg-type]  # any factory does
-    except (ViolationError, Flaky, _EnoughShrinkingError):
-        # Flaky: a target that does not repeat itself; the failure stands as it was last seen.
-        if not examination.failures:
-            raise
-    except UndrivableError as ended:
-        # While it was made smaller: what was found before stands.
-        if not examination.failures:
-            raise ended.error from None
+        seeded = hypothesis.seed(seed)(machine)
+        try:
+            with repeatable():
+                run_state_machine_as_test(seeded, settings=settings)  # type: ignore[arg-type]  # any factory does
+        except (ViolationError, _EnoughShrinkingError):
+            return True
+        except (Flaky, UndrivableError) as ended:
+            if examination.failures:
+                return True  # while it was made smaller: what was found before stands
+            if error := _died_of(ended):
+                raise error from None
+            return False
+        return True
+
+    whole, before = search(seed, examples), 0
+    while not whole and before < examination.examples < examples:
+        before = examination.examples
+        whole = search(f"{seed}, after {before} examples", examples - before)
     examination.seconds = time.monotonic() - began
     return examination
+
+
+def _died_of(ended: BaseException | None) -> TargetError | None:
+    """Where a target dies that lived on in a like example before, Hypothesis tells that the examples differ;
+    what the target died of is the context."""
+    while ended is not None:
+        if isinstance(ended, UndrivableError):
+            return ended.error
+        ended = ended.__context__
+    return None
 
 
 def _settings(examples: int, *, shrink: bool) -> hypothesis.settings:

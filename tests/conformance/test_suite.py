@@ -1,5 +1,6 @@
 """The suite holds on what is right, says what it did not test, and repeats itself for the same seed."""
 
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.suite import examine, results, run_suite
-from conformance.target import Capability, Sent, Setup, Target, TargetError, WireOnly
+from conformance.target import Capability, Outcome, Sent, Setup, Target, TargetError, WireOnly
 from conformance.targets import resolve
 from conformance.targets.impl import ImplTarget
 from conformance.targets.mutants import MUTANTS, MutantTarget
@@ -74,9 +75,10 @@ def test_a_violation_is_shrunk_to_a_script_and_ends_with_its_replay() -> None:
 
 
 class Mortal(ReferenceTarget):
-    """Dies at its fifth send, of all examples together, and cannot be reached any more."""
+    """Dies at a send, counted over all examples, and cannot be reached any more."""
 
     sends = 0
+    sends_max = 0
 
     def open(self, setup: Setup) -> None:
         self._reach("connect")
@@ -91,15 +93,35 @@ class Mortal(ReferenceTarget):
         self._reach("hang up")
 
     def _reach(self, what: str) -> None:
-        if Mortal.sends >= 5:
+        if Mortal.sends >= Mortal.sends_max:
             raise TargetError(f"no {what}")
 
 
-def test_a_target_that_dies_is_told_as_it_died(monkeypatch: pytest.MonkeyPatch) -> None:
+# At the second of them an example dies that begins like one before, which lived on: what Hypothesis complains
+# of is that they differ.
+@pytest.mark.parametrize("sends", [5, 300])
+def test_a_target_that_dies_is_told_as_it_died(monkeypatch: pytest.MonkeyPatch, sends: int) -> None:
     monkeypatch.setattr(Mortal, "sends", 0)
+    monkeypatch.setattr(Mortal, "sends_max", sends)
     with pytest.raises(TargetError, match="no send"):
-        examine(Mortal, 20, 0)
-    assert Mortal.sends == 5
+        examine(Mortal, 60, 7)
+    assert Mortal.sends == sends
+
+
+class Moody(ReferenceTarget):
+    """Sometimes does not answer, whatever was the case in a like example before."""
+
+    chance = random.Random(1)
+
+    def send(self, topic: str, queue_id: int, msg_id: str, body: bytes) -> Sent:
+        if self.chance.random() < 0.05:
+            return Sent(Outcome.INDETERMINATE, "no answer", under_way=True)
+        return super().send(topic, queue_id, msg_id, body)
+
+
+def test_a_target_that_does_not_repeat_itself_is_examined_to_the_end() -> None:
+    examination = examine(Moody, 60, 1)
+    assert (examination.examples, examination.failures) == (60, {})
 
 
 class DiesOfIt(MutantTarget):
