@@ -9,6 +9,8 @@ the driver adds up; then to write their rows. What comes out is the same on any 
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -16,12 +18,14 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from spark_audit import scenario as sc
 from spark_audit.chunk import Chunk, State
 from spark_audit.schema import EVENTS
+from spec.events import COLUMNS
 
 EVENTS_A_MESSAGE: Final = 5.375
 """send, append, send_ack, two deliveries, and a flush and two commits for every eighth."""
@@ -45,6 +49,9 @@ _TRUTH: Final = pa.schema(
 )
 _STATE: Final = pa.schema([("number", pa.int64()), ("state", pa.string())])
 _BATCH_ROWS: Final = 20_000
+_ROW_GROUP: Final = 1_000_000
+_WORDS: Final = [name for name, kind in COLUMNS.items() if kind == "string" and name != "msg_id"]
+"""Columns of few values."""
 _CHUNKS_A_TASK: Final = 40
 """About four million events: a file of some 60 MiB."""
 
@@ -80,11 +87,10 @@ def generate(spark: SparkSession, wish: Wish, out: Path, partitions: int = 0) ->
     made = _Maker(plan, wish.seed)
     chunks = [(number, State()) for number in range(plan.chunks)]
     states, events = _add_up(_in_tasks(spark, made.moves, "number bigint, state string", chunks, partitions))
-    rows = _in_tasks(spark, made.events, EVENTS, states, partitions)
     if wish.file_format == "parquet":
-        rows.write.mode("append").option("compression", "zstd").parquet(str(out))
+        _in_tasks(spark, partial(made.parquet, out.absolute()), "file string", states, partitions).collect()
     else:
-        rows.write.mode("append").json(str(out))
+        _in_tasks(spark, made.events, EVENTS, states, partitions).write.mode("append").json(str(out))
         for file in out.glob("part-*.json"):
             file.rename(file.with_suffix(".ndjson"))
     (out / "_SUCCESS").unlink(missing_ok=True)
@@ -134,6 +140,22 @@ class _Maker:
         for number, state in _states(batches):
             yield from self._chunk(number, state).table().to_batches(_BATCH_ROWS)
 
+    def parquet(self, folder: Path, batches: Batches) -> Batches:
+        """One file of the task's chunks, written here: through Spark each row would be taken apart and put
+        together twice. Its name is its own when it is whole."""
+        tables = (self._chunk(number, state).table() for number, state in _states(batches))
+        if (first := next(tables, None)) is None:
+            return
+        context = TaskContext.get()
+        assert context is not None, "a task's"
+        name = f"part-{context.partitionId():05d}.parquet"
+        unfinished = folder / f"_{name}.{context.taskAttemptId()}"
+        with pq.ParquetWriter(unfinished, first.schema, compression="zstd", use_dictionary=_WORDS) as writer:
+            for table in _gathered(chain([first], tables)):
+                writer.write_table(table, row_group_size=_ROW_GROUP)
+        unfinished.replace(folder / name)
+        yield pa.RecordBatch.from_pydict({"file": [name]})
+
     def truth(self, batches: Batches) -> Batches:
         for number, state in _states(batches):
             facts = [msgspec.json.encode(fact).decode() for fact in self._chunk(number, state).truth]
@@ -141,6 +163,18 @@ class _Maker:
 
     def _chunk(self, number: int, state: State) -> Chunk:
         return Chunk(self.plan, number, state, np.random.default_rng([self.seed, 1, number]))
+
+
+def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in tables of a row group or more."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(each.num_rows for each in waiting) >= _ROW_GROUP:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def _batch(number: int, state: State) -> pa.RecordBatch:
