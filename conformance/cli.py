@@ -62,7 +62,10 @@ def conform(
         Path | None,
         typer.Option(metavar="DIR", help="Write the broker's event log of each example (impl and mutants)."),
     ] = None,
-    since: Annotated[str, typer.Option(help="Rules that hold since 4.9, or since 5 too.")] = "5",
+    since: Annotated[
+        str,
+        typer.Option(help="Rules that hold since 4.9, or since 5 too: as apache:LINE says, 5 of any other."),
+    ] = "",
     start: Annotated[
         str,
         typer.Option(
@@ -108,7 +111,7 @@ def conform(
     if context.invoked_subcommand is not None:
         return
     from conformance.controls import ControlError, Controls
-    from conformance.order import SINCE, Order
+    from conformance.order import SINCE, Order, since_of
     from conformance.suites import SUITES
     from conformance.targets import NO_CONTROLS, REMOTING
 
@@ -117,7 +120,7 @@ def conform(
     for name in suite or ():
         if name not in SUITES:
             stop(f"--suite {name}: expected {', '.join(SUITES)}", Exit.USAGE)
-    if since not in SINCE:
+    if since not in ("", *SINCE):
         stop(f"--since {since}: expected {' or '.join(SINCE)}", Exit.USAGE)
     try:
         controls = Controls(
@@ -128,7 +131,9 @@ def conform(
         stop(str(error), Exit.USAGE)
     if controls != NO_CONTROLS and not target.startswith(REMOTING):
         stop(f"--{next(controls.given())[0]}: only targets remoting:// take commands", Exit.USAGE)
-    order = Order(target, seed, examples, tuple(ids or ()), since, strict, events, controls=controls)
+    order = Order(
+        target, seed, examples, tuple(ids or ()), since or since_of(target), strict, events, controls=controls
+    )
     # The order of running is ours: what stands on the command line in another order is the same run.
     names = [name for name in SUITES if name in (suite or SUITES) and SUITES[name].listed(order)]
     if not names:

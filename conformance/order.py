@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Final
 
 from conformance.controls import Controls
-from conformance.targets import REMOTING
+from conformance.targets import APACHE, REMOTING
 from report.model import Result, Table
 
 SINCE: Final = ("4.9", "5")
+
+
+def since_of(target: str) -> str:
+    """What is asked of it where nobody says: of a line of Apache's its own rules."""
+    return SINCE[0] if target.startswith(f"{APACHE}4") else SINCE[-1]
 
 
 class OrderError(ValueError):
@@ -52,6 +57,8 @@ class Order:
         words = ["mqproof", "conform", "--target", self.target, "--suite", suite]
         for name, template in self.controls.given():
             words += [f"--{name}", template]
+        if self.since != since_of(self.target):
+            words += ["--since", self.since]
         return shlex.join([*words, *options])
 
 

@@ -31,12 +31,12 @@ _INTRODUCTION: Final = """# Wire cases: who answers how
 `mqproof conform --suite wire` asks a broker and a name server {cases} numbered questions, and judges what
 comes back. A MUST that is not met is FAILED, a SHOULD is NON-STRICT, a MAY is only told (INFORMATIONAL).
 UNIMPLEMENTED is the server's own word: it answers that it does not know the request code. `--dryrun` lists
-the cases with their sources. 4.9 is asked only what holds since 4.9 (`--since 4.9`).
+the cases with their sources. 4.9 is asked only what holds since 4.9.
 
 This page is made, of the reports of three runs (the last command writes it and `wire.json`):
 
 ```
-mqproof conform --target apache:4.9 --suite wire --since 4.9 --json 4.9.json
+mqproof conform --target apache:4.9 --suite wire --json 4.9.json
 mqproof conform --target apache:5 --suite wire --json 5.json
 mqproof conform --target impl --suite wire --json ours.json
 python -m conformance.wire.matrix "{first}=4.9.json" "{second}=5.json" {third}=ours.json

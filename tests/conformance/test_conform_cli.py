@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli import app
+from conformance.order import SINCE, Order, since_of
 from conformance.round_trip import Wrong
 from conformance.target import TargetError
 from report import json_file
@@ -132,3 +133,10 @@ def test_a_cluster_that_is_not_there_exits_with_4_and_one_line() -> None:
     code, _, err = conform("--target", "remoting://127.0.0.1:1", "--examples", "1")
     assert code == Exit.TOOL
     assert err.startswith("mqproof: remoting://127.0.0.1:1: name server 127.0.0.1:1: no connection")
+
+
+def test_a_line_of_apaches_is_asked_its_own_rules_and_a_replay_asks_the_same() -> None:
+    asked = {line: conform("--target", f"apache:{line}", "--suite", "wire", "--dryrun")[1] for line in SINCE}
+    assert 0 < asked["4.9"].count("\n") < asked["5"].count("\n")
+    assert "--since" not in Order("apache:4.9", since=since_of("apache:4.9")).replay("routing")
+    assert Order("remoting://a:1", since="4.9").replay("routing").endswith("--suite routing --since 4.9")
