@@ -263,7 +263,7 @@ def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]"
     """A part for each suite. Ends the command on wrong use, and where no suite could judge anything."""
     from conformance.order import OrderError
     from conformance.suites import conduct
-    from conformance.targets import UnknownTargetError
+    from conformance.targets import MUTANT, UnknownTargetError
 
     parts: list[Part] = []
     with terminable(), stages(f"conform {order.target}") as told:
@@ -280,6 +280,8 @@ def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]"
             if not isinstance(refusal, UnknownTargetError):
                 stop(f"{order.target}: {refusal}", Exit.TOOL)
         stop(f"--target {refusals[0]}", Exit.USAGE)
+    if order.target.startswith(MUTANT):  # of one suite, and nothing to the others
+        return [part for part in parts if not isinstance(part.refusal, UnknownTargetError)]
     return parts
 
 

@@ -9,6 +9,7 @@ from report.model import Result, Verdict, overall
 SYMBOLS: Final = {Verdict.HELD: "✓", Verdict.VIOLATED: "✗", Verdict.UNKNOWN: "?", Verdict.NOT_TESTED: "–"}
 """A verdict is always a symbol and a word, so that it reads without colour."""
 _URGENT: Final = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.NOT_TESTED)
+TITLED_MAX: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +66,12 @@ def unheld(results: Iterable[Result]) -> tuple[tuple[Result, ...], ...]:
 
 
 def titled(results: Sequence[Result]) -> str:
-    """Id and name of one; the ids of several."""
+    """Id and name of one; the ids of several, as many as anybody reads."""
     first, *more = results
-    return f"{first.id} {first.name}" if not more else ", ".join(result.id for result in results)
+    if not more:
+        return f"{first.id} {first.name}"
+    told = ", ".join(result.id for result in results[:TITLED_MAX])
+    return f"{told} and {len(results) - TITLED_MAX:,} more" if len(results) > TITLED_MAX else told
 
 
 def counted(result: Result) -> str:

@@ -57,7 +57,7 @@ def check_files(paths: Sequence[Path], order_file: BinaryIO | None = None) -> Re
     return Report(
         f"{len(reports)} histories",
         tuple(
-            replace(result, detail=f"{path}: {result.detail}")
+            replace(result, detail=": ".join(filter(None, (str(path), result.detail))))
             for path, report in zip(paths, reports, strict=True)
             for result in report.results
         ),
@@ -128,7 +128,8 @@ def _result(judged: Judged, told: Record, layer: str, replay: str) -> Result:
         why = "lines are missing" if told.gap_count else "the history does not decide it"
         return Result(rule.id, rule.name, layer, Verdict.UNKNOWN, finding.counts, finding.witnesses,
                       f"{promise}: {why}")  # fmt: skip
+    violated = finding.verdict is Verdict.VIOLATED
     return Result(
-        rule.id, rule.name, layer, finding.verdict, finding.counts, finding.witnesses, promise,
-        replay if finding.verdict is Verdict.VIOLATED else "", judged.seconds,
+        rule.id, rule.name, layer, finding.verdict, finding.counts, finding.witnesses,
+        promise if violated else "", replay if violated else "", judged.seconds,
     )  # fmt: skip

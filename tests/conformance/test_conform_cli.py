@@ -52,6 +52,7 @@ def test_all_suites_of_a_target_are_on_one_scoreboard(tmp_path: Path) -> None:
         "suite", "examples", "operations", "faults", "traces", "transitions", "cases", "exchanges", "seconds",
     )  # fmt: skip
     assert all(int(evidence.rows[0][at].replace(",", "")) for at in (1, 2, 3, 5))
+    assert "not tried in every way" not in out
 
 
 def test_what_a_target_is_no_target_of_is_not_tested(tmp_path: Path) -> None:
@@ -93,8 +94,9 @@ def test_a_violation_exits_with_1_and_shows_its_script(monkeypatch: pytest.Monke
 
 
 def test_a_violation_that_nobody_asked_about_does_not_count() -> None:
-    code, _, _ = conform("--target", "mutant:commit-goes-back", "--examples", "20", "--id", "FLUSH-4")
+    code, out, _ = conform("--target", "mutant:commit-goes-back", "--examples", "20", "--id", "FLUSH-4")
     assert code == Exit.HELD
+    assert "suites: flush\n" in out  # the one whose mutant it is
 
 
 def test_too_few_examples_to_show_anything_are_inconclusive() -> None:

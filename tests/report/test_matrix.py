@@ -1,6 +1,6 @@
 """The verdict matrix: a cell is the worst of its results, and an empty cell claims nothing."""
 
-from report.matrix import label, matrix, tally
+from report.matrix import TITLED_MAX, label, matrix, tally, titled
 from report.model import Result, Verdict
 from tests.report.examples import REPORT
 
@@ -36,3 +36,9 @@ def test_a_label_has_a_symbol_and_a_word() -> None:
 def test_tally_counts_every_verdict() -> None:
     assert list(tally(REPORT.results).values()) == [1, 1, 1, 1]
     assert set(tally(())) == set(Verdict)
+
+
+def test_a_title_of_many_results_says_how_many_more_there_are() -> None:
+    many = [Result(f"case/{number}", "", "wire", Verdict.NOT_TESTED) for number in range(TITLED_MAX + 2)]
+    assert titled(many[:2]) == "case/0, case/1"
+    assert titled(many).endswith(f"case/{TITLED_MAX - 1} and 2 more")
