@@ -101,7 +101,7 @@ def _after(state: State, operation: Operation) -> Iterable[State]:
         case Commit(group, topic, queue_id, offset, taken):
             return (_committed(state, group, topic, queue_id, offset),) if taken else (state,)
         case Clone():
-            return (_cloned(state, operation),)
+            return _cloned(state, operation)
     return (state,) if _is_told(state, operation) else ()
 
 
@@ -166,11 +166,13 @@ def _committed(state: State, group: str, topic: str, queue_id: int, offset: int)
     return state._replace(offsets=frozenset((*others, (group, topic, queue_id, offset))))
 
 
-def _cloned(state: State, clone: Clone) -> State:
+def _cloned(state: State, clone: Clone) -> Iterable[State]:
+    """In a topic that is not there nothing may come of it, though offsets are committed there (4.9.5)."""
+    cloned = state
     for group, topic, queue_id, offset in state.offsets:
         if (group, topic) == (clone.source, clone.topic):
-            state = _committed(state, clone.destination, topic, queue_id, offset)
-    return state
+            cloned = _committed(cloned, clone.destination, topic, queue_id, offset)
+    return (cloned,) if state.topic(clone.topic) else {cloned, state}
 
 
 def _tell(state: State) -> str:

@@ -33,6 +33,11 @@ MADE: tuple[Operation, ...] = (
     Send("t", 1, "m2", "BB", "id2"),
     Commit("g", "t", 0, 1, taken=True),
 )
+COMMITTED_WITHOUT_TOPIC: tuple[Operation, ...] = (
+    DeleteTopic("t"),
+    Commit("g", "t", 0, 7, taken=True),
+    Commit("h", "t", 0, 5, taken=True),
+)
 
 
 def violated(*operations: Operation) -> set[str]:
@@ -76,6 +81,10 @@ def violated(*operations: Operation) -> set[str]:
         ((DeleteGroup("g"), Query("g", "t", 0, 1)), {"SPEC-1"}),
         ((MakeGroup("h", MAY), Clone("g", "h", "t"), Query("h", "t", 0, 1)), set()),
         ((MakeGroup("h", MAY), Clone("g", "h", "t"), Query("h", "t", 0, 0)), {"SPEC-1"}),
+        # In a topic that is not there a clone copies offsets, or none.
+        ((*COMMITTED_WITHOUT_TOPIC, Clone("g", "h", "t"), Query("h", "t", 0, 5)), set()),
+        ((*COMMITTED_WITHOUT_TOPIC, Clone("g", "h", "t"), Query("h", "t", 0, 7)), set()),
+        ((*COMMITTED_WITHOUT_TOPIC, Clone("g", "h", "t"), Query("h", "t", 0, 0)), {"SPEC-1"}),
     ],
 )
 def test_what_the_model_forbids_is_named(operations: tuple[Operation, ...], broken: set[str]) -> None:
