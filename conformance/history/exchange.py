@@ -127,8 +127,8 @@ def _send_of(
     operations: list[Any] = []
     for place, message in enumerate(asked.value.messages):
         value: Any = ids[message.id]
-        if told is not None and told.queue:
-            value = [told.offset + place, value]
+        if told is not None:  # an answer without a place is one without an offset
+            value = [told.offset + place if told.queue else None, value]
         operations.append([Keyword("send"), queues[homes[message.id] or asked.value.topic], value])
     return operations
 
@@ -205,9 +205,10 @@ def _of_jepsen(told: _Told) -> Iterator[Line]:
         for micro in told.value:
             by_key[str(micro[1])].append(micro[2])
         for key, sent in by_key.items():
-            placed = isinstance(sent[0], list)
-            queue, offset = (f"{key}/jepsen/0", int(sent[0][0])) if placed else ("", -1)
-            messages = tuple(Message(str(each[1] if placed else each)) for each in sent)
+            pairs = [each if isinstance(each, list) else [None, each] for each in sent]
+            placed = pairs[0][0] is not None
+            queue, offset = (f"{key}/jepsen/0", int(pairs[0][0])) if placed else ("", -1)
+            messages = tuple(Message(str(value)) for _, value in pairs)
             status = SEND_OK if told.type is Type.OK else ""
             asked = SendValue(key, messages, status, queue, offset)
             yield lines.Send(0, 0, f"{told.process} {key}", told.type, asked)
