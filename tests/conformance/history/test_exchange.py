@@ -83,9 +83,9 @@ def test_an_anomaly_survives_the_way_to_jepsen_and_back(name: str, tmp_path: Pat
 
 
 def test_jepsens_operations_are_as_its_kafka_checker_wants_them() -> None:
-    """Every key is a keyword of Jepsen's, micro-operations are [:send k v], answered [:send k [offset v]], nil
-    where the answer names no place (delayed messages), or [:poll {k [[offset v] ...]}], indexes are dense, and
-    no process has two operations at a time or one after :info."""
+    """Every key is a keyword of Jepsen's, micro-operations are [:send k v], answered [:send k [offset v]], or
+    [:poll {k [[offset v] ...]}], indexes are dense, and no process has two operations at a time or one after
+    :info. Where an answer names no place (delayed messages) the offset is nil."""
     untold = 0
     open_: dict[int, str] = {}
     crashed: set[int] = set()
