@@ -16,6 +16,8 @@ WITNESSES_MAX: Final = 100
 """Shown per result; the page says how many more there are and the JSON file has all of them."""
 TIMELINE_OPEN_MAX: Final = 40
 """Longer ones are shown when they are asked for."""
+_WIDE_FROM: Final = 6
+"""With more layers than that the matrix is set smaller."""
 
 
 def render(report: Report) -> str:
@@ -24,12 +26,15 @@ def render(report: Report) -> str:
     Raises:
         ValueError: a figure is not an SVG document.
     """
+    explained = unheld(report.results)
     return _template().render(
         report=report,
         verdict=overall(report.results),
         tally=tally(report.results),
         matrix=matrix(report.results),
-        unheld=unheld(report.results),
+        violated=[alike for alike in explained if alike[0].verdict is Verdict.VIOLATED],
+        not_held=[alike for alike in explained if alike[0].verdict is not Verdict.VIOLATED],
+        wide_from=_WIDE_FROM,
         figures=[(figure.title, Markup(inline(figure.svg, figure.title))) for figure in report.figures],
         witnesses_max=WITNESSES_MAX,
         timeline_open_max=TIMELINE_OPEN_MAX,
