@@ -1,13 +1,12 @@
 """Writes files so that a reader sees the old one or the new one, whole, even after a crash."""
 
-import contextlib
 import os
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from report import html, json_file, junit, markdown, sarif
+from report.beside import file_beside
 from report.model import Report
 
 RENDERERS: Final[dict[str, Callable[[Report], str]]] = {
@@ -49,18 +48,12 @@ def write_bytes(path: Path, data: bytes) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
-    try:
-        with temporary.open("xb") as file:
+    with file_beside(path) as temporary:
+        with temporary.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
     _sync_folder(path.parent)
 
 

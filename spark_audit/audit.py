@@ -244,8 +244,9 @@ def _gathered(
             if _rows_read(evidence, seen) <= max(_KEPT_ROWS, seen.rows // 8):
                 evidence = look_once(evidence, keep)
         if carried:
-            # What is carried is not all that a node told; checks of its order rest on tonight's rows.
-            evidence = replace(carried.amend(evidence, seen.brokers), log=name_broker(own, seen.brokers))
+            # What is carried of messages is not all that a node told; checks of its order rest on more.
+            told = name_broker(carried.told(own), seen.brokers)
+            evidence = replace(carried.amend(evidence, seen.brokers), log=told)
         for frame in (
             evidence.sums, evidence.doubtful, evidence.doubted, evidence.messages, evidence.steps
         ):  # fmt: skip
@@ -395,7 +396,6 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
     profiled = _profile_tallies(evidence, seen, orderly)
     of_messages_read = messages.asDict()
     return {
-        **{f"{kind}_events": seen.by_kind.get(kind, 0) for kind in Kind},
         **profiled,
         # Attempts of which nobody says where they went tell nothing.
         "retries_told": of_messages_read["sends_again"] if profiled["sends_told"] else 0,
@@ -420,6 +420,7 @@ def _profile_tallies(evidence: Evidence, seen: Overview, orderly: list[str]) -> 
     is_told = (f.col("kind") == Kind.SEND) & f.col("stated").isNotNull()
     is_end = f.col("kind").isin(Kind.CONSUME_OK, Kind.CONSUME_FAIL) & f.col("group").isin(*orderly)
     of_profile = {
+        **{f"{kind}_events": f.col("kind") == kind for kind in Kind},
         "acks_of_brokers": is_ack,
         "scheduled_appends": is_scheduled,
         "sends_told": is_told,

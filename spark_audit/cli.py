@@ -549,8 +549,9 @@ def watch_logs(
     if last is None:
         _fail("no event was seen", Exit.INCONCLUSIVE)
     rows = violations_so_far(last)
-    for invariant, rule, count, _, undecided in rows:
-        typer.echo(f"{invariant} {rule}: {count} violations, {undecided} of them may still be taken back")
+    for invariant, rule, count, _, young in rows:
+        open_ = f", {young} of them younger than --late-s and not told yet" if young else ""
+        typer.echo(f"{invariant} {rule}: {count} violations{open_}")
     if not rows:
         typer.echo("no violation so far")
     raise typer.Exit(Exit.VIOLATED if rows else Exit.HELD)
@@ -646,15 +647,33 @@ def _blame(error: Exception) -> tuple[str, int]:
         if damaged := re.search(r"FAILED_READ_FILE.*?reading file (?:file:/*)?(/?\S+)\.\s", line):
             return f"/{damaged[1].lstrip('/')}: damaged, cannot be read to its end", Exit.USAGE
         if _DISK_FULL in line:
-            return (
-                f"{_DISK_FULL}, which Spark needs to sort and to spill: free some, or name another folder "
-                "with --conf spark.local.dir=DIR"
-            ), Exit.TOOL
+            return _full(str(error)), Exit.TOOL
     # The innermost cause says most; above it there is only where Spark was at the time.
     causes = (
         [line for line in lines if line.startswith(("Caused by:", ": "))] or lines or [type(error).__name__]
     )
     return f"Spark failed: {causes[-1].removeprefix('Caused by:').removeprefix(':').strip()[:300]}", Exit.TOOL
+
+
+def _full(told: str) -> str:
+    """Which disk is full: that of an output, or that of what is sorted and spilled meanwhile."""
+    written = re.search(r"TASK_WRITE_FAILED\] Task failed while writing rows to file:/*(/\S+)\.\s", told)
+    if written and not any(name in told for name in _OF_SPILLS):
+        # What is in the making is called so by nobody else (report/beside.py).
+        place = re.sub(r"/[.]([^/]+)[.]tmp(/.*)?$", r"/\1", written[1])
+        return f"{place}: {_DISK_FULL}"
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.getActiveSession()
+    folder = spark.conf.get("spark.local.dir", tempfile.gettempdir()) if spark else tempfile.gettempdir()
+    return (
+        f"{folder}: {_DISK_FULL}, which Spark needs to sort and to spill: free some, or name another folder "
+        "with --conf spark.local.dir=DIR"
+    )
+
+
+_OF_SPILLS: Final = ("org.apache.spark.storage.", "org.apache.spark.shuffle.", "SpillWriter")
+"""Who writes what is sorted and spilled, in the stack of an error."""
 
 
 def _say(line: str) -> None:

@@ -21,6 +21,8 @@ _TURNS: Final = (Kind.BECOME_LEADER, Kind.STEP_DOWN, Kind.HEARTBEAT, Kind.CRASH,
 
 _ALL: Final = (*KINDS, *_TURNS, Kind.TRUNCATE)
 
+_BULK: Final = (Kind.RAFT_APPEND, Kind.RAFT_COMMIT)
+
 _OPEN: Final = (1 << 63) - 1
 """The end of what has not ended."""
 
@@ -54,12 +56,12 @@ def told(log: DataFrame) -> DataFrame:
 
 
 def reigns(rows: DataFrame) -> DataFrame:
-    """ledger, node, term, from_seq, to_seq (exclusive): when a member led, as far as it said."""
+    """ledger, node, term, from_seq, to_seq (exclusive), ts: when a member led, as far as it said."""
     return _turns(rows).where("by_term IS NOT NULL").withColumnRenamed("by_term", "term")
 
 
 def entries(rows: DataFrame) -> DataFrame:
-    """ledger, node, index, term, seq, gone_seq: what a member's log held, and until when (exclusive)."""
+    """ledger, node, index, term, seq, ts, gone_seq: what a member's log held, and until when (exclusive)."""
     below = f.struct("seq", "index")
     cuts = (
         rows.where(f.col("kind").isin(Kind.TRUNCATE, Kind.RECOVER))
@@ -75,11 +77,11 @@ def entries(rows: DataFrame) -> DataFrame:
     )
     replaced = f.lead("seq").over(Window.partitionBy("node", "index").orderBy("seq"))
     gone = f.least(f.coalesce(cut, f.lit(_OPEN)), f.coalesce(replaced, f.lit(_OPEN)))
-    return known.select("ledger", "node", "index", "term", "seq", gone.alias("gone_seq"))
+    return known.select("ledger", "node", "index", "term", "seq", "ts", gone.alias("gone_seq"))
 
 
 def committed(rows: DataFrame) -> DataFrame:
-    """ledger, node, index, term, by_term: entries that a member told to be committed while it had them.
+    """ledger, node, index, term, by_term, ts: entries that a member told to be committed while it had them.
 
     `by_term` is the term of its reign then, null of one that followed.
     """
@@ -97,7 +99,9 @@ def committed(rows: DataFrame) -> DataFrame:
         & (f.col("seq") < f.col("commit_seq"))
         & (f.col("gone_seq") > f.col("commit_seq"))
     )
-    return entries(rows).join(f.broadcast(last), had).select("ledger", "node", "index", "term", "by_term")
+    return (
+        entries(rows).join(f.broadcast(last), had).select("ledger", "node", "index", "term", "by_term", "ts")
+    )
 
 
 def begins(rows: DataFrame) -> DataFrame:
@@ -112,13 +116,62 @@ def begins(rows: DataFrame) -> DataFrame:
     return rows.groupBy("node").agg(f.least(appended, started).alias("base"))
 
 
+def standing(log: DataFrame, watermark: int) -> DataFrame:
+    """Of a log the rows that what follows is judged by, where nothing before the watermark is to come.
+
+    Entries stay until all members hold them, of one term, and somebody told them to be committed; of each
+    turn of a member stays how far it told. All else is rare.
+    """
+    rows = told(log)
+    is_old = f.col("ts") < watermark
+    rare = rows.where(~f.col("kind").isin(*_BULK))
+    commits = rows.where(f.col("kind").isin(Kind.RAFT_COMMIT, *_TURNS))
+    turn = f.sum(f.col("kind").isin(*_TURNS).cast("int")).over(Window.partitionBy("node").orderBy("seq"))
+    commits = commits.withColumn("turn", turn).where(f.col("kind") == Kind.RAFT_COMMIT)
+    furthest = commits.where(is_old).groupBy("node", "turn").agg(f.max_by("seq", "index").alias("seq"))
+    kept = _appends(rows).join(f.broadcast(_open_from(rows, watermark)), "ledger").where("index >= open_from")
+    chosen = (
+        rare.select("node", "seq")
+        .unionByName(furthest.select("node", "seq"))
+        .unionByName(commits.where(~is_old).select("node", "seq"))
+        .unionByName(kept.select("node", "seq"))
+    )
+    return log.join(chosen, ["node", "seq"], "left_semi").select(*log.columns)
+
+
+def _open_from(rows: DataFrame, watermark: int) -> DataFrame:
+    """ledger and open_from: entries below this index are settled, and no other is compared with them."""
+    heard = rows.select("ledger", "node").distinct().join(begins(rows), "node")
+    bases = heard.groupBy("ledger").agg(f.collect_list("base").alias("bases"))
+    reached = (
+        rows.where(f.col("kind") == Kind.RAFT_COMMIT).groupBy("ledger").agg(f.max("index").alias("reached"))
+    )
+    is_there = f.col("gone_seq") == _OPEN
+    each = entries(rows).groupBy("ledger", "index").agg(
+        f.countDistinct(f.when(is_there, f.col("node"))).alias("holders"),
+        f.countDistinct(f.when(is_there, f.col("term"))).alias("versions"),
+        f.max("ts").alias("ts"),
+    )  # fmt: skip
+    judged = each.join(f.broadcast(bases), "ledger").join(f.broadcast(reached), "ledger", "left")
+    owed = f.size(f.filter("bases", lambda base: base <= f.col("index")))
+    is_settled = (
+        (f.col("holders") >= owed)
+        & (f.col("versions") == 1)
+        & (f.col("index") <= f.coalesce("reached", f.lit(-1)))
+        & (f.col("ts") < watermark)
+    )
+    # The one before tells which term an entry follows.
+    first_open = f.min(f.when(~is_settled, f.col("index") - 1))
+    return judged.groupBy("ledger").agg(f.coalesce(first_open, f.max("index")).alias("open_from"))
+
+
 def where_told(node: str = "node", seq: str = "seq") -> Column:
     """Which row of which log says so: NODE#SEQ."""
     return f.concat_ws("#", node, seq)
 
 
 def _turns(rows: DataFrame) -> DataFrame:
-    """ledger, node, from_seq, to_seq (exclusive), and by_term where it led."""
+    """ledger, node, from_seq, to_seq (exclusive), ts, and by_term where it led."""
     ends = f.lead("seq").over(Window.partitionBy("node").orderBy("seq"))
     return rows.where(f.col("kind").isin(*_TURNS)).select(
         "ledger",
@@ -126,6 +179,7 @@ def _turns(rows: DataFrame) -> DataFrame:
         f.when(f.col("kind") == Kind.BECOME_LEADER, f.col("term")).alias("by_term"),
         f.col("seq").alias("from_seq"),
         f.coalesce(ends, f.lit(_OPEN)).alias("to_seq"),
+        "ts",
     )
 
 

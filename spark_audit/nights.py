@@ -11,15 +11,14 @@ night leaves the old one.
 Exact where what belongs together (a message's copies, a step and its cause) is no further apart than `late`;
 the wait for a delivery may take any number of nights. Of what comes later still, repeated deliveries are
 known by their offset, and a cause counts since the night that may have had the first. A record cut off, or
-stored again, later than that is not seen to have been another. Routes, replication and elections are judged
-night by night.
+stored again, later than that is not seen to have been another. Of routes, replication and elections is handed
+on what they stand at (standing.py).
 """
 
-import secrets
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -31,6 +30,7 @@ import pyarrow.dataset as ds
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from report.beside import folder_beside
 from report.write import write_bytes
 from spark_audit.checks import acked_in_store, offset_monotone, offsets_ahead, queue_order, topics_known
 from spark_audit.evidence import Evidence, name_broker, spans_of, subscribed
@@ -38,10 +38,11 @@ from spark_audit.inputs import InputError
 from spark_audit.order import SEQUENCE
 from spark_audit.profile import Overview, overview
 from spark_audit.schema import EVENTS, FINDINGS, KEY
+from spark_audit.standing import standing
 from spark_audit.sums import message_key
 from spec.events import Kind
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 LATE_US: Final = 3_600_000_000
 
 _MANIFEST: Final = "manifest.json"
@@ -56,11 +57,11 @@ _ORIGIN: Final = (Kind.SEND, Kind.SEND_ACK)
 _OF_MESSAGE: Final = (Kind.CONSUME_FAIL, Kind.RETRY)
 _OF_STEPS: Final = (queue_order.INVARIANT, offset_monotone.INVARIANT)
 """Checks of what follows what: time alone settles their findings."""
-_OF_ONE_NIGHT: Final = "^(ROUTE|REPL|RAFT)-"
-"""Checks of what nodes tell of one another: they are given a night's own rows, and it has the last word."""
+OF_ONE_NODE: Final = ("ROUTE-1", "ROUTE-2", "ROUTE-3", "REPL-1", "REPL-2", "REPL-3", "RAFT-2", "RAFT-6")
+"""Checks of what one node tells in its own order: nothing that comes later changes their findings."""
 _OF_STORES: Final = (acked_in_store.ABSENT, offsets_ahead.AHEAD, topics_known.METADATA)
 _QUEUE: Final = ("broker", "topic", "queue_id")
-_IDENTITY: Final = (*KEY, "cause", "first_ts")
+IDENTITY: Final = (*KEY, "cause", "first_ts")
 """What tells findings of two nights apart; the rest of a finding may grow."""
 
 
@@ -90,6 +91,8 @@ class Carried:
     reach: DataFrame
     """One row a night and (group, broker, topic, queue_id): offset_min, offset_max, first_ts of what the
     group was handed."""
+    standing: DataFrame
+    """Events by which routes, replication and ledgers are judged: schema.EVENTS."""
     findings: DataFrame
     """schema.FINDINGS with `night`, which found it first, and `final`: all violations, and what else was
     found and is not final."""
@@ -116,6 +119,10 @@ class Carried:
         log = tonight.unionByName(self.rows)
         old = self._old(name_broker(tonight, brokers)) if self._goes_back(profiled, brokers) else None
         return log if old is None else log.unionByName(self._stand_ins(old, log))
+
+    def told(self, tonight: DataFrame) -> DataFrame:
+        """Tonight's rows, for checks of what nodes tell in their own order, with where they stood before."""
+        return tonight.unionByName(self.standing)
 
     def amend(self, evidence: Evidence, brokers: tuple[str, ...]) -> Evidence:
         """Steps between rows that were no neighbours, because those between were left behind, are none."""
@@ -260,7 +267,7 @@ def _manifest(state: Path) -> Manifest:
         raise InputError(f"{state / _MANIFEST}: no state of an audit: {error}") from None
 
 
-_TABLES: Final = ("rows", "profile", "steps", "reach", "findings")
+_TABLES: Final = ("rows", "profile", "steps", "reach", "standing", "findings")
 
 
 @contextmanager
@@ -275,19 +282,20 @@ def next_state(night: Night) -> Iterator[Path | None]:
     if night.is_replay:
         yield None
         return
-    night.folder.mkdir(parents=True, exist_ok=True)
-    beside = night.folder / f".night-{night.number:06}.{secrets.token_hex(8)}.tmp"
-    beside.mkdir()
+    is_new = not night.folder.exists()
+    place = state_path(night.folder, night.number)
     try:
-        yield beside
-        place = state_path(night.folder, night.number)
-        if place.exists():
-            raise InputError(f"{place}: another run has finished this night meanwhile")
-        beside.rename(place)
-        for old in _states(night.folder)[:-_NIGHTS_KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
+        with folder_beside(place) as beside:
+            yield beside
+            if place.exists():
+                raise InputError(f"{place}: another run has finished this night meanwhile")
+            beside.rename(place)
+            for old in _states(night.folder)[:-_NIGHTS_KEPT]:
+                shutil.rmtree(old, ignore_errors=True)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        if is_new:
+            with suppress(OSError):
+                night.folder.rmdir()  # where nothing came into it
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +344,8 @@ def settle(
         if night.carried:
             reach = reach.unionByName(night.carried.reach)
         _write(reach.coalesce(1), into / "reach")
+        stands = standing(evidence.log, whole.by_kind, watermark)
+        _write(stands.select(*EVENTS.fieldNames()).coalesce(1), into / "standing")
         _write(_known(night, found, ran, kept, watermark), into / "findings")
     finally:
         kept.unpersist()
@@ -345,8 +355,8 @@ def settle(
 
 def only_new(found: DataFrame, carried: Carried) -> DataFrame:
     """The findings that no earlier night had."""
-    known = _renamed(carried.findings.select(*_IDENTITY), _IDENTITY)
-    return found.join(known, _same(_IDENTITY), "left_anti")
+    known = _renamed(carried.findings.select(*IDENTITY), IDENTITY)
+    return found.join(known, _same(IDENTITY), "left_anti")
 
 
 def withdrawn(carried: Carried, found: DataFrame, invariants: Collection[str]) -> int:
@@ -354,33 +364,48 @@ def withdrawn(carried: Carried, found: DataFrame, invariants: Collection[str]) -
     doubtful = carried.findings.where("cause IS NULL AND NOT final").where(
         f.col("invariant").isin(*invariants)
     )
-    again = _renamed(found.select(*_IDENTITY), _IDENTITY)
-    return doubtful.join(again, _same(_IDENTITY), "left_anti").count()
+    again = _renamed(found.select(*IDENTITY), IDENTITY)
+    return doubtful.join(again, _same(IDENTITY), "left_anti").count()
 
 
 def violations_so_far(state: Path) -> list[tuple[str, str, int, int, int]]:
-    """(invariant, rule, count, of the newest night, not final) of the violations that a state knows of."""
-    newest = _manifest(state).night
-    known = ds.dataset(str(state / "findings"), format="parquet")
-    table = known.to_table(["invariant", "rule", "night", "final"], filter=pc.field("cause").is_null())
+    """(invariant, rule, count, of the newest night, not certain) of the violations that a state knows of."""
+    manifest = _manifest(state)
+    known = ds.dataset(str(state / "findings"), format="parquet").scanner(
+        {
+            "invariant": pc.field("invariant"),
+            "rule": pc.field("rule"),
+            "is_new": pc.field("night") == manifest.night,
+            "is_certain": pc.coalesce(_is_certain(manifest.watermark), pc.scalar(False)),
+        },
+        filter=pc.field("cause").is_null(),
+    )
     counts: Counter[tuple[str, str]] = Counter()
     new: Counter[tuple[str, str]] = Counter()
     open_: Counter[tuple[str, str]] = Counter()
-    sorts = table.group_by(["invariant", "rule", "night", "final"]).aggregate([([], "count_all")])
+    sorts = (
+        known.to_table()
+        .group_by(["invariant", "rule", "is_new", "is_certain"])
+        .aggregate([([], "count_all")])
+    )
     for row in sorts.to_pylist():
         key = (row["invariant"], row["rule"])
         counts[key] += row["count_all"]
-        new[key] += row["count_all"] * (row["night"] == newest)
-        open_[key] += row["count_all"] * (not row["final"])
+        new[key] += row["count_all"] * row["is_new"]
+        open_[key] += row["count_all"] * (not row["is_certain"])
     return [(*key, counts[key], new[key], open_[key]) for key in sorted(counts)]
+
+
+def _is_certain(watermark: int) -> pc.Expression:
+    """Nothing of what `late` lets come can change it; what was lost may be delivered yet later."""
+    return pc.field("final") | (pc.field("last_ts") < watermark)
 
 
 def certain_now(state: Path, carried: Carried | None) -> list[dict[str, Any]]:
     """Violations whose evidence is older than what `late` lets come, and was not at the state before."""
     known = ds.dataset(str(state / "findings"), format="parquet")
     before, now = carried.manifest.watermark if carried else 0, _manifest(state).watermark
-    old = pc.field("last_ts") < now
-    certain = known.to_table(filter=pc.field("cause").is_null() & (old | pc.field("final"))).to_pylist()
+    certain = known.to_table(filter=pc.field("cause").is_null() & _is_certain(now)).to_pylist()
     night = _manifest(state).night
     return [row for row in certain if row["night"] == night or not _was_certain(row, before)]
 
@@ -415,7 +440,7 @@ def _known(
     """All findings that the next night has to know of."""
     by_time = f.col("invariant").isin(*_OF_STEPS) | f.col("msg_id").isNull()
     final = f.when(by_time, f.col("last_ts") < watermark).otherwise(f.col("is_kept").isNull())
-    final = final | f.col("invariant").rlike(_OF_ONE_NIGHT)
+    final = final | f.col("invariant").isin(*OF_ONE_NODE)
     # What a store shows is looked up in it anew each night.
     final = f.coalesce(final & ~f.col("rule").isin(*_OF_STORES), f.lit(False))
     judged = found.join(kept, message_key() == f.col("key"), "left").withColumn("final", final)
@@ -423,15 +448,15 @@ def _known(
         first_night, over = judged.withColumn("night", f.lit(night.number)), None
     else:
         before = night.carried.findings
-        first = _renamed(before.select(*_IDENTITY, f.col("night").alias("first_night")), _IDENTITY)
-        first_night = judged.join(first, _same(_IDENTITY), "left").withColumn(
+        first = _renamed(before.select(*IDENTITY, f.col("night").alias("first_night")), IDENTITY)
+        first_night = judged.join(first, _same(IDENTITY), "left").withColumn(
             "night", f.coalesce("first_night", f.lit(night.number))
         )
         over = before.where(f.col("final") | ~f.col("invariant").isin(*ran))
     judged = first_night.select(*FINDINGS.fieldNames(), "night", "final")
     if over is not None:
-        again = _renamed(over.select(*_IDENTITY), _IDENTITY)
-        judged = judged.join(again, _same(_IDENTITY), "left_anti").unionByName(over)
+        again = _renamed(over.select(*IDENTITY), IDENTITY)
+        judged = judged.join(again, _same(IDENTITY), "left_anti").unionByName(over)
     return judged.where("cause IS NULL OR NOT final")
 
 

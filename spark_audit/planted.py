@@ -147,10 +147,10 @@ def _ledger_with_two_leaders(script: Script) -> None:
     # One index and term, two places in the file; and behind entries of different terms.
     n0.writes(0, 1).writes(1, 1)
     n1.writes(0, 1).writes(1, 1, at=130)
-    script.expect("RAFT-3", "divergent-entry", broker="torn-n1", queue_offset=1)
+    script.expect("RAFT-3", "divergent-entry", broker="torn-n0", queue_offset=1)
     n0.writes(2, 1).writes(3, 4)
     n1.writes(2, 2).writes(3, 4)
-    script.expect("RAFT-3", "divergent-entry", broker="torn-n1", queue_offset=3)
+    script.expect("RAFT-3", "divergent-entry", broker="torn-n0", queue_offset=3)
     n0.cuts(2)
     script.expect("RAFT-2", "leader-cuts", broker="torn-n0", queue_offset=2)
 

@@ -7,7 +7,7 @@ judged from its start on, when its tables are empty: before that, the log does n
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as f
 
 from spec.events import Kind
@@ -19,41 +19,90 @@ def asked_and_told(log: DataFrame) -> DataFrame:
     """One row for each that a name server heard of a broker, dropped it, or named it in a route.
 
     node, seq, ts, kind, topic, reason; `member` is NAME:ID; address and address_now, where it was said to be
-    and where it last registered; seen_ts, when it was last heard of; is_known, whether it is registered now;
-    expiry_min_us, expiry_max_us and scan_us, which are the broker's own where it asked for one. Nulls where
-    the log does not tell.
+    and where it last registered; seen_ts, when it was last heard of; is_known, whether it is registered now,
+    and since_ts, since when that is so; expiry_min_us, expiry_max_us and scan_us, which are the broker's own
+    where it asked for one. Nulls where the log does not tell.
     """
+    known = _followed(log)
+    so_far = _so_far()
+    changed = f.when(f.col("state").isNotNull(), f.struct("state", "ts"))
+    last = f.last(changed, ignorenulls=True).over(so_far)
+    own = f.last(f.when(f.col("asks"), f.struct("own_us")), ignorenulls=True).over(so_far)["own_us"]
+    return known.select(
+        "node", "seq", "ts", "kind", "topic", "reason", "member", "address", "address_now", "scan_us",
+        last["state"].alias("is_known"),
+        f.coalesce(last["ts"], "start_ts").alias("since_ts"),
+        f.last(f.when(f.col("is_seen"), f.col("ts")), ignorenulls=True).over(so_far).alias("seen_ts"),
+        f.coalesce(own, "expiry_min_us").alias("expiry_min_us"),
+        f.coalesce(own, "expiry_max_us").alias("expiry_max_us"),
+    )  # fmt: skip
+
+
+def standing(log: DataFrame) -> DataFrame:
+    """Of a log the rows that what follows is judged by: a member's last register, what dropped it since, when
+    it was last heard of and what it asked for; and the starts."""
+    told = _followed(log).where(f.col("kind").isin(*_OF_BROKERS))
+
+    def last(condition: Column) -> Column:
+        return f.max(f.when(condition, f.col("seq")))
+
+    registered = last(f.col("kind") == Kind.REGISTER)
+    others = f.array(last(~f.col("state")), last(f.col("is_seen")), last(f.col("asks")))
+    newest = told.groupBy("node", "member").agg(registered.alias("from_seq"), others.alias("others"))
+    chosen = newest.select(
+        f.col("node").alias("server"),
+        "member",
+        "from_seq",
+        f.explode(f.array_distinct(f.array_append("others", f.col("from_seq")))).alias("of_seq"),
+    ).where("of_seq >= coalesce(from_seq, of_seq)")
+    rows = log.where(f.col("kind").isin(*_OF_BROKERS)).join(
+        f.broadcast(chosen), (f.col("node") == f.col("server")) & (f.col("seq") == f.col("of_seq"))
+    )
+    # Each says itself which member it is of; and one that was dropped is judged no more.
+    rest = f.map_filter("attrs", lambda name, _: ~name.isin("broker", "id", "reason"))
+    name = f.regexp_extract("member", "^(.*):([^:]*)$", 1)
+    number = f.regexp_extract("member", "^(.*):([^:]*)$", 2)
+    named = f.map_concat(rest, f.create_map(f.lit("broker"), name, f.lit("id"), number))
+    return rows.withColumn("attrs", named).select(*log.columns).unionByName(_starts(log))
+
+
+def _starts(log: DataFrame) -> DataFrame:
+    return log.where((f.col("kind") == Kind.RECOVER) & f.col("attrs")["expiry_ms"].isNotNull())
+
+
+def _so_far() -> WindowSpec:
+    return Window.partitionBy("node", "member").orderBy("seq")
+
+
+def _followed(log: DataFrame) -> DataFrame:
+    """The rows by member, with `state`: true where it registered, false where it was dropped, else null; and
+    is_seen, asks, address_now."""
     attrs = f.col("attrs")
-    starts = log.where((f.col("kind") == Kind.RECOVER) & attrs["expiry_ms"].isNotNull())
-    started = starts.groupBy(f.col("node").alias("server")).agg(
-        f.min("seq").alias("start_seq"),
-        f.min(attrs["expiry_ms"].cast("long") * 1000).alias("expiry_min_us"),
-        f.max(attrs["expiry_ms"].cast("long") * 1000).alias("expiry_max_us"),
-        f.max(attrs["scan_interval_ms"].cast("long") * 1000).alias("scan_us"),
+    started = (
+        _starts(log)
+        .groupBy(f.col("node").alias("server"))
+        .agg(
+            f.min("seq").alias("start_seq"),
+            f.min("ts").alias("start_ts"),
+            f.min(attrs["expiry_ms"].cast("long") * 1000).alias("expiry_min_us"),
+            f.max(attrs["expiry_ms"].cast("long") * 1000).alias("expiry_max_us"),
+            f.max(attrs["scan_interval_ms"].cast("long") * 1000).alias("scan_us"),
+        )
     )
     rows = _of_brokers(log).unionByName(_of_routes(log)).unionByName(_restarts(log))
     known = rows.join(
         f.broadcast(started), (f.col("node") == f.col("server")) & (f.col("seq") >= f.col("start_seq"))
     )
-    so_far = Window.partitionBy("node", "member").orderBy("seq")
     kind = f.col("kind")
     is_seen = kind.isin(Kind.REGISTER, Kind.HEARTBEAT)
-    address = f.last(f.when(kind == Kind.REGISTER, f.col("address")), ignorenulls=True).over(so_far)
+    address = f.last(f.when(kind == Kind.REGISTER, f.col("address")), ignorenulls=True).over(_so_far())
     known = known.withColumn("address_now", address)
     # One that came back at another address is not gone when the old one is dropped.
     is_gone = kind.isin(Kind.UNREGISTER, Kind.EXPIRE) & (f.col("address") == f.col("address_now"))
     state = f.when(kind == Kind.REGISTER, f.lit(True)).when(is_gone | (kind == Kind.RECOVER), f.lit(False))
-    seen = f.last(f.when(is_seen, f.col("ts")), ignorenulls=True).over(so_far)
     # A heartbeat that asks for nothing leaves it as it was.
-    asks = (kind == Kind.REGISTER) | f.col("own_us").isNotNull()
-    own = f.last(f.when(is_seen & asks, f.struct("own_us")), ignorenulls=True).over(so_far)["own_us"]
-    return known.select(
-        "node", "seq", "ts", "kind", "topic", "reason", "member", "address", "address_now", "scan_us",
-        f.last(state, ignorenulls=True).over(so_far).alias("is_known"),
-        seen.alias("seen_ts"),
-        f.coalesce(own, "expiry_min_us").alias("expiry_min_us"),
-        f.coalesce(own, "expiry_max_us").alias("expiry_max_us"),
-    )  # fmt: skip
+    asks = is_seen & ((kind == Kind.REGISTER) | f.col("own_us").isNotNull())
+    return known.withColumns({"state": state, "is_seen": is_seen, "asks": asks})
 
 
 def _of_brokers(log: DataFrame) -> DataFrame:
@@ -78,14 +127,13 @@ def _of_routes(log: DataFrame) -> DataFrame:
 def _restarts(log: DataFrame) -> DataFrame:
     """A name server that starts forgets: a row for each member that it ever heard of."""
     attrs = f.col("attrs")
-    starts = log.where((f.col("kind") == Kind.RECOVER) & attrs["expiry_ms"].isNotNull())
     named = f.concat_ws(":", attrs["broker"], attrs["id"])
     members = (
         log.where((f.col("kind") == Kind.REGISTER) & attrs["id"].isNotNull())
         .select(f.col("node").alias("server"), named.alias("member"))
         .distinct()
     )
-    each = starts.join(f.broadcast(members), f.col("node") == f.col("server"))
+    each = _starts(log).join(f.broadcast(members), f.col("node") == f.col("server"))
     return _columns(each, f.lit(None).cast("string"), f.lit(None).cast("string"))
 
 

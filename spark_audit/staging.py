@@ -1,11 +1,12 @@
 """Folders that appear whole or not at all: written beside their place, and moved there when they are done."""
 
 import contextlib
-import secrets
-import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from report.beside import folder_beside
 
 
 @contextmanager
@@ -19,24 +20,32 @@ def staged(folder: Path) -> Iterator[Path]:
         OSError: it cannot be written.
     """
     folder = folder.resolve()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = folder.with_name(f".{folder.name[:100]}.{secrets.token_hex(8)}.tmp")
-    beside.mkdir()
+    with folder_beside(folder) as beside:
+        try:
+            yield beside
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # where it is empty
+            if not folder.exists():
+                beside.rename(folder)
+                return
+            with _undisturbed():
+                for entry in sorted(beside.iterdir()):
+                    _replace(entry, folder / entry.name, beside)
+        except OSError as error:
+            if str(error.filename).startswith(str(beside)):
+                error.filename = str(folder)  # which the user knows
+            raise
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ctrl-C and SIGTERM wait for what takes no time."""
+    told_to_end = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, told_to_end)
     try:
-        yield beside
-        with contextlib.suppress(OSError):
-            folder.rmdir()  # where it is empty
-        if not folder.exists():
-            beside.rename(folder)
-            return
-        for entry in sorted(beside.iterdir()):
-            _replace(entry, folder / entry.name, beside)
-    except OSError as error:
-        if str(error.filename).startswith(str(beside)):
-            error.filename = str(folder)  # which the user knows
-        raise
+        yield
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _replace(entry: Path, place: Path, beside: Path) -> None:

@@ -100,7 +100,7 @@ def with_history(report: Report, audit: Audit, night: Night, state: Path | None)
     rows = violations_so_far(state) if state else []
     table = Table(
         "Violations of all nights so far",
-        ("invariant", "rule", "count", "new tonight", "may be taken back"),
+        ("invariant", "rule", "count", "new tonight", "not certain yet"),
         tuple(tuple(map(str, row)) for row in rows),
     )
     return replace(report, facts=facts | report.facts, tables=((table,) if rows else ()) + report.tables)

@@ -29,7 +29,9 @@ def committed_stable(evidence: Evidence) -> DataFrame:
 def _changed(rows: DataFrame) -> DataFrame:
     each = ledgers.committed(rows).groupBy("ledger", "index").agg(
         f.countDistinct("term").alias("versions"),
-        f.max("node").alias("broker"),
+        f.min_by("node", f.struct("ts", "node")).alias("broker"),
+        f.min("ts").alias("first_ts"),
+        f.max("ts").alias("last_ts"),
         f.array_sort(f.collect_set(f.concat_ws(" of term ", "node", "term"))).alias("who"),
     )  # fmt: skip
     return findings(

@@ -24,10 +24,10 @@ def dead_broker_forgotten(evidence: Evidence) -> DataFrame:
     dead = asked.where(f.col("ts") - f.col("seen_ts") > allowed)
     silent = ((f.col("ts") - f.col("seen_ts")) / 1000).cast("long")
     # Asked again and again, it is one broker that is not forgotten.
-    told = dead.withColumn("silent_ms", silent).groupBy("node", "member", "seen_ts").agg(
+    dead = dead.withColumn("silent_ms", silent).withColumn("first_ts", f.col("seen_ts"))
+    told = dead.groupBy("node", "member", "first_ts").agg(
         f.count(f.lit(1)).alias("times"),
         f.max("silent_ms").alias("silent_ms"),
-        f.min("ts").alias("first_ts"),
         f.max("ts").alias("last_ts"),
     )  # fmt: skip
     return findings(

@@ -20,7 +20,7 @@ RULE: Final = "two-leaders"
 def election_safety(evidence: Evidence) -> DataFrame:
     leads = ledgers.told(evidence.log).where(f.col("kind") == Kind.BECOME_LEADER)
     won = leads.groupBy("ledger", "term").agg(
-        f.min("node").alias("broker"),
+        f.min_by("node", f.struct("ts", "node")).alias("broker"),
         f.countDistinct("node").alias("leaders"),
         f.concat_ws(", ", f.array_sort(f.collect_set(ledgers.where_told()))).alias("who"),
         f.min("ts").alias("first_ts"),

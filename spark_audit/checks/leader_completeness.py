@@ -28,7 +28,7 @@ def leader_completeness(evidence: Evidence) -> DataFrame:
         .agg(f.min("by_term").alias("by_term"))
     )
     later = ledgers.reigns(rows).join(f.broadcast(ledgers.begins(rows)), "node")
-    leaders = later.select("ledger", "node", f.col("term").alias("led_term"), "from_seq", "base")
+    leaders = later.select("ledger", "node", f.col("term").alias("led_term"), "from_seq", "base", "ts")
     owed = committed.join(f.broadcast(leaders), "ledger").where("by_term < led_term AND index >= base")
     had = ledgers.entries(rows).select(
         f.col("node").alias("had_node"),
@@ -51,6 +51,8 @@ def leader_completeness(evidence: Evidence) -> DataFrame:
         rule=f.lit(RULE),
         broker="node",
         queue_offset="index",
+        first_ts="ts",
+        last_ts="ts",
         evidence=f.format_string(
             "committed in term %d as entry %d of term %d; the leader of term %d began without it (%s)",
             "by_term", "index", "term", "led_term", ledgers.where_told(seq="from_seq"),

@@ -28,7 +28,7 @@ def log_matching(evidence: Evidence) -> DataFrame:
     follows = f.lag("index").over(by_seq) == f.col("index") - 1
     written = written.withColumn("term_before", f.when(follows, f.lag("term").over(by_seq)))
     each = written.groupBy("ledger", "index", "term").agg(
-        f.max("node").alias("broker"),
+        f.min_by("node", f.struct("ts", "node")).alias("broker"),
         f.min("ts").alias("first_ts"),
         f.max("ts").alias("last_ts"),
         *[f.countDistinct(name).alias(name) for name in _SAME],

@@ -68,7 +68,7 @@ def _taken_away(evidence: Evidence) -> DataFrame:
     """Brokers of which something is told that may have kept a client from them."""
     # The first of a log's starts took nothing away.
     restarts = (f.col("kind") == Kind.RECOVER) & (f.col("seq") > 0)
-    told = evidence.log.where(f.col("kind").isin(*_AWAY) | restarts)
+    told = evidence.log.unionByName(evidence.rare).where(f.col("kind").isin(*_AWAY) | restarts)
     return told.where("broker IS NOT NULL").select(f.col("broker").alias("away")).distinct()
 
 

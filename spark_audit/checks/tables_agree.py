@@ -24,10 +24,9 @@ def tables_agree(evidence: Evidence) -> DataFrame:
     asked = routes.asked_and_told(evidence.log).where(f.col("kind") == Kind.ROUTE)
     unknown = asked.where(~f.coalesce("is_known", f.lit(False)))
     # Asked again and again, it is one broker that is in routes.
-    told = unknown.groupBy("node", "member").agg(
+    told = unknown.groupBy("node", "member", f.col("since_ts").alias("first_ts")).agg(
         f.count(f.lit(1)).alias("times"),
         f.concat_ws("#", "node", f.min("seq")).alias("at"),
-        f.min("ts").alias("first_ts"),
         f.max("ts").alias("last_ts"),
     )
     dropped = findings(

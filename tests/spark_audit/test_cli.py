@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -134,6 +135,16 @@ def test_a_full_disk_is_told_in_words_with_a_way_out() -> None:
         "Caused by: java.io.IOException: No space left on device\n\tat c.D"
     )
     message, code = _blame(thrown)
-    assert message.startswith("No space left on device")
+    assert message.startswith(f"{tempfile.gettempdir()}: No space left on device, which Spark needs to")
     assert "--conf spark.local.dir=DIR" in message
     assert code == Exit.TOOL
+
+
+def test_a_full_disk_of_the_output_is_told_by_its_path() -> None:
+    told = (
+        "[TASK_WRITE_FAILED] Task failed while writing rows to file:/big/state/.night-000002.tmp/rows. "
+        "SQLSTATE: 58030\nCaused by: java.io.IOException: No space left on device\n"
+    )
+    assert _blame(RuntimeError(told)) == ("/big/state/night-000002: No space left on device", Exit.TOOL)
+    spilled = told + "\tat org.apache.spark.storage.DiskBlockObjectWriter.write(DiskBlockObjectWriter.scala)"
+    assert "spark.local.dir" in _blame(RuntimeError(spilled))[0]

@@ -162,7 +162,7 @@ def test_a_state_named_itself_is_used_and_nothing_follows(spark: SparkSession, t
     folder.mkdir()
     manifest = Manifest(SCHEMA_VERSION, 7, 0, 0)
     (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
-    for name in ("rows", "profile", "steps", "reach", "findings"):
+    for name in ("rows", "profile", "steps", "reach", "standing", "findings"):
         frame(spark, []).write.parquet(str(folder / name))
     night = open_night(spark, folder)
     assert (night.number, night.is_replay, night.before) == (8, True, folder)

@@ -1,0 +1,49 @@
+"""What a killed process left is taken over; what a living one makes is left alone."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from report.beside import file_beside, folder_beside
+
+_MAKES = """
+import sys, time
+from pathlib import Path
+from report.beside import folder_beside
+with folder_beside(Path(sys.argv[1])) as made:
+    (made / "half").touch()
+    print(made, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_process_left_is_taken_over_and_only_then(tmp_path: Path) -> None:
+    place = tmp_path / "out"
+    with subprocess.Popen(
+        [sys.executable, "-c", _MAKES, str(place)], stdout=subprocess.PIPE, text=True
+    ) as other:
+        try:
+            assert other.stdout is not None
+            first = Path(other.stdout.readline().strip())
+            with folder_beside(place) as made:
+                assert made != first
+                assert list(made.iterdir()) == []
+            assert (first / "half").exists()
+        finally:
+            os.kill(other.pid, signal.SIGKILL)
+    assert list(tmp_path.iterdir()) == [first]
+    with folder_beside(place) as made:
+        assert (made, list(made.iterdir())) == (first, [])
+        (made / "whole").touch()
+        made.rename(place)
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "whole"]
+
+
+def test_what_was_not_moved_to_its_place_is_gone(tmp_path: Path) -> None:
+    with file_beside(tmp_path / "a") as made:
+        made.write_text("half")
+    with folder_beside(tmp_path / "a") as made:
+        (made / "half").mkdir()
+    assert list(tmp_path.iterdir()) == []
