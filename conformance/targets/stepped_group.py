@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from conformance.behaviours.target import DeviationError, ImpossibleError
 from impl.dledger.changes import Appended, Ballot, Cut, Written
-from impl.dledger.codes import ResponseCode, Vote
+from impl.dledger.codes import PushType, ResponseCode, Vote
 from impl.dledger.config import GroupConfig
 from impl.dledger.core import Core
 from impl.dledger.messages import (
@@ -45,7 +45,13 @@ class _Member:
     def __init__(self, name: str, nodes: tuple[str, ...]) -> None:
         # Nobody loses patience by himself: time is what the script says.
         self._config = GroupConfig(
-            "G", name, nodes, give_up_ms=1e12, push_timeout_ms=_PUSH_TIMEOUT_MS, commit_idle_ms=0
+            "G",
+            name,
+            nodes,
+            give_up_ms=1e12,
+            push_timeout_ms=_PUSH_TIMEOUT_MS,
+            commit_idle_ms=0,
+            batch_entries_max=1,  # in the model a push carries one
         )
         self.now = 0.0
         self.entries: list[Entry] = []
@@ -225,13 +231,28 @@ class SteppedGroup:
             if _keeps(response, target, index - 1) and response not in self._arrived:
                 self._arrived.append(response)
                 return
+        asked = self._members[source].last_asked(PushRequest, target)
+        compared = (PushType.COMPARE, term, index - 2)
+        if asked is None or (asked.type, asked.term, asked.pre_log_index) != compared or self._agrees(asked):
+            self._deliver(self._push(source, target, term, index - 1))
+
+    def _agrees(self, compare: PushRequest) -> bool:
+        """In the model a push asks whether the entry before is there; here a leader that does not know asks
+        that first, and steps back when it is not."""
+        leader, follower = self._members[compare.local_id], self._members[compare.remote_id]
+        self._deliver(compare)
+        response = next(response for request, response in follower.answered if request is compare)
+        self._tell(leader, compare, response)
+        return response.code == ResponseCode.SUCCESS
+
+    def _push(self, source: str, target: str, term: int, index: int) -> PushRequest:
         pushes = (one for one in self._members[source].asked if isinstance(one, PushRequest))
         request = next(
-            (one for one in pushes if one.remote_id == target and _carries(one, term, index - 1)), None
+            (one for one in pushes if one.remote_id == target and _carries(one, term, index)), None
         )
         if request is None:
-            raise ImpossibleError(f"{source} has not pushed entry {index} to {target}")
-        self._deliver(request)
+            raise ImpossibleError(f"{source} has not pushed entry {index + 1} to {target}")
+        return request
 
     def _flush(self, node: str) -> None:
         """A follower tells its leader; a leader looks at it when it commits."""

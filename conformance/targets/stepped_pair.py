@@ -11,13 +11,16 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, TypeVar
 
-from conformance.behaviours.corpus import Script, Stimulus, Variables
+from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from conformance.behaviours.target import DeviationError, ImpossibleError
+from impl.broker.offsets import OffsetTable
 from impl.message import UNIQUE_KEY, Message
+from impl.remoting.java_json import read
 from impl.replication.acks import Acks
 from impl.replication.config import LogCheck, ReplicationConfig, Role
 from impl.replication.feed import Feed
 from impl.replication.follow import DivergedError, Follow
+from impl.replication.metadata import ConsumerOffsets
 from impl.replication.stream import StreamError
 from impl.replication.waits import ReplicaWaits
 from impl.runtime.network import SimulatedNetwork
@@ -36,7 +39,9 @@ T = TypeVar("T")
 MASTER: Final = 0
 SLAVE: Final = 1
 TOPIC: Final = "T"
+_GROUP: Final = "G"
 _DIRECTORY: Final = "store"
+_OFFSETS: Final = "config/consumerOffset.json"
 _LOG: Final = f"{_DIRECTORY}/commitlog/{0:020}"
 _SEGMENT_BYTES: Final = 1 << 12
 _BODY: Final = b"."
@@ -54,12 +59,13 @@ async def _at_once(function: Callable[[], T]) -> T:
 
 
 class Node:
-    """A disk, and the store on it while its process lives."""
+    """A disk, and what is on it while its process lives: the store, and the offsets of its consumers."""
 
     def __init__(self, flush_mode: FlushMode) -> None:
         self.disk = SimulatedDisk()
         self.flush_mode = flush_mode
         self.store: MessageStore | None = None
+        self.offsets: OffsetTable
         self._durable = 0
 
     def start(self) -> None:
@@ -71,9 +77,11 @@ class Node:
             index_enabled=False,
         )
         store = MessageStore(_DIRECTORY, config, runtime)
+        self.offsets = OffsetTable(_OFFSETS, runtime)
         try:
             store.load()
             store.begin()
+            self.offsets.load()
         except StoreError as error:
             raise DeviationError(f"the store does not start: {error}") from None
         self.store = store
@@ -164,6 +172,7 @@ class SteppedPair:
         self._report = b""
         self._is_heard_early = False
         self._is_cut = True
+        self._commits = bounded("Replication", script.configuration).commits
         self._transfers: dict[int, bytes] = {}
         self._acknowledged: dict[int, bytes] = {}
         self._refused = False
@@ -190,8 +199,10 @@ class SteppedPair:
 
     def look(self) -> Variables:
         sent = {"sent": self._sent()} if self._feed is not None else {}
+        committed = {"committed": [self._committed(n) for n in (MASTER, SLAVE)]} if self._commits else {}
         return {
             **sent,
+            **committed,
             "log": [[message for message, _ in self._records(n)] for n in (MASTER, SLAVE)],
             "flushed": [0 if self._is_gone(n) else self._nodes[n].durable() for n in (MASTER, SLAVE)],
             "connected": [self._feed is not None, self._follow is not None],
@@ -339,6 +350,25 @@ class SteppedPair:
         if found.status not in _MOVED:
             raise DeviationError(f"a pull behind the end is answered {found.status}")
         del self._seen[found.next_offset :]
+        if self._commits:
+            for n in (MASTER, SLAVE):
+                self._commit_offset(n)
+
+    def _commit_offset(self, n: int) -> None:
+        """It is written at once: in the model a crash takes no offsets."""
+        if self._nodes[n].store is None:
+            raise ImpossibleError("a broker that is down hears of no offset")
+        self._nodes[n].offsets.commit(_GROUP, TOPIC, 0, len(self._seen))
+        self._run(self._nodes[n].offsets.persist())
+
+    def _sync_offsets(self) -> None:
+        told = read(ConsumerOffsets, self._nodes[MASTER].offsets.answer())
+        self._nodes[SLAVE].offsets.merge(told.offset_table)
+        self._run(self._nodes[SLAVE].offsets.persist())
+
+    def _committed(self, n: int) -> int:
+        """By its memory, or by its file as long as it is down."""
+        return 0 if self._is_gone(n) else self._nodes[n].offsets.query(_GROUP, TOPIC, 0) or 0
 
     def _next(self, n: int) -> str | None:
         self._nodes[n].running().dispatch()
@@ -407,6 +437,20 @@ class SteppedPair:
         store.dispatch()
         found = store.get(TOPIC, 0, len(self._seen), 1)
         return _refused(found.status not in _MOVED or found.next_offset == len(self._seen), "CorrectOffset")
+
+    def _refuses_commit(self, n: int) -> bool:
+        """Of what is committed already."""
+        if self._nodes[n].store is None or len(self._seen) != self._committed(n):
+            return False
+        self._commit_offset(n)
+        return True
+
+    def _refuses_offsets(self) -> bool:
+        """A slave that is ahead takes nothing."""
+        if any(node.store is None for node in self._nodes):
+            return False
+        self._sync_offsets()
+        return True
 
     def _refuses_flush_timeout(self, m: int) -> bool:
         """Of what is durable, or need not be."""
@@ -489,17 +533,20 @@ _ACTIONS: Final[Mapping[str, Any]] = {
     "Housekeeping": SteppedPair._hang_up,
     "Deliver": SteppedPair._deliver,
     "CorrectOffset": SteppedPair._correct_offset,
+    "CommitOffset": SteppedPair._commit_offset,
+    "SyncOffsets": SteppedPair._sync_offsets,
     "ProcessCrash": SteppedPair._process_crash,
     "SystemCrash": SteppedPair._system_crash,
     "MachineLoss": SteppedPair._machine_loss,
     "Start": SteppedPair._start,
 }
-"""Nobody commits here."""
 
 _REFUSALS: Final[Mapping[str, Any]] = {
     "FlushLog": SteppedPair._refuses_flush,
     "Deliver": SteppedPair._refuses_delivery,
     "CorrectOffset": SteppedPair._refuses_correction,
+    "CommitOffset": SteppedPair._refuses_commit,
+    "SyncOffsets": SteppedPair._refuses_offsets,
     "FlushTimeout": SteppedPair._refuses_flush_timeout,
     "SlaveTimeout": SteppedPair._refuses_slave_timeout,
     "AnswerSend": SteppedPair._refuses_answer,
