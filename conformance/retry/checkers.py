@@ -5,7 +5,9 @@ spec/invariants.toml.
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from functools import partial
+from operator import le
 
 from conformance.broker_faults import CRASHES, Befall
 from conformance.history.finding import Finding, Tally
@@ -69,29 +71,38 @@ def duplicates_explained(setup: Setup, run: Run[Operation]) -> Finding:
 
 def retry_then_dead_letter(setup: Setup, retry_queues: int, run: Run[Operation]) -> Finding:
     """DELIV-7 RetryThenDeadLetter: a message that was sent back, and was answered so, comes again, or is a
-    dead letter when it came often enough: not before, and not later."""
+    dead letter when it came often enough: not before, and not later. Copies of one message are alike, and
+    after a crash one may come twice; so each needs a copy of its own that came when it was due, or later."""
     tally = Tally()
-    certain: Counter[tuple[Key, Place]] = Counter()
+    due_s: defaultdict[tuple[Key, Place], list[float]] = defaultdict(list)
+    came_s: defaultdict[tuple[Key, Place], list[float]] = defaultdict(list)
     possible: Counter[tuple[Key, Place]] = Counter()
     for step, operation in run.numbered():
         match operation:
-            case SendBack(copy=copy, answer=answer) if copy is not None and retry_queues:
-                to = (copy.msg_id, copy.times + 1), bound_for(setup, operation)[0]
-                certain[to] += answer is Answer.OK
+            case SendBack(copy=copy, answer=answer, span=span) if copy is not None and retry_queues:
+                bound, waits_s = bound_for(setup, operation)
+                to = (copy.msg_id, copy.times + 1), bound
                 possible[to] += 1
-            case Read(place=place, copies=copies, settled=settled) if place is not Place.TOPIC:
+                if answer is Answer.OK:
+                    due_s[to].append(span.begin_s + waits_s - setup.clock_s)
+            case Read(place, copies, span, settled) if place is not Place.TOPIC:
                 for copy in copies:
                     key = copy[:2]
                     tally.looked += 1
                     other = Place.DEAD if place is Place.RETRY else Place.RETRY
                     if not possible[key, place] and possible[key, other]:
                         tally.found(f"step {step}: {copy} is in the {place}, and belongs in the {other}")
-                    certain[key, place] -= 1
-                if settled:
-                    for (key, bound), missing in certain.items():
-                        if bound is place and missing > 0:
-                            tally.found(f"step {step}: {key[0]} (retry {key[1]}) never came to the {place}")
+                    came_s[key, place].append(span.end_s)
+                for (key, bound), due in due_s.items():
+                    if settled and bound is place and not _all_came(due, came_s[key, place]):
+                        tally.found(f"step {step}: {key[0]} (retry {key[1]}) never came to the {place}")
     return tally.finding("copies")
+
+
+def _all_came(due_s: Sequence[float], came_s: Sequence[float]) -> bool:
+    """Whether each can have one of its own that came then, or later: the latest has the latest."""
+    latest = sorted(came_s, reverse=True)
+    return len(due_s) <= len(latest) and all(map(le, sorted(due_s, reverse=True), latest))
 
 
 def not_early(setup: Setup, run: Run[Operation]) -> Finding:

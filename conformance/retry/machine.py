@@ -15,6 +15,8 @@ UNKNOWN_MAX: Final = 3
 """Requests in one example whose end nobody knows: each doubles what the oracle has to keep."""
 ROUNDS_MAX: Final = 3
 """In one example, in real time."""
+_SHORT_S: Final = 0.6
+"""Shorter than any delay."""
 _LEVELS: Final = (0, 0, 0, 1, 2, 4, 18, 40, -1)
 _SEND_LEVELS: Final = (0, 0, 1, 4, 30)
 _faults = st.lists(
@@ -49,10 +51,9 @@ class RetryMachine(Machine[RetryTarget, RetrySession]):
         level=st.sampled_from(_LEVELS),
         times_max=st.sampled_from(_TIMES_MAX),
         oneway=st.booleans(),
-        pause_s=st.sampled_from((0, 0.6)),
+        pause_s=st.sampled_from((0, _SHORT_S)),
     )
     def send_back(self, age: int, level: int, times_max: int | None, oneway: bool, pause_s: float) -> None:
-        """The pause is shorter than any delay."""
         oneway = oneway and self.unknown < UNKNOWN_MAX
         self.unknown += oneway
         self.session.send_back(self._copy(age), level, times_max, oneway=oneway)
@@ -90,6 +91,8 @@ class RetryMachine(Machine[RetryTarget, RetrySession]):
         if comes:
             self.session.settle()
         self.session.befall(self.ahead.pop())
+        self.session.read()
+        self.session.wait(_SHORT_S)  # what comes once more comes now, before what waits
         self.session.read()
 
     def last_look(self) -> None:

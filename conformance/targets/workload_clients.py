@@ -33,6 +33,7 @@ from conformance.history.lines import (
 from conformance.history.lines import Message as Told
 from conformance.history.workload import Workload
 from conformance.target import TargetError
+from conformance.targets.told_offsets import ToldPushConsumer, queue_name, told_commit, told_query
 from impl.client.model import ClientError, MessageQueue, ReceivedMessage, RetryLater, Sent, Unknown
 from impl.client.model import Outcome as SendOutcome
 from impl.client.producer import Producer, ProducerConfig
@@ -190,7 +191,7 @@ class Clients:
         attempts = outcome.attempts
         if isinstance(outcome, Sent):
             placed = {} if topic == "later" else {
-                "queue": _queue(outcome.queue), "offset": outcome.queue_offset,
+                "queue": queue_name(outcome.queue), "offset": outcome.queue_offset,
                 "offset_id": outcome.offset_message_id,
             }  # fmt: skip
             self._historian.end(name, SendValue(status=outcome.status, attempts=attempts, **placed))  # type: ignore[arg-type]
@@ -216,7 +217,7 @@ class Clients:
                 client = f"{group}{number}"
                 consumer = PullConsumer(await self._session(client), self._name(group))
                 mine = queues[number::members]
-                assigned = AssignValue(self._name(group), client, tuple(map(_queue, mine)))
+                assigned = AssignValue(self._name(group), client, tuple(map(queue_name, mine)))
                 self._historian.did(client, assigned)
                 tasks.append(self._pull(client, self._name(group), consumer, mine, tags))
         return tasks
@@ -249,7 +250,7 @@ class Clients:
         tags: str = "*",
     ) -> int:
         """One poll; returns where to go on. Raises ClientError."""
-        self._historian.begin(client, PollValue(group, _queue(queue), offset, client))
+        self._historian.begin(client, PollValue(group, queue_name(queue), offset, client))
         try:
             result = await consumer.pull(queue, offset, tags=tags)
         except ClientError as error:
@@ -265,24 +266,12 @@ class Clients:
     async def _commit(
         self, client: str, group: str, consumer: PullConsumer, queue: MessageQueue, offset: int
     ) -> None:
-        value = CommitValue(group, _queue(queue), offset, client)
-        self._historian.begin(client, value)
-        try:
-            await consumer.commit(queue, offset)
-        except ClientError as error:
-            self._historian.end(client, value, Type.INFO, str(error)[:200])
-            raise
-        self._historian.end(client, value)
+        value = CommitValue(group, queue_name(queue), offset, client)
+        await told_commit(self._historian, client, value, consumer.commit(queue, offset))
 
     async def _committed(self, client: str, group: str, consumer: PullConsumer, queue: MessageQueue) -> int:
-        self._historian.begin(client, QueryValue(group, _queue(queue)))
-        try:
-            offset = await consumer.committed(queue)
-        except ClientError as error:
-            self._historian.end(client, QueryValue(), Type.FAIL, str(error)[:200])
-            raise
-        self._historian.end(client, QueryValue(offset=-1 if offset is None else offset))
-        return offset or 0
+        value = QueryValue(group, queue_name(queue))
+        return await told_query(self._historian, client, value, consumer.committed(queue)) or 0
 
     # Groups that are pushed to.
 
@@ -313,11 +302,12 @@ class Clients:
 
         def rebalanced(event: Event) -> None:
             if event.kind is Kind.REBALANCE and consumer is not None:
-                owned = tuple(sorted(_queue(queue) for queue in consumer.owned()))
+                owned = tuple(sorted(queue_name(queue) for queue in consumer.owned()))
                 self._historian.did(client, AssignValue(group, client, owned))
 
         events = EventLog(rebalanced, client, self._runtime.clock)
-        consumer = PushConsumer(await self._session(client), group, listener, config, events)
+        session = await self._session(client)
+        consumer = ToldPushConsumer(self._historian, client, session, group, listener, config, events)
         self._pushed.append(consumer)
         await consumer.start()
         await consumer.subscribe(topic)
@@ -342,7 +332,7 @@ class Clients:
                 self._historian.end("drained", value)
 
     async def _drain_queue(self, group: str, consumer: PullConsumer, queue: MessageQueue) -> None:
-        name = _queue(queue)
+        name = queue_name(queue)
         self._historian.begin("drain", BoundsValue(name))
         low, high = await consumer.min_offset(queue), await consumer.max_offset(queue)
         self._historian.end("drain", BoundsValue(name, low, high))
@@ -356,7 +346,7 @@ class Clients:
     def _polled(self, queue: MessageQueue, stored: StoredMessage) -> Handed:
         handed = self._handed(stored)
         named = MessageQueue(stored.message.topic, queue.broker_name, stored.message.queue_id)
-        return handed if named == queue else replace(handed, queue=_queue(named))
+        return handed if named == queue else replace(handed, queue=queue_name(named))
 
     def _handed(self, stored: StoredMessage) -> Handed:
         message = stored.message
@@ -405,7 +395,7 @@ class _Listener:
         process = f"{self._client}#{slot}"
         historian = self._clients.historian
         handed = tuple(map(self._clients.received, messages))
-        value = ConsumeValue(self._group, _queue(messages[0].queue), self._client, handed)
+        value = ConsumeValue(self._group, queue_name(messages[0].queue), self._client, handed)
         historian.begin(process, value)
         try:
             await asyncio.sleep(self._chance.uniform(0, _PAUSE_S))
@@ -440,10 +430,6 @@ def _told(message: Message, now: int) -> Told:
         properties.get(KEYS, ""),
         now + _LEVEL_MS[level - 1] * _MS if level else 0,
     )
-
-
-def _queue(queue: MessageQueue) -> str:
-    return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"
 
 
 def _digest(body: bytes) -> str:

@@ -11,6 +11,7 @@ from impl.broker.checks import scheduled_or_refused
 from impl.client import calls
 from impl.client.concurrent import ConcurrentConsumption
 from impl.client.model import ClientError, MessageQueue, ReceivedMessage
+from impl.client.offset_store import Offsets
 from impl.client.orderly import OrderlyConsumption
 from impl.client.process_queue import ProcessQueue
 from impl.client.routes import subscribe_queues
@@ -19,6 +20,7 @@ from impl.message import Message, StoredMessage
 _receive = ConcurrentConsumption.receive
 _receive_orderly = OrderlyConsumption.receive
 _wanted = calls._wanted
+_advance = Offsets.advance
 _DROPPED: Final = 7
 
 
@@ -41,6 +43,10 @@ def _another_lane(
     _receive_orderly(consumption, held, messages)
     lane = consumption._lanes[held]
     asyncio.get_running_loop().create_task(consumption._run(held, lane))
+
+
+def _one_too_many(offsets: Offsets, queue: MessageQueue, offset: int) -> None:
+    _advance(offsets, queue, offset + 1)
 
 
 async def _everything(rebalancer: Any, topic: str) -> set[MessageQueue]:
@@ -70,6 +76,10 @@ MUTANTS: Final = {
         Mutant(
             "consumed-twice", "a listener is called twice for each message", "DELIV-3",
             "impl.client.concurrent:ConcurrentConsumption.receive", _consume_twice,
+        ),
+        Mutant(
+            "one-too-many-committed", "a push consumer commits one message more than it consumed", "DELIV-1",
+            "impl.client.offset_store:Offsets.advance", _one_too_many,
         ),
         Mutant(
             "everybody-owns-everything", "a rebalance gives each member all queues", "DELIV-6",

@@ -20,6 +20,7 @@ from impl.store.delay import SCHEDULE_TOPIC
 _again, _is_given_up, _find = retries._again, retries.is_given_up, retries._find
 _message, _unit_code = DelayedDelivery._message, delay.unit_code
 _deliver, _run_level = DelayedDelivery._put, DelayedDelivery._deliver
+_LATE_MS: Final = 500
 
 
 def _count_stays(services: Services, original: StoredMessage, topic: TopicConfig, level: int) -> Message:
@@ -93,6 +94,18 @@ async def _what_waits_is_passed_over(delivery: DelayedDelivery, level: int, addr
     await _run_level(delivery, level, address)
 
 
+async def _told_by_message(delivery: DelayedDelivery, unit: Unit, address: Any) -> bool:
+    """What comes late, as all does that comes once more after a crash, is noted by its message, and the next
+    copy of that message is taken for it."""
+    message, known = delivery._message(unit), delivery.__dict__.setdefault("known", set())
+    key = message and (message.body, message.reconsume_times)
+    if unit.tags_code + _LATE_MS <= delivery._store.now_ms():
+        known.add(key)
+    elif key in known:
+        return True
+    return await _deliver(delivery, unit, address)
+
+
 async def _nothing_is_noted(_delivery: DelayedDelivery) -> None:
     pass
 
@@ -159,6 +172,10 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "delayed-lost-at-start", "what is delayed while a broker starts never comes", "DELIV-7",
             "impl.broker.delayed:DelayedDelivery._deliver", _what_waits_is_passed_over,
+        ),
+        _mutant(
+            "copy-told-by-message", "a delayed message that comes once more after a crash stands for its next"
+            " copy", "DELIV-7", "impl.broker.delayed:DelayedDelivery._put", _told_by_message,
         ),
         _mutant(
             "delay-offsets-not-written", "how far delayed messages are is not written, so that all of them"

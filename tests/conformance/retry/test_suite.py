@@ -2,6 +2,7 @@
 
 import pytest
 
+from conformance.broker_faults import Befall, BrokerFault
 from conformance.retry.checkers import checkers
 from conformance.retry.oracle import explanation
 from conformance.retry.steps import Operation, Read, Send, SendBack
@@ -69,3 +70,24 @@ def test_a_request_that_was_not_waited_for_has_put_a_copy_or_has_not() -> None:
     assert violated(unknown, read(Place.RETRY, 20, settled=True)) == set()
     too_late = (unknown, read(Place.RETRY, 20), read(Place.RETRY, 21, AGAIN))
     assert "SPEC-1" in violated(*too_late)
+
+
+def crashed(*read_again_at_s: float) -> list[Operation]:
+    """Sent back at 0 s and at 2 s, to come 10 s later; at 11 s the broker is killed. Who reads then is handed
+    a copy at each of these times."""
+    second = SendBack(FIRST, 0, None, Answer.OK, Span(2, 2))
+    killed = Befall(BrokerFault.KILL, 11)
+    again = [read(Place.RETRY, at_s, AGAIN) for at_s in read_again_at_s]
+    return [
+        back(), second, read(Place.RETRY, 10.5, AGAIN), killed, *again, read(Place.RETRY, 20, settled=True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("times", [(12.5,), (11.5, 12.5), (11.5, 11.5, 12.5, 12.5)])
+def test_after_a_crash_a_copy_may_come_twice_if_each_comes(times: tuple[float, ...]) -> None:
+    assert violated(*crashed(*times)) == set()
+
+
+def test_a_copy_that_comes_twice_does_not_stand_for_one_that_was_not_due() -> None:
+    assert violated(*crashed(11.5)) == {"DELIV-7"}
+    assert violated(*crashed()) == {"DELIV-7"}
