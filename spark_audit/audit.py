@@ -513,14 +513,22 @@ def violations_by(audit: Audit, column: str) -> dict[str, int]:
     return {row[column]: row["count_all"] for row in counts}
 
 
-def violation_times(audit: Audit, most: int = 5000) -> list[tuple[int, str, str]]:
-    """(first_ts, invariant, rule) of violations, for the timeline."""
-    findings = _dataset(audit.findings)
+def violation_times(audit: Audit, width_us: int) -> list[tuple[int, str, str, int]]:
+    """(ts, invariant, rule, count) of the violations that began in the `width_us` from then on."""
     violation = pc.field("cause").is_null() & pc.field("first_ts").is_valid()
-    rows = (
-        findings.scanner(columns=["first_ts", "invariant", "rule"], filter=violation).head(most).to_pylist()
-    )
-    return [(row["first_ts"], row["invariant"], row["rule"]) for row in rows]
+    shown = {
+        "ts": pc.field("first_ts") - audit.overview.first_ts,
+        "invariant": pc.field("invariant"),
+        "rule": pc.field("rule"),
+    }
+    counts: Counter[tuple[int, str, str]] = Counter()
+    for batch in _dataset(audit.findings).scanner(shown, filter=violation).to_batches():
+        bucket = pc.cast(pc.floor(pc.divide(pc.cast(batch["ts"], "float64"), width_us)), "int64")
+        rows = pa.table({"bucket": bucket, "invariant": batch["invariant"], "rule": batch["rule"]})
+        for row in rows.group_by(rows.column_names).aggregate([([], "count_all")]).to_pylist():
+            at = audit.overview.first_ts + row["bucket"] * width_us
+            counts[at, row["invariant"], row["rule"]] += row["count_all"]
+    return [(*key, count) for key, count in sorted(counts.items())]
 
 
 __all__ = [

@@ -657,8 +657,11 @@ def _blame(error: Exception) -> tuple[str, int]:
 
 def _full(told: str) -> str:
     """Which disk is full: that of an output, or that of what is sorted and spilled meanwhile."""
-    written = re.search(r"TASK_WRITE_FAILED\] Task failed while writing rows to file:/*(/\S+)\.\s", told)
-    if written and not any(name in told for name in _OF_SPILLS):
+    written = re.search(rf"\[Errno \d+\] {_DISK_FULL}: '([^']+)'", told)  # by Python
+    if not any(name in told for name in _OF_SPILLS):
+        by_spark = re.search(r"TASK_WRITE_FAILED\] Task failed while writing rows to file:/*(/\S+)\.\s", told)
+        written = written or by_spark
+    if written:
         # What is in the making is called so by nobody else (report/beside.py).
         place = re.sub(r"/[.]([^/]+)[.]tmp(/.*)?$", r"/\1", written[1])
         return f"{place}: {_DISK_FULL}"

@@ -1,7 +1,8 @@
 """The plots of the page, as SVG: drawn from a few hundred numbers, never from rows."""
 
 import io
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -21,6 +22,7 @@ _BLUE: Final = "#4a7fb5"
 _TRAFFIC: Final = {"send": "sent", "append": "stored", "deliver": "delivered"}
 _UNEXPLAINED: Final = "nothing explains it"
 _WIDTH_INCHES: Final = 11.5
+_UNITS: Final = (("days", 86_400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 _GREY: Final = "#808890"  # reads on a white page and on a dark one
 _STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
@@ -46,7 +48,8 @@ _THOUSANDS: Final = FuncFormatter(lambda value, _: f"{value:,.0f}")
 
 def figures(audit: Audit, causes: Mapping[str, str]) -> tuple[Figure, ...]:
     """Those plots for which the log has numbers; `causes` puts causes of findings in words."""
-    times, again = violation_times(audit), _duplicates(audit, causes)
+    times = violation_times(audit, bucket_us(audit.overview))
+    again = _duplicates(audit, causes)
     with mpl.rc_context(_STYLE):
         plots: tuple[tuple[Any, Callable[[Audit], Figure]], ...] = (
             (audit.pictures.get("over_time"), _over_time),
@@ -70,7 +73,7 @@ def _over_time(audit: Audit) -> Figure:
     canvas, axes = _axes(2.6)
     for kind in most:
         axes.plot(
-            [_seconds(audit, ts) for ts in buckets],
+            [_elapsed(audit, ts) for ts in buckets],
             [series[kind].get(ts, 0) for ts in buckets],
             label=kind,
             lw=1.2,
@@ -82,17 +85,25 @@ def _over_time(audit: Audit) -> Figure:
     return Figure("Events over time, by kind", _svg(canvas))
 
 
-def _timeline(audit: Audit, times: list[tuple[int, str, str]]) -> Figure:
-    lanes = sorted({(invariant, rule) for _, invariant, rule in times}, reverse=True)
+def _timeline(audit: Audit, times: list[tuple[int, str, str, int]]) -> Figure:
+    """A lane a rule; where there are many at a time the mark is taller, ten times as many by a step."""
+    totals: Counter[tuple[str, str]] = Counter()
+    for _, *rule, count in times:
+        totals[rule[0], rule[1]] += count
+    lanes = sorted(totals, reverse=True)
     canvas, axes = _axes(0.9 + 0.3 * len(lanes))
-    for lane, key in enumerate(lanes):
-        at = [_seconds(audit, ts) for ts, *which in times if tuple(which) == key]
-        axes.plot(at, [lane] * len(at), "|", color=_RED, markersize=12, markeredgewidth=1.5)
-    axes.set_yticks(range(len(lanes)), [f"{invariant} {rule}" for invariant, rule in lanes])
+    half = bucket_us(audit.overview) // 2
+    for lane, which in enumerate(lanes):
+        mine = [(_elapsed(audit, at + half), count) for at, *key, count in times if tuple(key) == which]
+        tall = [min(0.45, 0.15 + 0.1 * math.log10(count)) for _, count in mine]
+        ends = [[lane + sign * height for height in tall] for sign in (-1, 1)]
+        axes.vlines([at for at, _ in mine], *ends, color=_RED, linewidth=1.5)
+    names = [f"{invariant} {rule}: {totals[invariant, rule]:,}" for invariant, rule in lanes]
+    axes.set_yticks(range(len(lanes)), names)
     axes.set_ylim(-0.7, len(lanes) - 0.3)
-    axes.set_xlim(0, max(_seconds(audit, audit.overview.last_ts), 1e-6))
+    axes.set_xlim(0, max(_elapsed(audit, audit.overview.last_ts), 1e-6))
     axes.set_xlabel(_since(audit))
-    return Figure("Violations over time", _svg(canvas))
+    return Figure("Violations over time: a mark is taller where there are more", _svg(canvas))
 
 
 def _where(audit: Audit) -> Figure:
@@ -104,6 +115,7 @@ def _where(audit: Audit) -> Figure:
     ):
         _bars(axes, audit.pictures[side], violations_by(audit, column))
         axes.set_title(f"by {column}", fontsize=9)
+    canvas.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
     return Figure("Messages and violations, by topic and broker", _svg(canvas))
 
 
@@ -119,14 +131,13 @@ def _bars(axes: Any, counts: list[Any], violations: dict[str, int]) -> None:
     for n, name in enumerate(names):
         if violations.get(name):
             end = max(rows[name].values()) + 0.01 * widest
-            axes.text(end, n + 0.5, f"{violations[name]} violations", color=_RED, va="center", fontsize=8)
+            axes.text(end, n + 0.5, f"{violations[name]:,} violations", color=_RED, va="center", fontsize=8)
     axes.set_yticks([n + 0.5 for n in range(len(names))], names)
     axes.set_ylim(len(names), 0)
     # Room for the red words.
     axes.set_xlim(0, widest * 1.3)
     axes.xaxis.set_major_formatter(_THOUSANDS)
     axes.grid(axis="y", visible=False)
-    axes.legend(loc="lower right", fontsize=8)
 
 
 def _duplicates(audit: Audit, causes: Mapping[str, str]) -> dict[str, int]:
@@ -190,19 +201,19 @@ def _quantile(bins: list[tuple[float, int]], part: float) -> str:
         seen, end = seen + count, low * 10**0.1
         if seen >= part * total:
             break
-    return f"{end:.2g} ms" if end < 1000 else f"{end / 1000:.3g} s"
+    return f"{end:.0f} ms" if 10 <= end < 1000 else f"{end:.2g} ms" if end < 10 else f"{end / 1000:.3g} s"
 
 
 def _lag(audit: Audit) -> Figure:
     lags: list[Any] = audit.pictures["lag"]
     canvas, axes = _axes(2.2)
-    at = [_seconds(audit, ts) for ts, _, _ in lags]
+    at = [_elapsed(audit, ts) for ts, _, _ in lags]
     axes.plot(at, [high / 1000 for _, _, high in lags], ".-", color=_RED, lw=1, ms=3, label="99 % within")
     axes.plot(
         at, [median / 1000 for _, median, _ in lags], ".-", color=_BLUE, lw=1, ms=3, label="half within"
     )
     axes.set_yscale("log")
-    axes.set_xlim(0, max(_seconds(audit, audit.overview.last_ts), 1e-6))
+    axes.set_xlim(0, max(_elapsed(audit, audit.overview.last_ts), 1e-6))
     axes.set_xlabel(_since(audit))
     axes.set_ylabel("milliseconds")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
@@ -235,13 +246,20 @@ def _axes(height_inches: float) -> tuple[Canvas, Any]:
     return canvas, canvas.subplots()
 
 
-def _seconds(audit: Audit, ts: int) -> float:
-    return (ts - audit.overview.first_ts) / 1e6
+def _elapsed(audit: Audit, ts: int) -> float:
+    """Since the log began, in the unit of the axis."""
+    return (ts - audit.overview.first_ts) / 1e6 / _unit(audit)[1]
+
+
+def _unit(audit: Audit) -> tuple[str, int]:
+    """What a log's length is told in, and its seconds."""
+    lasts_s = (audit.overview.last_ts - audit.overview.first_ts) / 1e6
+    return next((unit for unit in _UNITS if lasts_s >= 2 * unit[1]), _UNITS[-1])
 
 
 def _since(audit: Audit) -> str:
     first = datetime.fromtimestamp(audit.overview.first_ts / 1e6, UTC)
-    return f"seconds since {first:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{_unit(audit)[0]} since {first:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _svg(canvas: Canvas) -> str:

@@ -6,7 +6,9 @@ stand when it begins. So the chunks are computed twice: first to learn by how mu
 the driver adds up; then to write their rows. What comes out is the same on any number of partitions.
 """
 
+import errno
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -150,9 +152,16 @@ class _Maker:
         assert context is not None, "a task's"
         name = f"part-{context.partitionId():05d}.parquet"
         unfinished = folder / f"_{name}.{context.taskAttemptId()}"
-        with pq.ParquetWriter(unfinished, first.schema, compression="zstd", use_dictionary=_WORDS) as writer:
-            for table in _gathered(chain([first], tables)):
-                writer.write_table(table, row_group_size=_ROW_GROUP)
+        made = _gathered(chain([first], tables))
+        try:
+            with pq.ParquetWriter(
+                unfinished, first.schema, compression="zstd", use_dictionary=_WORDS
+            ) as writer:
+                for table in made:
+                    writer.write_table(table, row_group_size=_ROW_GROUP)
+        except OSError as error:
+            # pyarrow's own does not say where.
+            raise OSError(error.errno, os.strerror(error.errno or errno.EIO), str(unfinished)) from None
         unfinished.replace(folder / name)
         yield pa.RecordBatch.from_pydict({"file": [name]})
 

@@ -146,5 +146,7 @@ def test_a_full_disk_of_the_output_is_told_by_its_path() -> None:
         "SQLSTATE: 58030\nCaused by: java.io.IOException: No space left on device\n"
     )
     assert _blame(RuntimeError(told)) == ("/big/state/night-000002: No space left on device", Exit.TOOL)
+    by_python = "OSError: [Errno 28] No space left on device: '/big/.log.tmp/_part-00001.parquet.3'\n"
+    assert _blame(RuntimeError(by_python)) == ("/big/log: No space left on device", Exit.TOOL)
     spilled = told + "\tat org.apache.spark.storage.DiskBlockObjectWriter.write(DiskBlockObjectWriter.scala)"
     assert "spark.local.dir" in _blame(RuntimeError(spilled))[0]

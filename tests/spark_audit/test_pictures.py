@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from report import html
 from report.model import Report, Result, Verdict
-from spark_audit.audit import Audit, gathered
+from spark_audit.audit import Audit, gathered, violation_times
 from spark_audit.figures import figures
 from spark_audit.pictures import WAIT_MIN_US, pictures
 from spark_audit.profile import Overview, profile
@@ -84,6 +84,27 @@ def test_the_plots_say_in_words_what_they_show(page: Path) -> None:
     text = page.read_text()
     for words in ("2 violations", "nothing explains it", "the group rebalanced in between", "half within"):
         assert words in text
+
+
+def test_no_violation_is_left_out_of_the_plot_over_time(tmp_path: Path) -> None:
+    found = tmp_path / "findings" / "DELIV-1"
+    found.mkdir(parents=True)
+    many = 20_000
+    rows = {
+        "invariant": ["DELIV-1"] * many + ["DELIV-9"], "rule": ["lost-write"] * many + ["aborted-read"],
+        "first_ts": [n % 100 * STEP_US for n in range(many)] + [99 * STEP_US],
+        "cause": pa.nulls(many + 1, "string"),
+    }  # fmt: skip
+    pq.write_table(pa.table(rows), found / "part.parquet", row_group_size=6000)
+    audit = Audit(SEEN, {}, (), Counter(), tmp_path / "findings")
+    times = violation_times(audit, 50 * STEP_US)
+    assert times == [
+        (0, "DELIV-1", "lost-write", many // 2),
+        (50 * STEP_US, "DELIV-1", "lost-write", many // 2),
+        (50 * STEP_US, "DELIV-9", "aborted-read", 1),
+    ]
+    (drawn,) = figures(audit, {})
+    assert "DELIV-1 lost-write: 20,000" in drawn.svg
 
 
 def test_a_browser_shows_the_page_whole_without_fetching_anything(page: Path, tmp_path: Path) -> None:
