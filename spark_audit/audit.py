@@ -24,6 +24,7 @@ from report.model import Result, Verdict, Witness
 from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.checks.not_early import SCHEDULE_TOPIC
 from spark_audit.checks.one_owner import shared_queues
+from spark_audit.event_log import EventLog
 from spark_audit.evidence import (
     Evidence,
     Options,
@@ -34,12 +35,13 @@ from spark_audit.evidence import (
     orderly_groups,
     reads_all,
     skew_seen,
+    sum_up,
 )
 from spark_audit.fingerprint import id_prefix
 from spark_audit.inputs import InputError
 from spark_audit.nights import Carried, Looked, Night, all_found, only_new, settle, withdrawn
 from spark_audit.pictures import pictures as draw
-from spark_audit.profile import Overview, overview, profile
+from spark_audit.profile import Overview, overview, summed_up
 from spark_audit.schema import FINDINGS
 from spark_audit.store import Stored
 from spec.catalogue import catalogue
@@ -91,7 +93,7 @@ class Audit:
 
 
 def audit(
-    log: DataFrame,
+    log: DataFrame | EventLog,
     scratch: Path,
     *,
     options: Options | None = None,
@@ -181,7 +183,7 @@ def _written(found: DataFrame, path: Path) -> DataFrame:
 
 @contextmanager
 def gathered(
-    log: DataFrame,
+    log: DataFrame | EventLog,
     options: Options | None = None,
     store: Stored | None = None,
     *,
@@ -198,7 +200,7 @@ def gathered(
 
 @contextmanager
 def _gathered(
-    log: DataFrame,
+    log: DataFrame | EventLog,
     options: Options | None = None,
     store: Stored | None = None,
     carried: Carried | None = None,
@@ -212,37 +214,39 @@ def _gathered(
             kept.callback(frame.unpersist)
             return frame.persist(StorageLevel.MEMORY_AND_DISK)
 
-        log = by_member(log, options.broadcast if options else ())
-        profiled = keep(profile(log))
-        seen, given = overview(profiled), log
+        log = log if isinstance(log, EventLog) else EventLog.of(log)
+        options = _planned(options or Options(), log)
+        if options.broadcast:
+            log = EventLog.of(by_member(log.rows, options.broadcast))
+        parts, profiled, seen = _passed(log, options, store, keep)
+        if seen.newer_rows and log.files:
+            # What Spark reads of the files is without these rows.
+            log = EventLog.of(log.rows)
+            parts, profiled, seen = _passed(log, options, store, keep)
+        given = seen.rows
         if seen.repeated_rows:
-            log = _without_repeats(given)
-            profiled = keep(profile(log))
-            repeated, seen = seen.rows, overview(profiled)
+            log = EventLog.of(_without_repeats(log.rows))
+            parts, profiled, seen = _passed(log, options, store, keep)
             _refuse_namesakes(seen)
-        else:
-            repeated = seen.rows
-        options = options or Options()
-        if options.exact is None:
-            options = replace(options, exact=seen.rows <= _SMALL)
-        if not options.exact:
-            options = replace(options, id_prefix=id_prefix(log))
         if pictures:
             options = replace(options, sample=max(1, min(_SAMPLE_MAX, seen.rows // _SAMPLED_FROM)))
-        tonight, rows = profiled, seen.rows
+        tonight, rows, own = profiled, seen.rows, log.rows
         if carried:
             profiled, seen = carried.count(tonight, seen)
-            own, log = log, carried.join(log, tonight, seen.brokers)
-        evidence = gather(log, seen.brokers, options, store, profiled)
+            given_before = EventLog.of(carried.beside(own, tonight, seen.brokers))
+            parts = parts.unionByName(keep(sum_up(given_before, options, store)))
+            log = log.plus(given_before)
+        evidence = gather(log, seen.brokers, options, store, parts, profiled)
         for frame in (
-            evidence.rare, evidence.spans, evidence.causes, *((store.doubtful, store.bounds) if store else ())
+            evidence.rare, evidence.spans, evidence.causes, evidence.stretches,
+            *((store.doubtful, store.bounds) if store else ()),
         ):  # fmt: skip
             keep(frame)
         # Where every cell is read, nobody asks which.
         if not reads_all(options, store):
             keep(evidence.cells)
             if _rows_read(evidence, seen) <= max(_KEPT_ROWS, seen.rows // 8):
-                evidence = look_once(evidence, keep)
+                evidence = look_once(evidence, log, seen.brokers, keep)
         if carried:
             # What is carried of messages is not all that a node told; checks of its order rest on more.
             told = name_broker(carried.told(own), seen.brokers)
@@ -254,7 +258,23 @@ def _gathered(
         # Known to be few, they are brought to the rows, which then need not be sorted by message.
         evidence.doubtful.count()
         evidence = replace(evidence, **_cut_off(evidence))
-        yield evidence, seen, repeated - rows, Looked(tonight, name_broker(log, seen.brokers))
+        yield evidence, seen, given - rows, Looked(tonight, name_broker(log.rows, seen.brokers))
+
+
+def _passed(
+    log: EventLog, options: Options, store: Stored | None, keep: Callable[[DataFrame], DataFrame]
+) -> tuple[DataFrame, DataFrame, Overview]:
+    """The pass over the log: its parts, their profile, and what that tells."""
+    parts = keep(sum_up(log, options, store))
+    profiled = keep(summed_up(parts))
+    return parts, profiled, overview(profiled)
+
+
+def _planned(options: Options, log: EventLog) -> Options:
+    """The options, with what follows from the log's size and ids."""
+    if options.exact is None:
+        options = replace(options, exact=log.count() <= _SMALL)
+    return options if options.exact else replace(options, id_prefix=id_prefix(log.rows))
 
 
 def _cut_off(evidence: Evidence) -> dict[str, Any]:

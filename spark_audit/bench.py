@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,7 +59,7 @@ class SideError(ValueError):
 class Cost:
     seconds: float
     cpu_seconds: float
-    """User and system time of the process that did it; where a log is generated, of Python's workers, too."""
+    """User and system time of the process that did it, Python's workers included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +113,17 @@ def measure(
         spark = open_session(SessionOptions(memory=memory, input_bytes=events * _EVENT_BYTES))
         try:
             clock = _Clock(_java_pid(spark), tell)
-            made = clock.cost(
-                "generate", lambda: generate(spark, Wish(events, {}, seed), clean), workers=True
-            )
+            made = clock.cost("generate", lambda: generate(spark, Wish(events, {}, seed), clean))
             clock.events = made.events
             if any(side in _OF_DIRTY for side in sides):
                 generate(spark, Wish(events, dict.fromkeys(PLANTED, planted), seed), dirty)
             found: dict[str, list[dict[str, Any]]] = {}
             for side, work in _work(spark, clean, dirty).items():
-                if side not in sides or (side in _THEIRS and not find_spec("duckdb")):
+                if side not in sides:
                     continue
                 if side in _WARMED and events <= _WARM_EVENTS_MAX:
                     work()
-                violated = clock.cost(side, work, os.getpid() if side in _THEIRS else None)
+                violated = clock.cost(side, work, ours=side in _THEIRS)
                 if violated is not None:
                     found[side] = violated
             return Measured(
@@ -149,7 +146,8 @@ def _work(spark: SparkSession, clean: Path, dirty: Path) -> dict[str, Callable[[
         return read(spark, [str(log)], scratch).events
 
     def audited(log: Path, *, exact: bool | None = None) -> list[dict[str, Any]]:
-        return violations(audit(rows(log), scratch, options=Options(exact=exact), pictures=False))
+        told = read(spark, [str(log)], scratch).told
+        return violations(audit(told, scratch, options=Options(exact=exact), pictures=False))
 
     return {
         SCAN: lambda: _scan(rows(clean)),
@@ -172,11 +170,9 @@ class _Clock:
     events: int = 0
     costs: dict[str, Cost] = field(default_factory=dict)
 
-    def cost(
-        self, name: str, work: Callable[[], Any], pid: int | None = None, *, workers: bool = False
-    ) -> Any:
-        """What `work` returns, which the process `pid` does, else Spark's; `workers`: and its children."""
-        pid = pid or self.java
+    def cost(self, name: str, work: Callable[[], Any], *, ours: bool = False) -> Any:
+        """What `work` returns, which Spark's process does with its Python workers; `ours`: this one does."""
+        pid, workers = (os.getpid(), False) if ours else (self.java, True)
         before, began = _cpu_seconds(pid, workers=workers), time.monotonic()
         result = work()
         self.costs[name] = Cost(time.monotonic() - began, _cpu_seconds(pid, workers=workers) - before)
@@ -214,7 +210,7 @@ def _java_pid(spark: SparkSession) -> int:
     return int(spark.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]
 
 
-def _cpu_seconds(pid: int, *, workers: bool = False) -> float:
+def _cpu_seconds(pid: int, *, workers: bool) -> float:
     """User and system time of the process so far, as Linux tells it; 0 elsewhere.
 
     `workers`: and of its children. Some that end take theirs along, which makes little of what comes after.

@@ -317,7 +317,7 @@ def _judge(
     stored = read_stores(spark, request.stores, scratch, request.index_slots) if request.stores else None
     before = f" --carry {shlex.quote(str(night.before))}" if night and night.before else ""
     done = audit(
-        log.events,
+        log.told,
         scratch,
         options=Options(**request.allowed),
         store=stored,
@@ -460,11 +460,11 @@ def explain_message(
             _session(SessionOptions(master=master, memory=memory, conf=settings)) as spark,
             _scratch() as scratch,
         ):
-            log = read_files(spark, found, scratch).events
+            told = read_files(spark, found, scratch).told
             stored = read_stores(spark, stores, scratch, index_slots) if stores else None
             traced = read_traces(spark, *traces).told if any(traces) else None
-            brokers = overview(profile(log)).brokers
-            steps = lives(spark, [msg_id], log, brokers, stored, traced).get(msg_id)
+            brokers = overview(profile(told)).brokers
+            steps = lives(spark, [msg_id], told.rows, brokers, stored, traced).get(msg_id)
     except InputError as error:
         _fail(str(error))
     except (PySparkException, Py4JError) as error:
@@ -648,6 +648,8 @@ def _blame(error: Exception) -> tuple[str, int]:
             return f"/{damaged[1].lstrip('/')}: damaged, cannot be read to its end", Exit.USAGE
         if _DISK_FULL in line:
             return _full(str(error)), Exit.TOOL
+        if damaged := re.search(r"ShareError: (\S.*? damaged, cannot be read to its end)", line):
+            return damaged[1], Exit.USAGE
     # The innermost cause says most; above it there is only where Spark was at the time.
     causes = (
         [line for line in lines if line.startswith(("Caused by:", ": "))] or lines or [type(error).__name__]

@@ -1,6 +1,7 @@
 """Gathers what the checks judge: a few small sums over the event log, each computed once and used by many.
 
-Nothing here judges, and nothing here runs a Spark action: these are plans, which `audit.py` executes.
+Nothing here judges, and but for `look_once` nothing runs a Spark action: these are plans, which `audit.py`
+executes.
 Field names are those of docs/protocol.md, "What the audit reads".
 """
 
@@ -12,12 +13,14 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, cell, message_cells
-from spark_audit.order import is_within, odd_steps, steps_within, stretches
-from spark_audit.profile import RARE_KINDS, is_reset, profile, rare_rows
-from spark_audit.schema import require
+from spark_audit import fingerprint, order, profile
+from spark_audit.event_log import EventLog
+from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, cell, cell_text, is_of_message, message_cells
+from spark_audit.order import by_number, in_stretch, is_within, odd_steps, steps_within, stretches
+from spark_audit.profile import RARE_KINDS, is_reset, rare_rows
+from spark_audit.schema import EVENTS, PASS, require
 from spark_audit.store import Stored
-from spark_audit.sums import KINDS, STORED_STATUSES, count, message_key, message_sums
+from spark_audit.sums import STORED_STATUSES, count, message_key, message_sums
 from spec.events import COLUMNS, Kind
 
 TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "born_ts", "attrs"))
@@ -71,7 +74,7 @@ class Evidence:
     consumption."""
     cells: DataFrame
     """One row a cell of messages: clean as a whole, or not (fingerprint.py); `read` are those whose messages
-    are in `sums`."""
+    are in `sums`. None where every message is looked at."""
     sums: DataFrame
     """One row a message of the cells that are read, numbers only; `clean` says that no check has anything to
     find (sums.py)."""
@@ -82,8 +85,10 @@ class Evidence:
     messages: DataFrame
     """One row a msg_id that is not clean: what its producer tried and was told, where it was stored, who was
     handed it."""
+    stretches: DataFrame
+    """The numbers of nodes' rows among which some do not follow the one before (order.py)."""
     steps: DataFrame
-    """The deliveries and commits that do not follow the one before (order.py)."""
+    """The deliveries and commits that do not."""
     spans: DataFrame
     """One row a (kind, node, group, broker, topic, queue_id) of deliver and offset_commit: its extent."""
     causes: DataFrame
@@ -103,36 +108,50 @@ class Evidence:
         return self.store
 
 
+def sum_up(log: EventLog, options: Options, store: Stored | None = None) -> DataFrame:
+    """What one pass over the whole log tells, share by share: schema.PASS."""
+    return log.ask(queries(options, store), PASS)
+
+
+def queries(options: Options, store: Stored | None = None) -> tuple[str, ...]:
+    """What the pass asks of each share."""
+    of_all = (profile.QUERY, order.QUERY)
+    return of_all if reads_all(options, store) else (*of_all, fingerprint.query(options.id_prefix))
+
+
 def gather(
-    log: DataFrame,
+    log: EventLog,
     brokers: tuple[str, ...],
     options: Options | None = None,
     store: Stored | None = None,
+    parts: DataFrame | None = None,
     profiled: DataFrame | None = None,
 ) -> Evidence:
     """The evidence in an event log and in stores; `brokers` are the nodes that reported a BROKER_KINDS event,
-    `profiled` is the log's profile where that is there already.
+    `parts` and `profiled` what is there already of sum_up and of the log's profile.
 
     Raises:
         SchemaError: the table is not an event log.
     """
-    require(log, COLUMNS, "the audit")
+    require(log.rows, COLUMNS, "the audit")
     options = options or Options()
-    profiled = profile(log) if profiled is None else profiled
+    parts = sum_up(log, options, store) if parts is None else parts
+    profiled = profile.summed_up(parts) if profiled is None else profiled
     rare = name_broker(rare_rows(profiled), brokers)
-    named = name_broker(log, brokers)
-    events = named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
+    named = name_broker(log.rows, brokers)
+    events = _events(named)
     spans = spans_of(profiled, brokers)
     groups = subscribed(spans)
-    of_messages = _is_of_message()
+    of_messages = f.expr(is_of_message())
     # Without the broker's name, whose place in attrs costs more to decode than all that is read here.
-    told = log.select(*TRAFFIC, cell(options.id_prefix).alias("cell")).where(of_messages)
-    cells = _read(message_cells(told, profiled, groups, fates(rare, options), brokers), options, store)
+    told = log.rows.select(*TRAFFIC, cell(options.id_prefix).alias("cell")).where(of_messages)
+    cells = _read(message_cells(parts, profiled, groups, fates(rare, options), brokers), options, store)
     chosen = f.broadcast(cells.where("read").select("cell"))
     read = told if reads_all(options, store) else told.join(chosen, "cell", "left_semi")
     sums = message_sums(on_broker(read, rare, options), groups)
     doubtful = _doubtful(sums, store)
     doubted = _rows_of(doubtful, events.where(of_messages))
+    runs = parts.where("part = 'run'").withColumn("broker", _broker(f.col("stated"), brokers))
     return Evidence(
         events=events,
         rare=rare,
@@ -141,7 +160,8 @@ def gather(
         doubtful=doubtful,
         doubted=doubted,
         messages=_messages(on_broker(doubted, rare, options)),
-        steps=odd_steps(events),
+        stretches=stretches(runs),
+        steps=odd_steps(events, runs),
         spans=spans,
         causes=_causes(rare),
         log=named,
@@ -151,17 +171,29 @@ def gather(
     )
 
 
-def look_once(evidence: Evidence, keep: Callable[[DataFrame], DataFrame]) -> Evidence:
+def _events(named: DataFrame) -> DataFrame:
+    """Evidence.events, of rows with their broker."""
+    return named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
+
+
+def look_once(
+    evidence: Evidence, log: EventLog, brokers: tuple[str, ...], keep: Callable[[DataFrame], DataFrame]
+) -> Evidence:
     """The same evidence, for which the log is read but once more: all rows in doubt, which are kept.
 
     For logs of which few rows are, and without stores.
     """
-    events, options = evidence.events, evidence.options
-    chosen = evidence.cells.where("read").select("cell", f.lit(True).alias("in_cell"))
+    options = evidence.options
+    chosen = evidence.cells.where("read")
+    # Brought to the tasks as Spark would bring them for a join.
+    tables = {"cells": chosen.select("text").toArrow(), "stretches": evidence.stretches.toArrow()}
+    in_cell = f"({is_of_message()} AND {cell_text(options.id_prefix)} IN (FROM cells))"
+    doubted_rows = log.ask([f"FROM log WHERE {in_cell} OR ({in_stretch('stretches')})"], EVENTS, tables)
+    events = _events(name_broker(doubted_rows, brokers))
     rows = (
-        events.withColumn("cell", f.when(_is_of_message(), cell(options.id_prefix)))
-        .join(f.broadcast(chosen), "cell", "left")
-        .join(f.broadcast(stretches(events)), is_within(), "left")
+        events.withColumn("cell", f.when(f.expr(is_of_message()), cell(options.id_prefix)))
+        .join(f.broadcast(chosen.select("cell", f.lit(True).alias("in_cell"))), "cell", "left")
+        .join(f.broadcast(by_number(evidence.stretches)), is_within(), "left")
     )
     rows = keep(rows.where("in_cell OR begin_seq IS NOT NULL"))
     of_messages = rows.where("in_cell")
@@ -177,10 +209,6 @@ def look_once(evidence: Evidence, keep: Callable[[DataFrame], DataFrame]) -> Evi
         messages=_messages(on_broker(doubted, evidence.rare, options)),
         steps=steps_within(rows.where("begin_seq IS NOT NULL").drop("cell", "in_cell")),
     )
-
-
-def _is_of_message() -> Column:
-    return f.col("msg_id").isNotNull() & f.col("kind").isin(*KINDS)
 
 
 def _rows_of(keys: DataFrame, rows: DataFrame) -> DataFrame:

@@ -24,12 +24,13 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.sums import KINDS, count, message_key
+from spark_audit.share import quoted
+from spark_audit.sums import KINDS, count
 from spec.events import Kind
 
-CELLS: Final = 1 << 16
-"""Where ids do not count up: enough that a few thousand messages in trouble leave most cells clean; so few
-that a task has them all in memory."""
+_HASH_DIGITS: Final = 4
+"""Where ids do not count up there are 65,536 cells: enough that a few thousand messages in trouble leave most
+of them clean; so few that a task has them all in memory."""
 
 CELL_MESSAGES: Final = 64
 """Where they do, a cell has so many or more."""
@@ -41,12 +42,44 @@ RETRY_TOPIC_PREFIX: Final = "%RETRY%"
 _FROM_BROKER: Final = "acknowledged_by_broker"
 _LOW_HALF: Final = 0xFFFFFFFF
 
+_IS_ODD: Final = f"""(
+    kind = '{Kind.SEND_FAIL}' OR (kind = '{Kind.SEND_ACK}' AND status IS DISTINCT FROM 'SEND_OK')
+    OR topic IS NULL OR starts_with(topic, '{RETRY_TOPIC_PREFIX}') OR coalesce(attempt > 1, false)
+    OR (kind = '{Kind.DELIVER}' AND ("group" IS NULL OR queue_offset IS NULL)))"""
+"""Rows that always call for a look: retries, failures, weak acknowledgements, what says too little."""
+
+
+def cell_text(id_prefix: int = 0) -> str:
+    """The cell of a row's message, in Spark's SQL and in DuckDB's: the first characters of its id, 0 for its
+    hash."""
+    return f"substring(msg_id, 1, {id_prefix})" if id_prefix else f"substring(md5(msg_id), 1, {_HASH_DIGITS})"
+
 
 def cell(id_prefix: int = 0) -> Column:
-    """The cell of a row's message: by the first characters of its id, 0 for by its hash."""
-    if id_prefix:
-        return f.xxhash64(f.substring("msg_id", 1, id_prefix))
-    return message_key().bitwiseAND(CELLS - 1)
+    """The cell as a number, which costs Spark less."""
+    return f.xxhash64(f.expr(cell_text(id_prefix)))
+
+
+def is_of_message() -> str:
+    """Of a row, in both SQLs: it says what happened to a message."""
+    return f"msg_id IS NOT NULL AND kind IN ({quoted(*KINDS)})"
+
+
+def query(id_prefix: int) -> str:
+    """Of a share, for the pass over the log: one row a (cell, topic, role)."""
+    return f"""
+SELECT 'cell' AS part, {cell_text(id_prefix)} AS cell, topic, kind,
+    CASE WHEN kind <> '{Kind.DELIVER}' THEN node END AS node,
+    CASE WHEN kind = '{Kind.DELIVER}' THEN "group" END AS "group",
+    count(*) AS rows,
+    sum((hash(msg_id) & {_LOW_HALF})::BIGINT)::BIGINT AS id,
+    sum((hash(msg_id, queue_id, queue_offset) & {_LOW_HALF})::BIGINT)::BIGINT AS place,
+    bool_or({_IS_ODD}) AS odd,
+    min(seq) FILTER (kind = '{Kind.APPEND}') AS seq_min,
+    max(seq) FILTER (kind = '{Kind.APPEND}') AS seq_max,
+    max(commit_offset) FILTER (kind = '{Kind.APPEND}') AS commit_offset_max
+FROM log WHERE {is_of_message()} GROUP BY ALL
+"""
 
 
 def id_prefix(log: DataFrame) -> int:
@@ -73,47 +106,25 @@ def shared_prefix(ids: list[str]) -> int:
 
 
 def message_cells(
-    rows: DataFrame, profiled: DataFrame, groups: DataFrame, fates: DataFrame, brokers: tuple[str, ...]
+    parts: DataFrame, profiled: DataFrame, groups: DataFrame, fates: DataFrame, brokers: tuple[str, ...]
 ) -> DataFrame:
-    """One row a cell: `clean`, and what the tallies count, which is right where it is clean.
+    """One row a cell: its `text`, `clean`, and what the tallies count, which is right where it is clean.
 
-    `rows` are events of sums.KINDS, with their `cell`; `profiled` is their log's profile; `groups` has
+    `parts` is what `query` yields of the shares; `profiled` is their log's profile; `groups` has
     subscribed_topic and the array subscribed; `fates` is evidence.fates.
     """
-    # Keys and sums of fixed width: with texts in them, each row costs three times as much.
-    seq, commit_offset = _of_append("seq"), _of_append("commit_offset")
-    by_id = message_key()
-    summed = rows.groupBy("cell", f.xxhash64("topic").alias("topic_key"), _role_key().alias("role_key")).agg(
-        f.count(f.lit(1)).alias("rows"),
-        f.sum(by_id.bitwiseAND(_LOW_HALF)).alias("id"),
-        f.sum(f.xxhash64(by_id, "queue_id", "queue_offset").bitwiseAND(_LOW_HALF)).alias("place"),
-        f.max(_is_odd()).alias("odd"),
-        f.min(seq).alias("seq_min"),
-        f.max(seq).alias("seq_max"),
-        f.max(commit_offset).alias("commit_offset_max"),
-    )
-    # A log of one audience has a row a cell and role already; the rest is done on what little there is now.
-    known = _add_fate(_add_owed(_add_role(summed, profiled, brokers), groups), fates)
-    merged = known.groupBy("cell", "audience", "owed", "role", "group").agg(
+    role = _role(brokers)
+    summed = parts.where("part = 'cell'").withColumnRenamed("cell", "text").withColumn("role", role)
+    known = _add_fate(_add_owed(summed, groups), fates)
+    merged = known.groupBy("text", "audience", "owed", "role", "group").agg(
         *[f.sum(name).alias(name) for name in ("rows", "id", "place", "at_risk")],
         f.max("odd").alias("odd"),
-        *_least_and_most(f.when(f.col("role") == Kind.SEND, f.col("role_key")), "producer"),
+        # A text would turn the hash aggregation into a sort.
+        *_least_and_most(f.when(f.col("role") == Kind.SEND, f.xxhash64("node")), "producer"),
     )
     compared = f.col("kind").isin(Kind.SEND, Kind.SEND_ACK, Kind.APPEND)
-    expected = profiled.where(compared).agg(f.countDistinct(_role(brokers)).alias("roles_expected"))
-    return _judged(merged, expected)
-
-
-def _of_append(name: str) -> Column:
-    return f.when(f.col("kind") == Kind.APPEND, f.col(name))
-
-
-def _role_key() -> Column:
-    """A hash of whose word it is: of a group's consumers, or of one node's."""
-    told_by = f.when(f.col("kind") == Kind.DELIVER, f.col("group")).when(
-        f.col("kind").isin(Kind.SEND, Kind.APPEND, Kind.SEND_ACK), f.col("node")
-    )
-    return f.xxhash64("kind", told_by)
+    expected = profiled.where(compared).agg(f.countDistinct(role).alias("roles_expected"))
+    return _judged(merged, expected).withColumn("cell", f.xxhash64("text"))
 
 
 def _role(brokers: tuple[str, ...]) -> Column:
@@ -122,39 +133,18 @@ def _role(brokers: tuple[str, ...]) -> Column:
     return f.when(from_broker, f.lit(_FROM_BROKER)).otherwise(f.col("kind"))
 
 
-def _add_role(summed: DataFrame, profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
-    """Put role, group and, of appends, the node in place of their hash."""
-    roles = profiled.where(f.col("kind").isin(*KINDS)).select(
-        _role_key().alias("role_key"),
-        _role(brokers).alias("role"),
-        f.when(f.col("kind") == Kind.DELIVER, f.col("group")).alias("group"),
-        _of_append("node").alias("appended_by"),
-    )
-    return summed.join(f.broadcast(roles.distinct()), "role_key")
-
-
-def _is_odd() -> Column:
-    """Rows that always call for a look: retries, failures, weak acknowledgements, what says too little."""
-    kind, status = f.col("kind"), f.col("status")
-    weak = (kind == Kind.SEND_ACK) & ~(f.coalesce(status, f.lit("")) == "SEND_OK")
-    nameless = f.col("topic").isNull() | (
-        (kind == Kind.DELIVER) & (f.col("group").isNull() | f.col("queue_offset").isNull())
-    )
-    again = f.coalesce(f.col("attempt") > 1, f.lit(False)) | f.col("topic").startswith(RETRY_TOPIC_PREFIX)
-    return (kind == Kind.SEND_FAIL) | weak | nameless | again
-
-
 def _add_fate(summed: DataFrame, fates: DataFrame) -> DataFrame:
     """Add `at_risk`, and make `odd` what a recovery may have cut off.
 
     Appends of a cell that are not all on one side of a recovery are looked at one by one.
     """
     met = fates.select(
-        f.col("cut_node").alias("appended_by"),
+        f.col("cut_node").alias("cut_off_at"),
         f.struct("after_seq", "until_seq", "kept_end", "flush_mode").alias("fate"),
     )
-    by_node = met.groupBy("appended_by").agg(f.collect_list("fate").alias("fates"))
-    known = summed.join(f.broadcast(by_node), "appended_by", "left")
+    by_node = met.groupBy("cut_off_at").agg(f.collect_list("fate").alias("fates"))
+    at_node = (f.col("kind") == Kind.APPEND) & (f.col("node") == f.col("cut_off_at"))
+    known = summed.join(f.broadcast(by_node), at_node, "left")
     touches = "fate.after_seq < seq_max AND seq_min < fate.until_seq"
     encloses = "fate.after_seq < seq_min AND seq_max < fate.until_seq"
     known = known.withColumn("fate", f.expr(f"get(filter(fates, fate -> {encloses}), 0)")).withColumn(
@@ -171,11 +161,11 @@ def _add_owed(summed: DataFrame, groups: DataFrame) -> DataFrame:
     """Add `owed`, how many groups read the topic, and `audience`, which: topics with one audience share
     sums."""
     owed = groups.select(
-        f.xxhash64("subscribed_topic").alias("topic_key"),
+        "subscribed_topic",
         f.size("subscribed").alias("owed"),
         f.xxhash64(f.array_sort("subscribed")).alias("audience"),
     )
-    known = summed.join(f.broadcast(owed), "topic_key", "left")
+    known = summed.join(f.broadcast(owed), f.col("topic") == f.col("subscribed_topic"), "left")
     return known.withColumn("owed", f.coalesce("owed", f.lit(0)))
 
 
@@ -184,7 +174,7 @@ def _judged(summed: DataFrame, expected: DataFrame) -> DataFrame:
     is_delivery, is_send = f.col("role") == Kind.DELIVER, f.col("role") == Kind.SEND
     # A send knows no place yet.
     compared = {"rows": f.col("rows"), "id": f.col("id"), "place": f.when(~is_send, f.col("place"))}
-    audiences = summed.groupBy("cell", "audience", "owed").agg(
+    audiences = summed.groupBy("text", "audience", "owed").agg(
         count(~is_delivery, "roles"),
         count(is_send, "producers"),
         count(is_delivery, "groups"),
@@ -200,7 +190,7 @@ def _judged(summed: DataFrame, expected: DataFrame) -> DataFrame:
         same = same & f.col(f"{name}_min").eqNullSafe(f.col(f"{name}_max"))
     whole = f.expr("producers = 1 AND roles = roles_expected AND groups = owed AND NOT odd")
     told = audiences.crossJoin(f.broadcast(expected)).withColumn("clean", whole & same)
-    return told.groupBy("cell").agg(
+    return told.groupBy("text").agg(
         # One id may have been sent to two topics, of different audiences.
         (f.min("clean") & (f.min("producer_min") == f.max("producer_max"))).alias("clean"),
         f.sum("rows_max").alias("messages"),

@@ -307,7 +307,7 @@ def laboratory(spark: SparkSession) -> Iterator[Laboratory]:
         rows = [*stories.rows, *planted_store.events()]
         (log / "planted.ndjson").write_bytes(b"".join(json.encode(row) + b"\n" for row in rows))
         directories = {planted_store.BROKER: store, planted_store.SLAVE: Path(folder) / "slave"}
-        events = read(spark, [str(log)], Path(folder)).events
+        events = read(spark, [str(log)], Path(folder)).told
         stored = read_stores(spark, directories, Path(folder), planted_store.SLOTS)
         options = Options(broadcast=planted.BROADCAST, orderly=planted.ORDERLY)
         with gathered(events, options, stored) as (evidence, _, _):

@@ -17,7 +17,7 @@ on what they stand at (standing.py).
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -36,7 +36,7 @@ from spark_audit.checks import acked_in_store, offset_monotone, offsets_ahead, q
 from spark_audit.evidence import Evidence, name_broker, spans_of, subscribed
 from spark_audit.inputs import InputError
 from spark_audit.order import SEQUENCE
-from spark_audit.profile import Overview, overview
+from spark_audit.profile import Overview, merged, overview
 from spark_audit.schema import EVENTS, FINDINGS, KEY
 from spark_audit.standing import standing
 from spark_audit.sums import message_key
@@ -114,11 +114,12 @@ class Carried:
         new_holes = max(0, whole.missing_rows - self.manifest.missing_rows)
         return profiled, replace(seen, brokers=whole.brokers, missing_rows=new_holes)
 
-    def join(self, tonight: DataFrame, profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
-        """Tonight's rows, `profiled`, with what is needed of earlier nights to judge them."""
-        log = tonight.unionByName(self.rows)
+    def beside(self, tonight: DataFrame, profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
+        """What is needed of earlier nights to judge tonight's rows, `profiled`."""
         old = self._old(name_broker(tonight, brokers)) if self._goes_back(profiled, brokers) else None
-        return log if old is None else log.unionByName(self._stand_ins(old, log))
+        if old is None:
+            return self.rows
+        return self.rows.unionByName(self._stand_ins(old, tonight.unionByName(self.rows)))
 
     def told(self, tonight: DataFrame) -> DataFrame:
         """Tonight's rows, for checks of what nodes tell in their own order, with where they stood before."""
@@ -468,15 +469,7 @@ def _pruned(profiled: DataFrame, kept: DataFrame) -> DataFrame:
     )
     gone = f.col("of_message").isNotNull() & f.col("is_kept").isNull()
     known = known.withColumn("rare", f.when(~gone, f.col("rare"))).select(*profiled.columns)
-    keys = [name for name in profiled.columns if name not in _MERGED]
-    return known.groupBy(*keys).agg(*[merge(name).alias(name) for name, merge in _MERGED.items()])
-
-
-_MERGED: Final[dict[str, Callable[[str], Column]]] = {
-    "rows": f.sum, "seq_min": f.min, "seq_max": f.max, "first_ts": f.min, "last_ts": f.max,
-    "offset_min": f.min, "offset_max": f.max,
-}  # fmt: skip
-"""How profiles of several nights become one."""
+    return merged(known)
 
 
 def _last_rows(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:

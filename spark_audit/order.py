@@ -1,50 +1,102 @@
-"""Steps of a consumer, or of a committed offset, that are not the next one: found without sorting every row.
+"""Steps of a consumer, or of a committed offset, that are not the next one: found without a look at every row
+in one place.
 
-A sequence is what one node reports of one group's queue, in the order of its own numbers. Offsets fall into
-cells of eight; a cell holds the number (`seq`) of each of its offsets. Sorted by number, the cells of a
-sequence must not overlap, must be in order within, and must each begin where the one before ended; where they
-do, so do their rows. The stretches of numbers in which they do not are read again, row by row.
+A sequence is what one node reports of one group's queue, in the order of its own numbers (`seq`). Each task
+cuts its rows of a sequence into runs: rows of which each is the next one. Sorted by number, the runs of a
+sequence must not overlap, and each must begin where the one before ended; where they do, so do their rows.
+The stretches of numbers in which they do not are read again, row by row.
 
-Every odd step lies within one stretch: either both of its rows are in one cell, which then is out of order;
-or their cells overlap, and the one that reaches over the other is read from its first number to its last; or
-the second cell begins right behind the first, and is read from the number before its own first.
+Every odd step lies within one stretch: either it leads from the last row of a run to the first of the next,
+which then are read; or runs overlap, and are read as a whole.
+
+A node's rows should stand in the files in about the order of their numbers: where tasks get every other row
+of it, all of its runs overlap.
 """
 
-from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from spark_audit.share import quoted
 from spec.events import Kind
 
 SEQUENCE: Final = ("kind", "node", "group", "broker", "topic", "queue_id")
 
-_CELL_BITS: Final = 3
 _STRETCH_BITS: Final = 16
 """Stretches are looked up by so many numbers at once."""
 
+_NUMBERED: Final = f"kind IN ({quoted(Kind.DELIVER, Kind.OFFSET_COMMIT)}) AND queue_offset IS NOT NULL"
+"""Whether a row is one of a sequence."""
 
-def odd_steps(events: DataFrame) -> DataFrame:
-    """Deliveries that do not follow the one before (`previous`, `from_ts`), and commits that go back."""
-    return steps_within(events.join(f.broadcast(stretches(events)), is_within()))
+_TOLD: Final = 'kind, node, stated, "group", topic, queue_id'
+_IS_START: Final = (
+    "seq_before IS NULL OR queue_offset < offset_before"
+    f" OR (kind = '{Kind.DELIVER}' AND queue_offset > offset_before + 1)"
+)
+QUERY: Final = f"""
+WITH told AS (
+    SELECT kind, node, attrs['broker'] AS stated, "group", topic, queue_id, seq, queue_offset
+    FROM log WHERE {_NUMBERED}
+), numbered AS (
+    -- A number for what tells sequences apart: to sort by texts takes twice as long.
+    SELECT *, hash({_TOLD}) AS sequence FROM told
+), placed AS (
+    SELECT *, lag(seq) OVER by_seq AS seq_before, lag(queue_offset) OVER by_seq AS offset_before,
+        lead(seq) OVER by_seq IS NULL AS is_last
+    FROM numbered WINDOW by_seq AS (PARTITION BY sequence ORDER BY seq)
+), edges AS (
+    SELECT *, ({_IS_START}) AS is_start FROM placed WHERE is_last OR {_IS_START}
+), ended AS (
+    SELECT *, max(seq) OVER own AS seq_end, arg_max(queue_offset, seq) OVER own AS offset_end
+    FROM edges WINDOW own AS (PARTITION BY sequence)
+)
+SELECT 'run' AS part, {_TOLD}, seq AS seq_min, queue_offset AS offset_min,
+    coalesce(lead(seq_before) OVER by_seq, seq_end) AS seq_max,
+    coalesce(lead(offset_before) OVER by_seq, offset_end) AS offset_max
+FROM ended WHERE is_start WINDOW by_seq AS (PARTITION BY sequence ORDER BY seq)
+"""
+"""Of a share: its runs."""
 
 
-def stretches(events: DataFrame) -> DataFrame:
-    """The numbers that must be read row by row: of_sequence, begin_seq, end_seq; and `at`, which is_within
-    needs."""
-    return _stretches(_cells(events.where(_is_numbered()))).select(
-        f.col("sequence").alias("of_sequence"),
+def odd_steps(events: DataFrame, runs: DataFrame) -> DataFrame:
+    """Deliveries that do not follow the one before (`previous`, `from_ts`), and commits that go back.
+
+    `runs` are those of all shares of the events, with their `broker`.
+    """
+    within = by_number(stretches(runs))
+    return steps_within(events.join(f.broadcast(within), is_within()))
+
+
+def stretches(runs: DataFrame) -> DataFrame:
+    """The numbers that must be read row by row: SEQUENCE, begin_seq, end_seq; none of a sequence overlap."""
+    return _stretches(runs.withColumn("is_delivery", f.col("kind") == Kind.DELIVER))
+
+
+def by_number(stretched: DataFrame) -> DataFrame:
+    """Stretches, as is_within looks them up."""
+    return stretched.select(
+        _sequence().alias("of_sequence"),
         "begin_seq",
         "end_seq",
         f.explode(f.sequence(_coarse("begin_seq"), _coarse("end_seq"))).alias("at"),
     )
 
 
-def is_within() -> Column:
-    """Whether a row of `events` lies in a row of `stretches`: in one at most."""
+def in_stretch(stretched: str) -> str:
+    """Of a row, in DuckDB's SQL: it may lie in one of a table's stretches; brokers are not looked at."""
+    names = [name for name in SEQUENCE if name != "broker"]
+    same = " AND ".join(f's."{name}" IS NOT DISTINCT FROM log."{name}"' for name in names)
     return (
-        _is_numbered()
+        f"{_NUMBERED} AND EXISTS"
+        f" (FROM {stretched} s WHERE {same} AND log.seq BETWEEN s.begin_seq AND s.end_seq)"
+    )
+
+
+def is_within() -> Column:
+    """Whether a row of events lies in a row of `by_number`: in one at most."""
+    return (
+        f.expr(_NUMBERED)
         & (_sequence() == f.col("of_sequence"))
         & (_coarse("seq") == f.col("at"))
         & f.col("seq").between(f.col("begin_seq"), f.col("end_seq"))
@@ -63,11 +115,6 @@ def steps_within(rows: DataFrame) -> DataFrame:
     )
 
 
-def _is_numbered() -> Column:
-    """Whether a row is one of a sequence."""
-    return f.col("kind").isin(Kind.DELIVER, Kind.OFFSET_COMMIT) & f.col("queue_offset").isNotNull()
-
-
 def _sequence() -> Column:
     """The sequence of a row, as a number: two that share one by chance look out of order, and are read."""
     texts = [f.coalesce(f.col(name), f.lit("\0")) for name in SEQUENCE[:-1]]
@@ -83,70 +130,35 @@ def _coarse(name: str) -> Column:
     return f.shiftright(name, _STRETCH_BITS)
 
 
-def _cells(rows: DataFrame) -> DataFrame:
-    """One row a (sequence, eight offsets): its extent, and whether its offsets came in order, each once."""
-    size = 1 << _CELL_BITS
-    slot = f.col("queue_offset").bitwiseAND(size - 1)
-    seqs = [f"seq_{i}" for i in range(size)]
-    # All of fixed width: with texts in the keys, each row costs twice as much.
-    cells = rows.groupBy(
-        _sequence().alias("sequence"),
-        (f.col("kind") == Kind.DELIVER).alias("is_delivery"),
-        f.shiftright("queue_offset", _CELL_BITS).alias("cell"),
-    ).agg(
-        f.count(f.lit(1)).alias("rows"),
-        f.min("seq").alias("seq_min"),
-        *[f.max(f.when(slot == i, f.col("seq"))).alias(seqs[i]) for i in range(size)],
-    )
-    rising = [
-        f.coalesce(f.greatest(*seqs[:i]) < f.col(seqs[i]), f.lit(True)) if i > 1
-        else f.coalesce(f.col(seqs[0]) < f.col(seqs[1]), f.lit(True))
-        for i in range(1, size)
-    ]  # fmt: skip
-    slots = [f.when(f.col(seqs[i]).isNotNull(), f.lit(i)) for i in range(size)]
-    present = reduce(lambda total, name: total + f.col(name).isNotNull().cast("int"), seqs, f.lit(0))
-    first, last = f.coalesce(*slots), f.coalesce(*reversed(slots))
-    dense = ~f.col("is_delivery") | (last - first + 1 == f.col("rows"))
-    begin = f.shiftleft("cell", _CELL_BITS)
-    return cells.select(
-        "sequence",
-        "is_delivery",
-        (begin + first).alias("offset_min"),
-        (begin + last).alias("offset_max"),
-        "seq_min",
-        f.greatest(*seqs).alias("seq_max"),
-        reduce(lambda a, b: a & b, rising, dense & (present == f.col("rows"))).alias("in_order"),
-    )
-
-
-def _stretches(cells: DataFrame) -> DataFrame:
-    """begin_seq and end_seq, inclusive, of the stretches of a sequence that must be read; none overlap."""
-    by_seq = Window.partitionBy("sequence").orderBy("seq_min", "offset_min")
+def _stretches(runs: DataFrame) -> DataFrame:
+    """begin_seq and end_seq are inclusive."""
+    by_seq = Window.partitionBy(*SEQUENCE).orderBy("seq_min", "offset_min")
     before = by_seq.rowsBetween(Window.unboundedPreceding, -1)
-    placed = cells.select(
+    placed = runs.select(
         "*",
         f.max("seq_max").over(before).alias("seq_before"),
         f.lag("seq_max").over(by_seq).alias("seq_max_before"),
         f.lag("offset_max").over(by_seq).alias("offset_before"),
         f.lead("seq_min").over(by_seq).alias("seq_after"),
     )
-    apart = (
-        f.coalesce(f.col("seq_min") > f.col("seq_before"), f.lit(True))
-        & f.coalesce(f.col("seq_max_before") == f.col("seq_before"), f.lit(True))
-        & f.coalesce(f.col("seq_after") > f.col("seq_max"), f.lit(True))
+    apart = f.coalesce(f.col("seq_min") > f.col("seq_before"), f.lit(True)) & f.coalesce(
+        f.col("seq_after") > f.col("seq_max"), f.lit(True)
     )
+    # Else one before it reached over that one's end.
+    adjoins = f.coalesce(f.col("seq_max_before") == f.col("seq_before"), f.lit(True))
     follows = ~f.coalesce(
         _is_odd(f.col("is_delivery"), f.col("offset_before"), f.col("offset_min")), f.lit(False)
     )
-    doubtful = placed.where(~(f.col("in_order") & apart & follows)).select(
-        "sequence",
+    doubtful = placed.where(~(apart & adjoins & follows)).select(
+        *SEQUENCE,
         f.least("seq_min", "seq_before").alias("begin_seq"),
-        f.col("seq_max").alias("end_seq"),
+        # Of runs that are apart, the step from one to the other is all that can be odd.
+        f.when(apart, f.col("seq_min")).otherwise(f.col("seq_max")).alias("end_seq"),
     )
-    by_begin = Window.partitionBy("sequence").orderBy("begin_seq", "end_seq")
+    by_begin = Window.partitionBy(*SEQUENCE).orderBy("begin_seq", "end_seq")
     earlier = by_begin.rowsBetween(Window.unboundedPreceding, -1)
     is_new = f.coalesce(f.col("begin_seq") > f.max("end_seq").over(earlier), f.lit(True)).cast("int")
     numbered = doubtful.withColumn("is_new", is_new).withColumn("stretch", f.sum("is_new").over(by_begin))
-    return numbered.groupBy("sequence", "stretch").agg(
+    return numbered.groupBy(*SEQUENCE, "stretch").agg(
         f.min("begin_seq").alias("begin_seq"), f.max("end_seq").alias("end_seq")
     )

@@ -1,19 +1,22 @@
-"""The first pass over an event log: a small table from which the rest is planned.
+"""The profile of an event log: a small table from which the rest is planned.
 
 Counts and extents by node, kind, group and queue; and, one by one, the rare rows that are not traffic
 (crashes, recoveries, rebalances, resets, failed consumption), carried along in the keys of the same
-aggregation, so that they need no scan of their own.
+aggregation, so that they need no query of their own.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.schema import EVENTS
-from spec.events import Kind
+from spark_audit.event_log import EventLog
+from spark_audit.schema import EVENTS, PASS
+from spark_audit.share import quoted
+from spec.events import SCHEMA_VERSION, Kind
 
 BROKER_KINDS: Final = (Kind.APPEND, Kind.FLUSH, Kind.DISPATCH, Kind.TRUNCATE, Kind.RECOVER)
 """Only a broker reports these: who does is one."""
@@ -46,32 +49,49 @@ class Overview:
     repeated_rows: int
     """Rows of one node that share a sequence number with another."""
     repeating_nodes: tuple[str, ...]
+    newer_rows: int = 0
+    """Of a later schema than ours: no events to us, counted nowhere else."""
 
 
-def profile(log: DataFrame) -> DataFrame:
+_KEYS: Final = ("kind", "node", "stated", "group", "topic", "queue_id", "placed", "rare")
+_IS_RARE: Final = (
+    f"kind IN ({quoted(*RARE_KINDS)}) OR (kind = '{Kind.OFFSET_COMMIT}' AND attrs['reset'] = 'true')"
+)
+_ROW: Final = ", ".join(f"'{name}': \"{name}\"" for name in EVENTS.fieldNames())
+_IS_OURS: Final = (
+    f"coalesce(TRY_CAST(attrs['schema'] AS INTEGER) <= {SCHEMA_VERSION}, attrs['schema'] IS NULL)"
+)
+QUERY: Final = f"""
+SELECT 'profile' AS part, CASE WHEN {_IS_OURS} THEN kind END AS kind, node,
+    attrs['broker'] AS stated, "group", topic, queue_id,
+    queue_offset IS NOT NULL AS placed, CASE WHEN {_IS_RARE} THEN to_json({{{_ROW}}}) END AS rare,
+    count(*) AS rows, min(seq) AS seq_min, max(seq) AS seq_max, min(ts) AS first_ts, max(ts) AS last_ts,
+    min(queue_offset) AS offset_min, max(queue_offset) AS offset_max
+FROM log GROUP BY ALL
+"""
+"""Of a share; summed_up adds them up. Rows of a later schema have no kind."""
+_MERGED: Final[dict[str, Callable[[str], Column]]] = {
+    "rows": f.sum, "seq_min": f.min, "seq_max": f.max, "first_ts": f.min, "last_ts": f.max,
+    "offset_min": f.min, "offset_max": f.max,
+}  # fmt: skip
+
+
+def profile(log: EventLog) -> DataFrame:
+    """As `summed_up`, by a pass for it alone."""
+    return summed_up(log.ask([QUERY], PASS))
+
+
+def summed_up(parts: DataFrame) -> DataFrame:
     """One row a (kind, node, stated, group, topic, queue_id, placed), and one each of the rare rows.
 
     `stated` is attrs.broker, `placed` whether there is a queue_offset, `rare` the whole row as JSON.
     """
-    rare = f.when(f.col("kind").isin(*RARE_KINDS) | is_reset(), f.to_json(f.struct(*EVENTS.fieldNames())))
-    return log.groupBy(
-        "kind",
-        "node",
-        f.col("attrs")["broker"].alias("stated"),
-        "group",
-        "topic",
-        "queue_id",
-        f.col("queue_offset").isNotNull().alias("placed"),
-        rare.alias("rare"),
-    ).agg(
-        f.count(f.lit(1)).alias("rows"),
-        f.min("seq").alias("seq_min"),
-        f.max("seq").alias("seq_max"),
-        f.min("ts").alias("first_ts"),
-        f.max("ts").alias("last_ts"),
-        f.min("queue_offset").alias("offset_min"),
-        f.max("queue_offset").alias("offset_max"),
-    )
+    return merged(parts.where("part = 'profile'"))
+
+
+def merged(profiles: DataFrame) -> DataFrame:
+    """Profiles of several shares, or nights, as one."""
+    return profiles.groupBy(*_KEYS).agg(*[merge(name).alias(name) for name, merge in _MERGED.items()])
 
 
 def rare_rows(profiled: DataFrame) -> DataFrame:
@@ -100,6 +120,8 @@ def overview(profiled: DataFrame) -> Overview:
         )
         .collect()
     )
+    newer = sum(cell.rows for cell in cells if cell.kind is None)
+    cells = [cell for cell in cells if cell.kind is not None]
     missing = repeated = 0
     repeating: list[str] = []
     nodes = sorted({cell.node for cell in cells})
@@ -122,4 +144,5 @@ def overview(profiled: DataFrame) -> Overview:
         missing_rows=missing,
         repeated_rows=repeated,
         repeating_nodes=tuple(repeating),
+        newer_rows=newer,
     )

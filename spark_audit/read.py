@@ -19,8 +19,10 @@ from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from spark_audit.event_log import EventLog
 from spark_audit.inputs import InputError, Inputs, find_files, partition_root, partition_values
 from spark_audit.schema import EVENTS
+from spark_audit.share import LogFile
 from spec.events import REQUIRED, SCHEMA_VERSION, Kind
 
 _CORRUPT: Final = "corrupt_line"
@@ -30,7 +32,7 @@ _TAIL_BYTES_MAX: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    events: DataFrame
+    told: EventLog
     corrupt: DataFrame
     """file and line of every row that is not an event."""
     inputs: Inputs
@@ -39,6 +41,10 @@ class Log:
     know that all are events."""
     torn_files: int
     """NDJSON files that end in half a line: the last write of a killed node, which is no corruption."""
+
+    @property
+    def events(self) -> DataFrame:
+        return self.told.rows
 
 
 def read(spark: SparkSession, paths: Sequence[str], scratch: Path) -> Log:
@@ -62,12 +68,13 @@ def read_files(spark: SparkSession, inputs: Inputs, scratch: Path) -> Log:
         parts.append(_read_ndjson(spark, group, torn, scratch / f"parsed-{number}"))
     if not parts:
         nothing = spark.createDataFrame([], EVENTS)
-        parts = [(nothing, nothing.select(f.lit("").alias("file"), f.lit("").alias("line")), 0)]
-    events, corrupt, rows = parts[0]
-    for more_events, more_corrupt, more_rows in parts[1:]:
-        events, corrupt = events.unionByName(more_events), corrupt.unionByName(more_corrupt)
+        none = nothing.select(f.lit("").alias("file"), f.lit("").alias("line"))
+        parts = [(EventLog.of(nothing), none, 0)]
+    told, corrupt, rows = parts[0]
+    for more, more_corrupt, more_rows in parts[1:]:
+        told, corrupt = told.plus(more), corrupt.unionByName(more_corrupt)
         rows += more_rows
-    return Log(events, corrupt, inputs, rows, len(torn))
+    return Log(told, corrupt, inputs, rows, len(torn))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +153,7 @@ def _is_text_map(found: pa.DataType) -> bool:
     return bool(pa.types.is_map(found)) and _is_text(found.key_type) and _is_text(found.item_type)
 
 
-def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[DataFrame, DataFrame, int]:
+def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[EventLog, DataFrame, int]:
     """The events, the rows that are none, and how many both are."""
     frame = scan.reader(spark).parquet(*scan.paths)
     columns = [
@@ -160,7 +167,10 @@ def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[DataFrame, DataFram
     typed = frame.select(*columns)
     line = f.to_json(f.struct(*EVENTS.fieldNames())).alias("line")
     corrupt = typed.where(~is_event()).select(f.input_file_name().alias("file"), line)
-    return typed.where(is_event()), corrupt, _rows(scan.files)
+    events, rows = typed.where(is_event()), _rows(scan.files)
+    if any(name in EVENTS.fieldNames() for file in scan.files[:1] for name, _ in partition_values(file)):
+        return EventLog.of(events), corrupt, rows
+    return EventLog(events, tuple(LogFile(file.absolute()) for file in scan.files)), corrupt, rows
 
 
 def _rows(files: Iterable[Path]) -> int:
@@ -172,7 +182,7 @@ def _rows(files: Iterable[Path]) -> int:
 
 def _read_ndjson(
     spark: SparkSession, scan: _Scan, torn: dict[Path, str], parsed: Path
-) -> tuple[DataFrame, DataFrame, int]:
+) -> tuple[EventLog, DataFrame, int]:
     schema = t.StructType([*EVENTS.fields, t.StructField(_CORRUPT, t.StringType())])
     raw = (
         scan.reader(spark)
@@ -189,7 +199,9 @@ def _read_ndjson(
     stored = spark.read.schema(rows.schema).parquet(str(parsed))
     good = f.col(_CORRUPT).isNull()
     corrupt = stored.where(~good).select("file", f.col(_CORRUPT).alias("line"))
-    return stored.where(good).select(*EVENTS.fieldNames()), corrupt, _rows(parsed.glob("*.parquet"))
+    events, files = stored.where(good).select(*EVENTS.fieldNames()), sorted(parsed.glob("*.parquet"))
+    told = EventLog(events, tuple(LogFile(file.absolute(), marks=_CORRUPT) for file in files))
+    return told, corrupt, _rows(files)
 
 
 def _check_first_line(file: Path) -> Hashable:

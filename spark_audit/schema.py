@@ -39,6 +39,22 @@ FINDINGS: Final = t.StructType(
 )
 """What every check returns. A finding is a row that needs explaining; one without a cause is a violation."""
 
+PASS: Final = t.StructType(
+    [
+        t.StructField(name, kind)
+        for kind, names in (
+            (t.StringType(), "part cell kind node stated group topic rare"),
+            (t.IntegerType(), "queue_id"),
+            (t.BooleanType(), "placed odd"),
+            (t.LongType(), "rows seq_min seq_max first_ts last_ts offset_min offset_max"),
+            (t.LongType(), "commit_offset_max id place"),
+        )
+        for name in names.split()
+    ]
+)
+"""What the pass over a log yields: of each share the rows that profile.py, fingerprint.py and order.py ask
+for, told apart by `part`."""
+
 KEY: Final = ("invariant", "rule", "broker", "topic", "queue_id", "queue_offset", "msg_id", "group")
 """The columns that tell two findings apart, and by which ground truth is compared."""
 

@@ -15,13 +15,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_audit.checks import CHECKS
 from spark_audit.chunk import Chunk, State
-from spark_audit.evidence import Options, gather
+from spark_audit.event_log import EventLog
+from spark_audit.evidence import Evidence, Options, gather, queries
 from spark_audit.generate import Wish, prepare
 from spark_audit.profile import BROKER_KINDS
+from spark_audit.schema import PASS
 from spark_audit.session import SessionOptions, open_session
+from spark_audit.share import Work, of_rows
 from spec.events import COLUMNS
 
 STEP_US = 1_000_000
@@ -105,13 +109,27 @@ class Story:
         return self.add("recover", "broker", commit_offset=kept_end, attrs=self.rows[0]["attrs"])
 
 
-def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
-    # Through Arrow, the rows become a constant of the plan: no job runs to bring them in.
+def table(rows: list[dict[str, Any]]) -> pa.Table:
     columns = {name: [row.get(name) for row in rows] for name in COLUMNS}
     types = {"map<string,string>": pa.map_(pa.string(), pa.string())}
-    arrays = {name: pa.array(columns[name], types.get(kind, kind)) for name, kind in COLUMNS.items()}
-    made: DataFrame = spark.createDataFrame(pa.table(arrays))
+    return pa.table({name: pa.array(columns[name], types.get(kind, kind)) for name, kind in COLUMNS.items()})
+
+
+def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
+    # Through Arrow, the rows become a constant of the plan: no job runs to bring them in.
+    made: DataFrame = spark.createDataFrame(table(rows))
     return made
+
+
+def evidence_in(
+    spark: SparkSession, rows: list[dict[str, Any]], brokers: tuple[str, ...], options: Options | None = None
+) -> Evidence:
+    """What is gathered of the rows, summed up in this very process: no task starts a Python of its own."""
+    options = options or Options()
+    schema = to_arrow_schema(PASS)
+    parts = of_rows(Work(queries(options), schema))(iter(table(rows).to_batches()))
+    summed: DataFrame = spark.createDataFrame(pa.Table.from_batches([*parts], schema))
+    return gather(EventLog.of(frame(spark, rows)), brokers, options, parts=summed)
 
 
 Judge = Callable[..., set[tuple[Any, ...]]]
@@ -128,7 +146,7 @@ def judge(spark: SparkSession) -> Judge:
         options: Options | None = None,
     ) -> set[tuple[Any, ...]]:
         brokers = sorted({row["node"] for row in story.rows if row["kind"] in BROKER_KINDS})
-        evidence = gather(frame(spark, story.rows), tuple(brokers), options)
+        evidence = evidence_in(spark, story.rows, tuple(brokers), options)
         found = CHECKS[invariant].findings(evidence).collect()
         rows = [tuple(row[name] for name in ("rule", "cause", *columns)) for row in found]
         assert len(rows) == len(set(rows)), f"a finding is reported twice: {rows}"

@@ -13,6 +13,7 @@ from report.model import Exit, Verdict, exit_code
 from spark_audit.audit import Audit, audit, judge, violations, write_violations
 from spark_audit.bench import measure
 from spark_audit.checks import CHECKS
+from spark_audit.event_log import EventLog
 from spark_audit.evidence import Options
 from spark_audit.generate import Wish, generate
 from spark_audit.inputs import InputError
@@ -185,7 +186,7 @@ def test_two_nodes_of_one_name_are_refused(spark: SparkSession, tmp_path: Path) 
 def test_holes_in_the_sequence_numbers_are_missing_rows(spark: SparkSession) -> None:
     story = Story().stored("m_0", 0).stored("m_1", 1)
     del story.rows[4]
-    seen = overview(profile(frame(spark, story.rows)))
+    seen = overview(profile(EventLog.of(frame(spark, story.rows))))
     assert (seen.missing_rows, seen.repeated_rows, seen.brokers) == (1, 0, ("broker",))
 
 

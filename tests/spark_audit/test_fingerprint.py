@@ -13,15 +13,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.audit import gathered
 from spark_audit.checks import EVENT_CHECKS
-from spark_audit.evidence import Options, gather, look_once
+from spark_audit.event_log import EventLog
+from spark_audit.evidence import Options, look_once
 from spark_audit.fingerprint import shared_prefix
-from tests.spark_audit.conftest import STEP_US, Story, frame
+from tests.spark_audit.conftest import STEP_US, Story, evidence_in, frame
 
 GROUPS = ("g", "h")
 
 
 def doubted(spark: SparkSession, story: Story) -> set[str]:
-    return {row.msg_id for row in gather(frame(spark, story.rows), ("broker",)).messages.collect()}
+    return {row.msg_id for row in evidence_in(spark, story.rows, ("broker",)).messages.collect()}
 
 
 def test_only_messages_that_leave_a_doubt_are_looked_at(spark: SparkSession) -> None:
@@ -47,7 +48,7 @@ def test_what_recovery_cut_off_is_looked_at_though_it_was_delivered(spark: Spark
 
 def read_cells(spark: SparkSession, story: Story) -> int:
     """How many cells are read again."""
-    return gather(frame(spark, story.rows), ("broker",)).cells.where("read").count()
+    return evidence_in(spark, story.rows, ("broker",)).cells.where("read").count()
 
 
 def clean_story() -> Story:
@@ -156,16 +157,17 @@ def test_the_rows_in_doubt_are_enough_to_tell_all_that_the_log_does(spark: Spark
     for group in GROUPS:
         story.deliver("m_13", 13, group, node=f"consumer-{group}")
     story.deliver("m_3", 3, "g", node="consumer-g").commit(14).commit(2)
-    log = gather(frame(spark, story.rows), ("broker",))
+    log = EventLog.of(frame(spark, story.rows))
+    whole = evidence_in(spark, story.rows, ("broker",))
     kept: list[DataFrame] = []
 
     def keep(rows: DataFrame) -> DataFrame:
         kept.append(rows)
         return rows
 
-    once = look_once(log, keep)
+    once = look_once(whole, log, ("broker",), keep)
     for name in ("messages", "doubted", "steps"):
-        expected, found = ([str(row) for row in getattr(of, name).collect()] for of in (log, once))
+        expected, found = ([str(row) for row in getattr(of, name).collect()] for of in (whole, once))
         assert sorted(found) == sorted(expected), name
         assert found, name
     (rows,) = kept
@@ -184,7 +186,7 @@ def test_checks_find_the_same_whatever_a_cell_is(spark: SparkSession) -> None:
     del story.rows[-7]
     found = []
     for prefix in (0, 3):
-        evidence = gather(frame(spark, story.rows), ("broker",), Options(id_prefix=prefix))
+        evidence = evidence_in(spark, story.rows, ("broker",), Options(id_prefix=prefix))
         found.append({row.msg_id for row in evidence.messages.collect()})
         assert not any(row["clean"] for row in evidence.cells.where("read").collect())
     assert found[0] == found[1]

@@ -1,11 +1,14 @@
-"""The steps that are found by cells of offsets are those that a look at every row finds."""
+"""The steps that are found by the runs of shares are those that a look at every row finds."""
 
 import random
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from spark_audit.order import SEQUENCE, odd_steps
+from spark_audit.event_log import EventLog
+from spark_audit.order import QUERY, SEQUENCE, odd_steps, stretches
+from spark_audit.schema import PASS
 
 COLUMNS = (
     "kind string, node string, group string, broker string, topic string, queue_id int,"
@@ -60,7 +63,14 @@ def rows(seed: int) -> list[tuple[str, str, str | None, str, str, int, int, int,
     return made
 
 
-def test_every_odd_step_is_found_and_no_other(spark: SparkSession) -> None:
+def runs(shared: DataFrame) -> DataFrame:
+    """Of a log whose partitions are the shares."""
+    rows = shared.withColumn("attrs", f.create_map(f.lit("broker"), "broker"))
+    return EventLog.of(rows).ask([QUERY], PASS).withColumn("broker", f.col("stated"))
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_every_odd_step_is_found_and_no_other(spark: SparkSession, in_order: bool) -> None:
     parts = [
         spark.createDataFrame(rows(seed), COLUMNS).withColumn("topic", f.lit(f"t{seed}"))
         for seed in range(20)
@@ -69,11 +79,17 @@ def test_every_odd_step_is_found_and_no_other(spark: SparkSession) -> None:
     for part in parts[1:]:
         events = events.unionByName(part)
     events = events.cache()
-    found = sorted(events_of(odd_steps(events)), key=str)
+    shared = events.repartitionByRange(3, "seq") if in_order else events.repartition(3)
+    found = sorted(events_of(odd_steps(events, runs(shared))), key=str)
     expected = sorted(events_of(one_by_one(events)), key=str)
     assert len(expected) > 500
     assert found == expected
     assert not any(step[1] == "calm" for step in found)
+    if in_order:
+        # Where a node's rows stand in order, all that is read again is about the steps themselves.
+        read = stretches(runs(shared)).agg(f.sum(f.col("end_seq") - f.col("begin_seq"))).first()
+        assert read is not None
+        assert read[0] < events.count() / 2, read
     events.unpersist()
 
 

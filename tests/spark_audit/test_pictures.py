@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from report import html
 from report.model import Report, Result, Verdict
 from spark_audit.audit import Audit, gathered, violation_times
+from spark_audit.event_log import EventLog
 from spark_audit.figures import figures
 from spark_audit.pictures import WAIT_MIN_US, pictures
 from spark_audit.profile import Overview, profile
@@ -25,7 +26,7 @@ def test_the_plots_are_of_what_is_in_the_log(spark: SparkSession) -> None:
     story = Story().stored("m_0", 0).stored("m_1", 1).deliver("m_0", 0).deliver("m_1", 1)
     log = frame(spark, story.rows)
     with gathered(log, pictures=True) as (evidence, seen, _):
-        drawn = pictures(evidence, seen, profile(log))
+        drawn = pictures(evidence, seen, profile(EventLog.of(log)))
     assert Counter(kind for _, kind, _ in drawn["over_time"]) == Counter(
         {"send": 2, "append": 2, "send_ack": 2, "deliver": 2, "recover": 1}
     )

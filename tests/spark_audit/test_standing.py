@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit.checks import CHECKS
+from spark_audit.event_log import EventLog
 from spark_audit.evidence import Options, gather, name_broker
 from spark_audit.nights import IDENTITY, OF_ONE_NODE
 from spark_audit.planted import Row, events
@@ -60,7 +61,7 @@ def found(spark: SparkSession, log: DataFrame, seen: list[Row]) -> list[Row]:
     brokers = tuple(sorted({row["node"] for row in seen if row["kind"] in BROKER_KINDS}))
     # What starts tell of flush modes is of all nights, as the profile is.
     starts = frame(spark, [row for row in seen if row["kind"] == "recover"])
-    evidence = gather(log, brokers, Options(is_skew_given=True))
+    evidence = gather(EventLog.of(log), brokers, Options(is_skew_given=True))
     evidence = replace(evidence, rare=name_broker(starts, brokers))
     parts = [CHECKS[name].findings(evidence) for name in JUDGED]
     return [row.asDict() for row in reduce(DataFrame.unionByName, parts).collect()]

@@ -1,0 +1,62 @@
+"""An event log as the audit passes over it: as a table of Spark's, and as files that tasks read themselves.
+
+Reading Parquet in the task and summing it up there costs a fraction of what Spark's own scan and aggregation
+do; what comes out is small, and merged by Spark. Rows that are in no such file, such as those that an earlier
+night left, are handed to the same queries by Spark.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from spark_audit.share import LogFile, Work, of_files, of_rows, shares
+
+
+@dataclass(frozen=True, slots=True)
+class EventLog:
+    rows: DataFrame
+    """All of it: schema.EVENTS."""
+    files: tuple[LogFile, ...] = ()
+    """Those of its rows that tasks can read themselves."""
+    rest: DataFrame | None = None
+    """Those that are not in the files; None where all are."""
+
+    @classmethod
+    def of(cls, rows: DataFrame) -> "EventLog":
+        """A log that Spark hands over."""
+        return cls(rows, rest=rows)
+
+    def plus(self, other: "EventLog") -> "EventLog":
+        """Both."""
+        rests = [log.rest for log in (self, other) if log.rest is not None]
+        rest = reduce(DataFrame.unionByName, rests) if rests else None
+        return EventLog(self.rows.unionByName(other.rows), self.files + other.files, rest)
+
+    def count(self) -> int:
+        """Rows, with those of the files that may turn out to be no events. Runs a job for the rest."""
+        in_files = sum(share.end - share.begin for share in shares(self.files))
+        return in_files + (self.rest.count() if self.rest is not None else 0)
+
+    def ask(
+        self, queries: Sequence[str], schema: t.StructType, tables: Mapping[str, pa.Table] | None = None
+    ) -> DataFrame:
+        """What the queries (SQL over a table `log`, see share.py) yield on each share, one after the other.
+
+        Columns of the schema that a query does not yield are null.
+        """
+        work = Work(tuple(queries), to_arrow_schema(schema), tuple((tables or {}).items()))
+        cut = shares(self.files)
+        parts = []
+        if cut:
+            numbers = self.rows.sparkSession.range(0, len(cut), 1, len(cut))
+            parts.append(numbers.mapInArrow(of_files(work, cut), schema))
+        if self.rest is not None:
+            parts.append(self.rest.mapInArrow(of_rows(work), schema))
+        if not parts:
+            return self.rows.sparkSession.createDataFrame([], schema)
+        return reduce(DataFrame.unionByName, parts)

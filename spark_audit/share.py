@@ -1,0 +1,187 @@
+"""A task's share of an event log, on which it runs SQL by itself: DuckDB within the task's process.
+
+A share is some row groups of a Parquet file, of which only the columns are decoded that a query names, or
+rows that Spark hands over. Queries see it as the table `log`, with the columns of spec.events. Whatever the
+size of a share, DuckDB has so much memory, and spills the rest.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spec.events import COLUMNS, REQUIRED, Kind
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MEMORY: Final = "1GB"
+_SHARE_BYTES: Final = 32 << 20
+"""Of a file with several row groups: so much, or one of them."""
+_HANDED_ROWS: Final = 1 << 20
+"""So many rows that Spark hands over are one share."""
+_BATCH_ROWS: Final = 1 << 16
+
+_TYPES: Final = {
+    "int64": "BIGINT", "int32": "INTEGER", "string": "VARCHAR", "map<string,string>": "MAP(VARCHAR, VARCHAR)"
+}  # fmt: skip
+
+
+def quoted(*texts: str) -> str:
+    """Texts as SQL has them, for a list."""
+    return ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
+
+
+_IS_EVENT: Final = " AND ".join(
+    [*(f'"{name}" IS NOT NULL' for name in REQUIRED), f"kind IN ({quoted(*Kind)})"]
+)
+"""But for the schema that a row may name, which profile.py looks at."""
+
+
+class ShareError(RuntimeError):
+    """A file cannot be read. The message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A Parquet file of events, at a path that every executor sees."""
+
+    path: Path
+    marks: str | None = None
+    """A column that says of rows which are no events what they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Rows of a file, by their position in it."""
+
+    file: LogFile
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is asked of each share."""
+
+    queries: tuple[str, ...]
+    """Each yields some of the columns of `schema`; the others are null."""
+    schema: pa.Schema
+    tables: tuple[tuple[str, pa.Table], ...] = ()
+    """What the queries see beside the share, by name."""
+
+
+def shares(files: Sequence[LogFile]) -> tuple[Share, ...]:
+    """The files, cut between row groups."""
+    return tuple(share for file in files for share in _cut(file))
+
+
+def _cut(file: LogFile) -> Iterator[Share]:
+    metadata = pq.read_metadata(file.path)
+    ends, rows, size = [0], 0, 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        own = sum(group.column(i).total_compressed_size for i in range(group.num_columns))
+        if size and size + own > _SHARE_BYTES:
+            ends.append(rows)
+            size = 0
+        rows, size = rows + group.num_rows, size + own
+    yield from (Share(file, begin, end) for begin, end in pairwise([*ends, rows]) if begin < end)
+
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def of_files(work: Work, cut: Sequence[Share]) -> Callable[[Batches], Batches]:
+    """For mapInArrow over the shares' numbers."""
+
+    def run(numbers: Batches) -> Batches:
+        with _opened(work) as connection:
+            for batch in numbers:
+                for number in batch.column(0).to_pylist():
+                    yield from _of_file(connection, work, cut[number])
+
+    return run
+
+
+def _of_file(connection: "DuckDBPyConnection", work: Work, share: Share) -> Batches:
+    import duckdb
+
+    try:
+        connection.execute(_view(connection, share))
+        yield from _asked(connection, work)
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        raise ShareError(f"{share.file.path}: damaged, cannot be read to its end: {error}") from None
+
+
+def of_rows(work: Work) -> Callable[[Batches], Batches]:
+    """For mapInArrow over events."""
+
+    def run(batches: Batches) -> Batches:
+        with _opened(work) as connection:
+            for table in _gathered(batches):
+                connection.register("log", table)
+                yield from _asked(connection, work)
+
+    return run
+
+
+def _gathered(batches: Batches) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(map(len, held)) >= _HANDED_ROWS:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+@contextmanager
+def _opened(work: Work) -> "Iterator[DuckDBPyConnection]":
+    # In tasks alone: what only plans an audit need not load it.
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="mqproof-share-") as spill, duckdb.connect() as connection:
+        # A task has one core; what one reads first need not come first.
+        connection.execute("SET threads = 1; SET preserve_insertion_order = false")
+        connection.execute(f"SET memory_limit = '{MEMORY}'; SET temp_directory = {quoted(spill)}")
+        for name, table in work.tables:
+            connection.register(name, table)
+        yield connection
+
+
+def _view(connection: "DuckDBPyConnection", share: Share) -> str:
+    file = share.file
+    source = f"read_parquet({quoted(str(file.path))}, hive_partitioning = false, file_row_number = true)"
+    own = set(connection.sql(f"FROM {source} LIMIT 0").columns)
+    values = {name: f'"{name}"' if name in own else "NULL" for name in COLUMNS}
+    columns = [f'CAST({values[name]} AS {_TYPES[kind]}) AS "{name}"' for name, kind in COLUMNS.items()]
+    conditions = [_IS_EVENT, f"file_row_number >= {share.begin}", f"file_row_number < {share.end}"]
+    if file.marks:
+        conditions.append(f'"{file.marks}" IS NULL')
+    rows = f"SELECT {', '.join(columns)} FROM {source} WHERE {' AND '.join(conditions)}"
+    return f"CREATE OR REPLACE TEMP VIEW log AS {rows}"
+
+
+def _asked(connection: "DuckDBPyConnection", work: Work) -> Batches:
+    for query in work.queries:
+        for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
+            yield _shaped(batch, work.schema)
+
+
+def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    found: Mapping[str, pa.Array] = dict(zip(batch.schema.names, batch.columns, strict=True))
+    arrays = [
+        found[field.name].cast(field.type) if field.name in found else pa.nulls(len(batch), field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
