@@ -167,11 +167,14 @@ def _committed(state: State, group: str, topic: str, queue_id: int, offset: int)
 
 
 def _cloned(state: State, clone: Clone) -> Iterable[State]:
-    """In a topic that is not there nothing may come of it, though offsets are committed there (4.9.5)."""
-    cloned = state
-    for group, topic, queue_id, offset in state.offsets:
-        if (group, topic) == (clone.source, clone.topic):
-            cloned = _committed(cloned, clone.destination, topic, queue_id, offset)
+    """The destination stands where the source does, and has no offset where that has none; nothing comes of a
+    source that stands nowhere. In a topic that is not there nothing may come of it, though offsets are
+    committed there (4.9.5)."""
+    its = {each[2:] for each in state.offsets if each[:2] == (clone.source, clone.topic)}
+    if not its:
+        return (state,)
+    others = {each for each in state.offsets if each[:2] != (clone.destination, clone.topic)}
+    cloned = state._replace(offsets=frozenset(others | {(clone.destination, clone.topic, *at) for at in its}))
     return (cloned,) if state.topic(clone.topic) else {cloned, state}
 
 

@@ -83,8 +83,7 @@ def clone_offsets(services: Services, request: Command, channel: Channel) -> Rep
     topics = [header.topic] if header.topic else services.offsets.topics_of(header.src_group)
     for topic in topics:
         if services.topics.get(topic) is not None:
-            for queue_id, offset in services.offsets.of_group(header.src_group, topic).items():
-                services.offsets.commit(header.dest_group, topic, queue_id, offset)
+            services.offsets.clone(header.src_group, header.dest_group, topic)
     return request.answer(ResponseCode.SUCCESS)
 
 

@@ -71,6 +71,14 @@ class OffsetTable:
         if self.untold is not None:
             self.untold.add((key, queue_id))
 
+    def clone(self, source: str, destination: str, topic: str) -> None:
+        """Have a group stand in the topic where another one does, if that one stands anywhere there: where it
+        has no offset the group has none either, as after a released broker's clone. Raises as `commit`."""
+        if offsets := self.of_group(source, topic):
+            self._table.get(topic + _SEPARATOR + destination, {}).clear()
+            for queue_id, offset in offsets.items():
+                self.commit(destination, topic, queue_id, offset)
+
     def merge(self, table: Mapping[str, Mapping[int, int]]) -> None:
         """Take a master's offsets where they are ahead of ours."""
         for key, masters in table.items():

@@ -288,9 +288,12 @@ class ReferenceAdmin:
         return self._offsets.get((group, topic, queue_id), 0)
 
     def clone_offsets(self, source: str, destination: str, topic: str) -> None:
-        for (group, of, queue_id), offset in list(self._offsets.items()):
-            if (group, of) == (source, topic):
-                self._offsets[destination, of, queue_id] = offset
+        cloned = {
+            queue: at for (group, of, queue), at in self._offsets.items() if (group, of) == (source, topic)
+        }
+        if cloned:
+            others = {key: at for key, at in self._offsets.items() if key[:2] != (destination, topic)}
+            self._offsets = others | {(destination, topic, queue): at for queue, at in cloned.items()}
 
     def close(self) -> None:
         pass

@@ -90,6 +90,11 @@ async def _not_written_yet(table: DurableTable[Any], values: Mapping[str, Any]) 
     table.renew_version()
 
 
+def _cloned_offsets_added(table: OffsetTable, source: str, destination: str, topic: str) -> None:
+    for queue_id, offset in table.of_group(source, topic).items():
+        table.commit(destination, topic, queue_id, offset)
+
+
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
     return name, Mutant(name, defect, breaks, where, wrong)
 
@@ -146,6 +151,10 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "all-groups-forgotten", "with a group's offsets those of all groups are forgotten", "SPEC-1",
             "impl.broker.offsets:OffsetTable.remove_group", _every_group_forgotten,
+        ),
+        _mutant(
+            "cloned-offsets-added", "a clone keeps offsets in queues in which the other group has none",
+            "SPEC-1", "impl.broker.offsets:OffsetTable.clone", _cloned_offsets_added,
         ),
         _mutant(
             "settings-written-later", "topics and groups are answered before they are written", "SPEC-1",

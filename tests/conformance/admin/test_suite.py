@@ -81,6 +81,10 @@ def violated(*operations: Operation) -> set[str]:
         ((DeleteGroup("g"), Query("g", "t", 0, 1)), {"SPEC-1"}),
         ((MakeGroup("h", MAY), Clone("g", "h", "t"), Query("h", "t", 0, 1)), set()),
         ((MakeGroup("h", MAY), Clone("g", "h", "t"), Query("h", "t", 0, 0)), {"SPEC-1"}),
+        # The other group has an offset in queue 0 alone.
+        ((Commit("h", "t", 1, 1, taken=True), Clone("g", "h", "t"), Query("h", "t", 1, 0)), set()),
+        ((Commit("h", "t", 1, 1, taken=True), Clone("g", "h", "t"), Query("h", "t", 1, 1)), {"SPEC-1"}),
+        ((Commit("g", "u", 1, 1, taken=True), Clone("h", "g", "u"), Query("g", "u", 1, 1)), set()),
         # In a topic that is not there a clone copies offsets, or none.
         ((*COMMITTED_WITHOUT_TOPIC, Clone("g", "h", "t"), Query("h", "t", 0, 5)), set()),
         ((*COMMITTED_WITHOUT_TOPIC, Clone("g", "h", "t"), Query("h", "t", 0, 7)), set()),
