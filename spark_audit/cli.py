@@ -677,7 +677,7 @@ def _full(told: str) -> str:
     )
 
 
-_OF_SPILLS: Final = ("org.apache.spark.storage.", "org.apache.spark.shuffle.", "SpillWriter")
+_OF_SPILLS: Final = ("DiskBlockObjectWriter", "SpillWriter", "TimeTrackingOutputStream", "storage.DiskStore")
 """Who writes what is sorted and spilled, in the stack of an error."""
 
 

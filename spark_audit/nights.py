@@ -15,6 +15,8 @@ stored again, later than that is not seen to have been another. Of routes, repli
 on what they stand at (standing.py).
 """
 
+import errno
+import os
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -27,6 +29,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # the wheel ships no types
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -487,7 +490,15 @@ def _reach(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
 
 
 def _write(rows: DataFrame, path: Path) -> None:
-    rows.write.parquet(str(path))
+    """Raises: OSError: the disk of the states is full."""
+    try:
+        rows.write.parquet(str(path))
+    except Py4JError as error:
+        # What is spilled meanwhile, perhaps on another disk, does not go through Hadoop's file system.
+        full = os.strerror(errno.ENOSPC)
+        if full in str(error) and "RawLocalFileSystem" in str(error):
+            raise OSError(errno.ENOSPC, full, str(path.parents[1])) from None
+        raise
 
 
 def _renamed(rows: DataFrame, names: Iterable[str]) -> DataFrame:

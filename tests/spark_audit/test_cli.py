@@ -145,6 +145,7 @@ def test_a_full_disk_of_the_output_is_told_by_its_path() -> None:
         "[TASK_WRITE_FAILED] Task failed while writing rows to file:/big/state/.night-000002.tmp/rows. "
         "SQLSTATE: 58030\nCaused by: java.io.IOException: No space left on device\n"
     )
+    told += "\tat org.apache.spark.storage.BlockManager.getOrElseUpdate(BlockManager.scala)\n"
     assert _blame(RuntimeError(told)) == ("/big/state/night-000002: No space left on device", Exit.TOOL)
     by_python = "OSError: [Errno 28] No space left on device: '/big/.log.tmp/_part-00001.parquet.3'\n"
     assert _blame(RuntimeError(by_python)) == ("/big/log: No space left on device", Exit.TOOL)
