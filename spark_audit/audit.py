@@ -61,9 +61,9 @@ _FEW: Final = ("rare", "spans", "causes", "doubted", "messages", "steps", "profi
 _SMALL: Final = 1_000_000
 """Of logs of no more events than that every message is looked at."""
 
-_SAMPLE_MAX: Final = 64
-_SAMPLED_FROM: Final = 1_000_000
-"""Of logs of more than twice so many events, latencies are those of a part of the messages."""
+_SAMPLE_ROWS: Final = 250_000
+"""Of logs of more than twice so many events, latencies are those of about so many."""
+_SAMPLE_MAX: Final = 4096
 
 _KEPT_ROWS: Final = 4_000_000
 """So many rows in doubt are kept; of larger logs an eighth."""
@@ -229,7 +229,7 @@ def _gathered(
             parts, profiled, seen = _passed(log, options, store, keep)
             _refuse_namesakes(seen)
         if pictures:
-            options = replace(options, sample=max(1, min(_SAMPLE_MAX, seen.rows // _SAMPLED_FROM)))
+            options = replace(options, sample=max(1, min(_SAMPLE_MAX, seen.rows // _SAMPLE_ROWS)))
         tonight, rows, own = profiled, seen.rows, log.rows
         if carried:
             profiled, seen = carried.count(tonight, seen)

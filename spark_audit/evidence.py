@@ -19,6 +19,7 @@ from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, cell, cell_text, is_of_m
 from spark_audit.order import by_number, in_stretch, is_within, odd_steps, steps_within, stretches
 from spark_audit.profile import RARE_KINDS, is_reset, rare_rows
 from spark_audit.schema import EVENTS, PASS, require
+from spark_audit.share import quoted
 from spark_audit.store import Stored
 from spark_audit.sums import STORED_STATUSES, count, message_key, message_sums
 from spec.events import COLUMNS, Kind
@@ -188,7 +189,8 @@ def look_once(
     # Brought to the tasks as Spark would bring them for a join.
     tables = {"cells": chosen.select("text").toArrow(), "stretches": evidence.stretches.toArrow()}
     in_cell = f"({is_of_message()} AND {cell_text(options.id_prefix)} IN (FROM cells))"
-    doubted_rows = log.ask([f"FROM log WHERE {in_cell} OR ({in_stretch('stretches')})"], EVENTS, tables)
+    in_stretches = in_stretch("stretches", _broker_text(brokers))
+    doubted_rows = log.ask([f"FROM log WHERE {in_cell} OR ({in_stretches})"], EVENTS, tables)
     events = _events(name_broker(doubted_rows, brokers))
     rows = (
         events.withColumn("cell", f.when(f.expr(is_of_message()), cell(options.id_prefix)))
@@ -294,6 +296,14 @@ def _broker(stated: Column, brokers: tuple[str, ...]) -> Column:
     # A crash in a log of one broker may well be a client's: it must say whose.
     sole = f.when(f.col("kind") != Kind.CRASH, f.lit(brokers[0])) if len(brokers) == 1 else f.lit(None)
     return f.coalesce(stated, own, sole.cast("string"))
+
+
+def _broker_text(brokers: tuple[str, ...]) -> str:
+    """As name_broker, of a delivery or commit, in DuckDB's SQL."""
+    own = [f"CASE WHEN log.node IN ({quoted(*brokers)}) THEN log.node END"] if brokers else []
+    sole = [quoted(brokers[0])] if len(brokers) == 1 else []
+    terms = ", ".join(["log.attrs['broker']", *own, *sole, "NULL"])
+    return f"coalesce({terms})"
 
 
 def place() -> Column:

@@ -83,10 +83,10 @@ def by_number(stretched: DataFrame) -> DataFrame:
     )
 
 
-def in_stretch(stretched: str) -> str:
-    """Of a row, in DuckDB's SQL: it may lie in one of a table's stretches; brokers are not looked at."""
-    names = [name for name in SEQUENCE if name != "broker"]
-    same = " AND ".join(f's."{name}" IS NOT DISTINCT FROM log."{name}"' for name in names)
+def in_stretch(stretched: str, broker: str) -> str:
+    """Of a row, in DuckDB's SQL: it lies in one of a table's stretches. `broker` is the row's."""
+    own = {name: f'log."{name}"' for name in SEQUENCE} | {"broker": broker}
+    same = " AND ".join(f's."{name}" IS NOT DISTINCT FROM {value}' for name, value in own.items())
     return (
         f"{_NUMBERED} AND EXISTS"
         f" (FROM {stretched} s WHERE {same} AND log.seq BETWEEN s.begin_seq AND s.end_seq)"

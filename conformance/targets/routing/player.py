@@ -31,8 +31,9 @@ from impl.runtime.network import Address
 from impl.runtime.runtime import Runtime
 
 _TIMEOUT_S: Final = 10.0
-_NOTICED_S: Final = 1.0
-"""So long a name server may take to notice that a connection was closed."""
+_NOTICED_S: Final = 5.0
+"""So long a name server may take to notice that a connection was closed: 5.5.0 has a queue of such, and on a
+busy machine that takes its time."""
 _LOOK_S: Final = 0.02
 _TALK_S: Final = 50.0
 _ANSWERS_TRIES: Final = 600
