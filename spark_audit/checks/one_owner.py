@@ -35,9 +35,13 @@ def one_owner(evidence: Evidence) -> DataFrame:
     calm = known.where(~f.coalesce(near, f.lit(False))).withColumn(
         "span", f.size(f.filter("changes", lambda at: at <= f.col("ts")))
     )
-    owned = calm.groupBy(*_QUEUE, "rebalances", "span", "node").agg(
-        f.min("ts").alias("first_ts"),
-        f.max("ts").alias("last_ts"),
+    # By client first: a text's maximum over every row would have all of them sorted.
+    by_client = calm.groupBy(*_QUEUE, "rebalances", "span", "node", "client").agg(
+        f.min("ts").alias("first_ts"), f.max("ts").alias("last_ts")
+    )
+    owned = by_client.groupBy(*_QUEUE, "rebalances", "span", "node").agg(
+        f.min("first_ts").alias("first_ts"),
+        f.max("last_ts").alias("last_ts"),
         f.max("client").alias("client"),
     )
     by_begin = Window.partitionBy(*_QUEUE, "span").orderBy("first_ts", "node")
