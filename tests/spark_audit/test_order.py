@@ -73,7 +73,7 @@ def runs(shared: DataFrame) -> DataFrame:
 def test_every_odd_step_is_found_and_no_other(spark: SparkSession, in_order: bool) -> None:
     parts = [
         spark.createDataFrame(rows(seed), COLUMNS).withColumn("topic", f.lit(f"t{seed}"))
-        for seed in range(20)
+        for seed in range(12)
     ]
     events = parts[0]
     for part in parts[1:]:
