@@ -73,6 +73,7 @@ class Setup:
     queues: int = 1
     """Of a topic at a broker."""
     store: StoreConfig = STORE
+    queue_lock_ms: int = 60_000
 
 
 class Fsync:
@@ -358,6 +359,7 @@ class Cluster:
             name_servers=self.names,
             store_directory="/store",
             default_topic_queues=setup.queues,
+            queue_lock_ms=setup.queue_lock_ms,
             store=replace(setup.store, flush_mode=setup.flush),
         )
         if setup.elected:

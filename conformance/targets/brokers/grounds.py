@@ -4,12 +4,10 @@ A ground has a name server, a broker of it, and an event loop with a runtime on 
 """
 
 import asyncio
-import random
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
@@ -24,14 +22,10 @@ from conformance.targets.brokers.caller import Caller
 from conformance.targets.client import Place
 from conformance.targets.levers import Lever, Levers, by_shell, of_apache
 from conformance.targets.link import LinkedNetwork
-from impl.broker.broker import Broker
+from conformance.targets.machines import MASTER, Cluster, Setup
 from impl.broker.config import BrokerConfig
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
 from impl.runtime.network import Address, AsyncioNetwork
-from impl.runtime.runtime import Runtime, production, simulated
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.runtime.simulated_internet import SimulatedInternet
+from impl.runtime.runtime import Runtime, production
 from impl.runtime.simulated_loop import SimulatedLoop
 from impl.store.config import FlushMode, StoreConfig
 from impl.store.delay import parse_levels
@@ -44,8 +38,8 @@ LOCK_LEASE_MS: Final = 3000
 _SEGMENT_BYTES: Final = 1024
 """Small, so that a run fills several, and old ones expire."""
 
-_NAMES, _BROKER, _CLIENTS = "10.0.0.1", "10.0.0.2", "10.0.0.3"
-"""The machines of a simulation."""
+_CLIENTS: Final = "clients"
+"""The machine of a simulation on which the suite is."""
 _FROZEN_S: Final = 4.0
 """Longer than a lease, and than some delays."""
 _REAL_FROZEN_S: Final = 1.0
@@ -57,7 +51,6 @@ _LEVERS: Final = {
 }
 
 CONFIG: Final = BrokerConfig(
-    store_directory="/store",
     queue_lock_ms=LOCK_LEASE_MS,
     store=StoreConfig(
         flush_mode=FlushMode.SYNC_FLUSH,
@@ -70,6 +63,15 @@ CONFIG: Final = BrokerConfig(
     ),
 )
 """Of our broker; what counts of it is set at Apache's as well."""
+
+
+_SETUP: Final = Setup(
+    CONFIG.store.flush_mode,
+    replication=None,
+    queues=CONFIG.default_topic_queues,
+    store=CONFIG.store,
+    queue_lock_ms=LOCK_LEASE_MS,
+)
 
 
 class Ground(Protocol):
@@ -133,10 +135,9 @@ class SimulatedGround:
     lock_lease_s = LOCK_LEASE_MS / 1000
     faults = frozenset(BrokerFault)
 
-    def __init__(self, name: str = IMPL, defect: Defect | None = None, config: BrokerConfig = CONFIG) -> None:
+    def __init__(self, name: str = IMPL, defect: Defect | None = None) -> None:
         self.name = name
         self._defect = defect
-        self._config = config
         self._loop: SimulatedLoop | None = None
         self._held = ExitStack()
 
@@ -145,12 +146,11 @@ class SimulatedGround:
         if self._defect is not None:
             self._held.enter_context(planted(self._defect))
         self._loop = SimulatedLoop()
-        self._internet = SimulatedInternet(random.Random(0))
-        self._internet.delay_s = (0.0, 0.0)  # whoever asks first is heard first
-        self._disk = SimulatedDisk()
-        self._lives = 0
-        self.runtime = simulated(self._loop, self._internet.machine(_CLIENTS))
-        self.run(self._start())
+        self._cluster = Cluster(self._loop, 0, _SETUP)
+        self._cluster.internet.delay_s = (0.0, 0.0)  # whoever asks first is heard first
+        self.runtime = self._cluster.add_machine(_CLIENTS).runtime()
+        self.name_server = self._cluster.names[0]
+        self.run(self._cluster.start_all())
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None, "open comes first"
@@ -162,14 +162,13 @@ class SimulatedGround:
     def befall(self, fault: BrokerFault) -> None:
         self.run(self._befall(fault))
 
-    def machine(self, number: int) -> Runtime:
+    def machine(self, name: str) -> Runtime:
         """Another one, for a client of its own."""
-        assert self._loop is not None, "open comes first"
-        return simulated(self._loop, self._internet.machine(_client(number)), 1000 + number)
+        return self._cluster.add_machine(name).runtime()
 
-    def lose_machine(self, number: int) -> None:
+    def lose_machine(self, name: str) -> None:
         """It is gone for good, and nobody is told."""
-        self._internet.lose_power(_client(number))
+        self._cluster.lose_power(name)
 
     def close(self) -> None:
         if self._loop is None:
@@ -182,48 +181,25 @@ class SimulatedGround:
             loop.run_until_complete(_ended(tasks))
             loop.close()
 
-    async def _start(self) -> None:
-        assert self._loop is not None, "open comes first"
-        runtime = simulated(self._loop, self._internet.machine(_NAMES), seed=1)
-        self.name_server = await NameServer(NameServerConfig(host=_NAMES), runtime).start()
-        await self._start_broker()
-
-    async def _start_broker(self) -> None:
-        assert self._loop is not None, "open comes first"
-        self._lives += 1
-        machine = self._internet.machine(_BROKER)
-        runtime = replace(simulated(self._loop, machine, 1 + self._lives), disk=self._disk.process())
-        config = replace(self._config, host=_BROKER, name_servers=(self.name_server,))
-        self.broker = Broker(config, runtime)
-        await self._in_broker(self.broker.start())
-
     async def _befall(self, fault: BrokerFault) -> None:
-        assert self._loop is not None, "open comes first"
+        cluster = self._cluster
         match fault:
             case BrokerFault.CUT:
-                self._internet.reset(_CLIENTS, _BROKER)
+                (link, _) = cluster.links(_CLIENTS, MASTER)
+                cluster.internet.reset(*link)
             case BrokerFault.FREEZE:
-                self._loop.stop_process(_BROKER)
+                cluster.pause(MASTER)
                 await asyncio.sleep(_FROZEN_S)
-                self._loop.continue_process(_BROKER)
+                cluster.go_on(MASTER)
             case BrokerFault.RESTART:
-                await self._in_broker(self.broker.stop())
+                await cluster.stop(MASTER)
             case BrokerFault.KILL:
-                self._disk.crash_process()
-                self.broker.kill()
+                cluster.kill(MASTER)
             case BrokerFault.POWER_LOSS:
-                self._disk.lose_power()
-                self._internet.lose_power(_BROKER)
-                self.broker.kill()
+                cluster.lose_power(MASTER)
         if fault in ENDS:
             await asyncio.sleep(_DOWN_S)
-            self._internet.power_on(_BROKER)
-            await self._start_broker()
-
-    async def _in_broker(self, work: Coroutine[Any, Any, T]) -> T:
-        """Work of the broker's process."""
-        assert self._loop is not None, "open comes first"
-        return await asyncio.create_task(work, context=self._loop.context_of(_BROKER))
+            await cluster.start(MASTER)
 
 
 class RunningGround:
@@ -282,10 +258,6 @@ class RunningGround:
         finally:
             self._network.close()
             loop.close()
-
-
-def _client(number: int) -> str:
-    return f"10.0.1.{number}"
 
 
 async def _ended(tasks: set[asyncio.Task[Any]]) -> None:

@@ -54,8 +54,8 @@ _CONFIG: Final = PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
 class _Member:
     session: Session
     consumer: "_Told"
-    machine: int
-    """The number of its machine: nobody comes back on the one that is gone."""
+    machine: str
+    """Nobody comes back on the one that is gone."""
     gone: bool = False
     """Whatever it does is heard by nobody."""
     owned: set[int] = field(default_factory=set)
@@ -165,7 +165,8 @@ class PushMembers(Stepped[State, Operation]):
 
     async def _join(self, name: str) -> None:
         self._machines += 1
-        runtime = self._ground.machine(self._machines)
+        machine = f"machine-{self._machines}"
+        runtime = self._ground.machine(machine)
         session = Session([self._ground.name_server], runtime, self._client(name))
         invoke = session.remoting.invoke
 
@@ -180,7 +181,7 @@ class PushMembers(Stepped[State, Operation]):
         session.remoting.invoke = watched  # type: ignore[method-assign]
         await session.start()
         consumer = _Told(session, self._group, _consumed, _CONFIG)
-        member = self._members[name] = _Member(session, consumer, self._machines)
+        member = self._members[name] = _Member(session, consumer, machine)
         await consumer.subscribe(self._topic)
         await consumer.start()
 
