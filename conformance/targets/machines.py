@@ -441,7 +441,7 @@ class Cluster:
         """It lacks no record, too. What fills a segment up comes to its log with the record behind it."""
         return self.follows() and self._store(SLAVE).log_last_record == self._store(MASTER).log_last_record
 
-    async def until(self, condition: Callable[[], bool], seconds_max: float) -> bool:
+    async def until(self, condition: Callable[[], bool], seconds_max: float = 120.0) -> bool:
         """Let time pass until something holds; whether it came to that."""
         end_s = self._loop.time() + seconds_max
         while not condition():

@@ -6,7 +6,8 @@ from typing import Final
 
 from conformance.replication import Life, LogsSeen, ReadsSeen, SendSeen
 from conformance.silence import silenced
-from conformance.targets.pair import MASTER, QUEUE, SLAVE, TOPIC, Pair, play
+from conformance.targets.machines import MASTER, SLAVE
+from conformance.targets.pair import QUEUE, TOPIC, Pair, play
 from impl.client.model import ClientError
 from impl.replication.config import LogCheck, Role
 from impl.store.config import FlushMode
@@ -84,7 +85,7 @@ class _Witness:
             await self.send(chance.randint(1, 3))
         elif drawn < 0.62 and running:
             node = chance.choice(running)
-            (pair.kill if chance.random() < 0.5 else pair.lose_power)(node)
+            (pair.kill if chance.random() < 0.5 else pair.crash)(node)
         elif drawn < 0.82:
             for node in (MASTER, SLAVE):
                 if node not in pair.brokers:
@@ -102,7 +103,7 @@ class _Witness:
         """A master that comes back with less than its slave holds is another master."""
         await self.pair.start(node)
         if node == MASTER:
-            log, slaves = tuple(self.pair.log(MASTER)), self.last[SLAVE]
+            log, slaves = tuple(self.pair.names_in(MASTER)), self.last[SLAVE]
             self.forked = self.forked or log[: len(slaves)] != slaves
         self.look()
 
@@ -115,7 +116,10 @@ class _Witness:
         expected = self.expected(waits=waits)
         statuses = await asyncio.gather(*(self.pair.send(name, wait=waits) for name in names))
         self.look()
-        if self.pair.follows() != (expected == frozenset({"SEND_OK"})) and self.role is Role.SYNC_MASTER:
+        if (
+            self.pair.has_caught_up() != (expected == frozenset({"SEND_OK"}))
+            and self.role is Role.SYNC_MASTER
+        ):
             expected = frozenset() if waits else expected  # it came or went meanwhile
         for name, status in zip(names, statuses, strict=True):
             seen = SendSeen(name, status, waits, expected, name in self.held, name in self.known)
@@ -124,32 +128,26 @@ class _Witness:
     def expected(self, *, waits: bool) -> frozenset[str]:
         if not waits or self.role is Role.ASYNC_MASTER:
             return frozenset({"SEND_OK"})
-        server = self.pair.master.replicas.server
+        server = self.pair.brokers[MASTER].replicas.server
         if SLAVE not in self.pair.brokers and server is not None and not server.acks.slaves:
             return frozenset({"SLAVE_NOT_AVAILABLE"})
         if self.is_cut and server is not None:
             late = "FLUSH_SLAVE_TIMEOUT" if server.acks.slaves else "SLAVE_NOT_AVAILABLE"
             return frozenset({late})
-        return frozenset({"SEND_OK"}) if self.pair.follows() else frozenset()
+        return frozenset({"SEND_OK"}) if self.pair.has_caught_up() else frozenset()
 
     def look(self) -> None:
         """Note both logs, and the offset that the slave has of the group."""
         pair = self.pair
         seen: dict[str, tuple[str, ...] | None] = {MASTER: None, SLAVE: None}
         for node in pair.brokers:
-            seen[node] = self.last[node] = tuple(pair.log(node))
+            seen[node] = self.last[node] = tuple(pair.names_in(node))
         self.known.update(seen[MASTER] or ())
         self.held.update(seen[SLAVE] or ())
         self.logs.append(LogsSeen(seen[MASTER], seen[SLAVE], self.follows(), self.forked))
 
     def follows(self) -> bool:
-        if SLAVE not in self.pair.brokers or self.is_cut or MASTER not in self.pair.brokers:
-            return False
-        server, client = self.pair.master.replicas.server, self.pair.slave.replicas.client
-        if server is None or client is None or client.local is None:
-            return False
-        # A slave does not know at once that the other end of its connection is gone.
-        return client.is_following and server.serves(client.local)
+        return not self.is_cut and self.pair.follows()
 
     async def calm(self) -> bool | None:
         """The faults end; returns whether the slave has caught up."""
@@ -159,18 +157,14 @@ class _Witness:
             if node not in self.pair.brokers:
                 await self.start(node)
         await self.send(1)
-        try:
-            await self.pair.until(self.pair.follows, CALM_S)
-            return True
-        except TimeoutError:
-            return None if self.forked else False
-        finally:
-            self.look()
+        caught_up = await self.pair.until(self.pair.has_caught_up, CALM_S)
+        self.look()
+        return caught_up or (None if self.forked else False)
 
     async def read(self) -> None:
         """With its master away the slave is read, and told an offset; then the master comes back."""
         pair = self.pair
-        log = tuple(pair.log(SLAVE))
+        log = tuple(pair.names_in(SLAVE))
         if not log or self.forked:
             return
         await asyncio.sleep(60)  # the client has heard of both, the slave of the topic

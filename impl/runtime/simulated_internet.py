@@ -71,6 +71,13 @@ class SimulatedInternet:
         for end in [end for end in self._ends if (end.local.host, end.remote.host) == (one, other)]:
             end.abort()
 
+    def forget_connections(self, one: str, other: str) -> None:
+        """What is between two machines knows none of their connections any more: what was on its way and all
+        that follows is lost, and neither end is told."""
+        for end in self._ends:
+            if {end.local.host, end.remote.host} == {one, other}:
+                end.lose()
+
     def lose_power(self, host: str) -> None:
         """The machine is gone, with its connections; nobody is told."""
         self._dark.add(host)
@@ -184,6 +191,8 @@ class _End:
         """What is on its way, in its order: when it may arrive, and what it does then."""
         self._is_stuck = False
         """The first of it could not arrive."""
+        self._is_lost = False
+        """Nothing that is sent from here arrives any more."""
 
     # -- the connection of its owner
 
@@ -240,6 +249,10 @@ class _End:
         if self._open:
             self._end()
 
+    def lose(self) -> None:
+        self._is_lost, self._is_stuck = True, False
+        self._sent.clear()
+
     def vanish(self) -> None:
         """The machine lost its power; what is on the wire arrives, what waits for a link does not."""
         self._open, self._vanished = False, True
@@ -267,6 +280,8 @@ class _End:
 
     def _send(self, what: Callable[..., None], *args: Any) -> None:
         """Something is to happen at the other end."""
+        if self._is_lost:
+            return
         arrival = partial(self.peer.process_hears, what, *args)
         self._sent.append((self._loop.time() + self._internet.way_s(), arrival))
         if len(self._sent) == 1 and not self._is_stuck:

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from conformance.targets.pair import MASTER, SLAVE, Pair, play
+from conformance.targets.machines import MASTER, SLAVE
+from conformance.targets.pair import Pair, play
 from conformance.traces.check import LogVerdict, check_logs, results
 from conformance.traces.pair import traces
 from impl.store.config import FlushMode

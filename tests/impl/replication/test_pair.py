@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.pair import MASTER, QUEUE, SLAVE, TOPIC, Pair, play
+from conformance.targets.machines import MASTER, SLAVE, Cluster
+from conformance.targets.pair import QUEUE, TOPIC, Pair, play
 from impl.client.push_consumer import PushConsumer
 from impl.message import DELAY, Message
 from impl.remoting import headers
@@ -45,7 +46,7 @@ def test_repl_1_a_synchronous_master_answers_send_ok_when_the_slave_has_it() -> 
     async def scene(pair: Pair) -> tuple[list[str], list[str]]:
         await pair.followed()
         statuses = await send_all(pair, numbered(20))
-        return statuses, pair.log(SLAVE)
+        return statuses, pair.names_in(SLAVE)
 
     statuses, log = play(scene)
     assert statuses == ["SEND_OK"] * 20
@@ -58,7 +59,7 @@ def test_repl_3_without_a_slave_a_synchronous_master_says_so_at_once() -> None:
         await asyncio.sleep(1)
         began = asyncio.get_running_loop().time()
         status = await pair.send("m0")
-        return status, asyncio.get_running_loop().time() - began, pair.log(MASTER)
+        return status, asyncio.get_running_loop().time() - began, pair.names_in(MASTER)
 
     status, seconds, log = play(scene)
     assert status == "SLAVE_NOT_AVAILABLE"
@@ -101,7 +102,7 @@ def test_repl_3_an_asynchronous_master_waits_for_nobody_and_is_followed_all_the_
         await pair.start(SLAVE)
         together = await pair.send("m1")
         await pair.followed()
-        return alone, together, pair.log(SLAVE)
+        return alone, together, pair.names_in(SLAVE)
 
     assert play(scene, role=Role.ASYNC_MASTER) == ("SEND_OK", "SEND_OK", ["m0", "m1"])
 
@@ -148,13 +149,13 @@ def test_repl_5_a_slave_that_is_killed_again_and_again_catches_up() -> None:
         for number in range(60):
             await pair.send(f"m{number}", wait=False)
             if number % 7 == 3:
-                (pair.kill if number % 2 else pair.lose_power)(SLAVE)
+                (pair.kill if number % 2 else pair.crash)(SLAVE)
             if number % 7 == 5:
                 await pair.start(SLAVE)
         if SLAVE not in pair.brokers:
             await pair.start(SLAVE)
         await pair.followed()
-        return pair.log(MASTER), pair.log(SLAVE)
+        return pair.names_in(MASTER), pair.names_in(SLAVE)
 
     master, slave = play(scene)
     assert master == slave == numbered(60)
@@ -167,10 +168,10 @@ def test_repl_5_after_a_dead_wire_the_slave_comes_back_by_itself() -> None:
         for name in numbered(3):
             await pair.send(name, wait=False)
         await asyncio.sleep(60)
-        assert pair.log(SLAVE) == []
+        assert pair.names_in(SLAVE) == []
         pair.heal()
         await pair.followed()
-        return pair.log(SLAVE)
+        return pair.names_in(SLAVE)
 
     assert play(scene) == numbered(3)
 
@@ -194,15 +195,15 @@ def test_repl_2_a_master_that_lost_its_tail_is_not_followed_and_that_is_said_onc
         await pair.followed()
         await send_all(pair, numbered(10))
         pair.kill(MASTER)
-        pair.disks[MASTER].lose_power()
+        pair.machines[MASTER].disk.lose_power()
         await pair.start(MASTER)
         for name in numbered(20, "new"):
             await pair.send(name, wait=False)
         client = pair.slave.replicas.client
         assert client is not None
-        await pair.until(lambda: bool(client.refused))
+        assert await pair.until(lambda: bool(client.refused))
         await asyncio.sleep(100)
-        return pair.log(MASTER), pair.log(SLAVE), client.refused
+        return pair.names_in(MASTER), pair.names_in(SLAVE), client.refused
 
     with caplog.at_level(logging.WARNING):
         master, slave, refused = play(scene)
@@ -218,10 +219,10 @@ def test_repl_2_a_slave_that_is_ahead_is_refused_and_the_master_says_so(
     async def scene(pair: Pair) -> tuple[list[str], str]:
         await pair.followed()
         await send_all(pair, numbered(10))
-        pair.lose_machine(MASTER)
+        pair.lose_disk(MASTER)
         await pair.start(MASTER)
         await asyncio.sleep(100)
-        return pair.log(SLAVE), await pair.send("m0")
+        return pair.names_in(SLAVE), await pair.send("m0")
 
     with caplog.at_level(logging.WARNING):
         log, status = play(scene)
@@ -238,7 +239,7 @@ def test_repl_4_a_slave_takes_no_tables_of_a_master_that_lost_its_disk() -> None
         await send_all(pair, numbered(5))
         await pair.consumer.commit(QUEUE, 2)
         await asyncio.sleep(30)
-        pair.lose_machine(MASTER)
+        pair.lose_disk(MASTER)
         await pair.start(MASTER)
         await asyncio.sleep(60)
         pair.kill(MASTER)
@@ -253,12 +254,11 @@ def test_as_shipped_the_same_goes_unnoticed_and_acknowledged() -> None:
     async def scene(pair: Pair) -> tuple[str, list[str], list[str]]:
         await pair.followed()
         await send_all(pair, ["m0", "m1"])
-        pair.kill(MASTER)
-        pair.disks[MASTER].lose_power()
+        pair.lose_power(MASTER)
         await pair.start(MASTER)
         await asyncio.sleep(30)
         status = await pair.send("n0")
-        return status, pair.log(MASTER), pair.log(SLAVE)
+        return status, pair.names_in(MASTER), pair.names_in(SLAVE)
 
     status, master, slave = play(scene, log_check=LogCheck.AS_SHIPPED)
     assert status == "SEND_OK", "the slave's report of its own records passes for an acknowledgement"
@@ -311,7 +311,7 @@ def test_a_consumer_that_is_ahead_of_the_slave_asks_now_and_then() -> None:
         await pair.consumer.commit(QUEUE, 7)
         await asyncio.sleep(30)
         pair.kill(MASTER)
-        async with PushConsumer(pair.session, "G", lambda _: None) as consumer:
+        async with PushConsumer(pair.client, "G", lambda _: None) as consumer:
             await consumer.subscribe(TOPIC)
             await asyncio.sleep(60)
             assert pair.slave.services is not None
@@ -329,7 +329,7 @@ def test_who_read_at_the_slave_what_its_master_has_not_synced_goes_on_there() ->
     async def scene(pair: Pair) -> tuple[list[str], int, list[str]]:
         await pair.followed()
         await send_all(pair, numbered(3))
-        store = pair.master.store
+        store = pair.brokers[MASTER].store
         assert isinstance(store, MessageStore)
         offload, synced = store._flusher._offload, asyncio.Event()
 
@@ -339,7 +339,7 @@ def test_who_read_at_the_slave_what_its_master_has_not_synced_goes_on_there() ->
 
         store._flusher._offload = late
         await pair.send("m3", wait=False)
-        await pair.until(lambda: pair.slave.store.max_offset(TOPIC, 0) == 4)
+        assert await pair.until(lambda: pair.slave.store.max_offset(TOPIC, 0) == 4)
         assert store.max_offset(TOPIC, 0) == 3
         held = asyncio.create_task(pair.consumer.pull(QUEUE, 4, hold_ms=30_000))
         await asyncio.sleep(10)
@@ -370,10 +370,10 @@ def test_offsets_that_were_committed_to_the_slave_come_to_the_master_and_never_g
             offsets = pair.slave.services.offsets if pair.slave.services else None
             seen.append(offsets.query("G", TOPIC, 0) if offsets else None)
             await asyncio.sleep(1)
-        assert pair.master.services is not None
+        assert pair.brokers[MASTER].services is not None
         assert pair.slave.services is not None
         assert pair.slave.services.offsets.untold == set(), "it is told once"
-        return seen, pair.master.services.offsets.query("G", TOPIC, 0)
+        return seen, pair.brokers[MASTER].services.offsets.query("G", TOPIC, 0)
 
     seen, masters = play(scene)
     assert set(seen) == {7}
@@ -387,7 +387,11 @@ def test_a_slave_knows_how_far_delayed_messages_are_delivered_and_delivers_none(
         await asyncio.sleep(30)
         assert pair.slave.services is not None
         told = pair.slave.services.delays.offsets().offset_table
-        return told, pair.master.store.max_offset(TOPIC, 0), pair.slave.store.max_offset(TOPIC, 0)
+        return (
+            told,
+            pair.brokers[MASTER].store.max_offset(TOPIC, 0),
+            pair.slave.store.max_offset(TOPIC, 0),
+        )
 
     assert play(scene) == ({1: 1}, 1, 1)
 
@@ -398,7 +402,7 @@ def test_a_slave_keeps_topics_groups_and_offsets_like_its_master() -> None:
         await pair.send("m0")
         await pair.consumer.commit(QUEUE, 1)
         await asyncio.sleep(30)
-        master, slave = pair.master.services, pair.slave.services
+        master, slave = pair.brokers[MASTER].services, pair.slave.services
         assert master is not None
         assert slave is not None
         assert slave.topics.snapshot() == master.topics.snapshot()
@@ -415,9 +419,9 @@ def test_a_slave_keeps_topics_groups_and_offsets_like_its_master() -> None:
 
 
 async def delete_topic(pair: Pair) -> None:
-    assert pair.master.services is not None
+    assert pair.brokers[MASTER].services is not None
     request = new_request(RequestCode.DELETE_TOPIC_IN_BROKER, headers.write(TopicRequest(TOPIC)))
-    answer = await pair.session.remoting.invoke(pair.master.services.address, request, 10.0)
+    answer = await pair.client.remoting.invoke(pair.brokers[MASTER].services.address, request, 10.0)
     assert answer.code == ResponseCode.SUCCESS
 
 
@@ -509,13 +513,13 @@ def test_what_a_slave_tells_of_an_offset_never_lowers_the_masters() -> None:
     async def scene(pair: Pair) -> list[int | None]:
         await pair.followed()
         await send_all(pair, numbered(9))
-        services = pair.master.services
+        services = pair.brokers[MASTER].services
         assert services is not None
         found = []
         for offset, only_forward in ((7, None), (5, True), (8, True), (6, None)):
             header = headers.UpdateOffsetRequest("G", TOPIC, 0, offset, only_forward)
             request = new_request(RequestCode.UPDATE_CONSUMER_OFFSET, headers.write(header))
-            answer = await pair.session.remoting.invoke(services.address, request, 5)
+            answer = await pair.client.remoting.invoke(services.address, request, 5)
             assert answer.code == ResponseCode.SUCCESS
             found.append(services.offsets.query("G", TOPIC, 0))
         return found
@@ -533,22 +537,24 @@ def test_what_is_put_into_a_slave_by_itself_is_refused() -> None:
         end = pair.slave.store.log_end
         assert pair.slave.services is not None
         result = await pair.slave.store.put(Message(TOPIC, b"x", store_host=pair.slave.services.address))
-        assert pair.slave.store.log_end == end == pair.master.store.log_end
+        assert pair.slave.store.log_end == end == pair.brokers[MASTER].store.log_end
         return result.status, result.reason, result.queue_offset
 
     assert play(scene) == ("SERVICE_NOT_AVAILABLE", "this broker is a slave", -1)
 
 
 def test_a_slave_that_was_told_its_master_follows_no_other() -> None:
-    async def scene(pair: Pair) -> Address | None:
-        config = pair.configs[SLAVE]
-        told = replace(config.replication, ha_master=Address("127.0.0.1", 10912))
-        pair.configs[SLAVE] = replace(config, replication=told)
+    async def scene(pair: Pair) -> tuple[Address | None, Address]:
+        master = Address(pair.machines[MASTER].host, 10912)
+        told = replace(pair.config(SLAVE).replication, ha_master=master)
+        slave = replace(pair.config(SLAVE), replication=told)
+        pair.config = lambda node: slave if node == SLAVE else Cluster.config(pair, node)  # type: ignore[method-assign]
         await pair.stop(SLAVE)
         await pair.start(SLAVE)
         await pair.followed()
         pair.slave.replicas.learned(RegisterBrokerResponse("10.9.9.9:10912", "10.9.9.9:10911"))
         client = pair.slave.replicas.client  # looked at before the name server can say anything else
-        return client.master if client else None
+        return client.master if client else None, master
 
-    assert play(scene) == Address("127.0.0.1", 10912)
+    followed, told = play(scene)
+    assert followed == told

@@ -165,6 +165,23 @@ def test_a_reset_closes_both_ends() -> None:
     play(scene)
 
 
+def test_connections_that_are_forgotten_carry_nothing_and_neither_end_is_told() -> None:
+    async def scene(world: World) -> None:
+        near, far = await world.pair()
+        near.connection.write(b"on its way")
+        world.internet.forget_connections(*BACK)
+        far.connection.write(b"later")
+        near.connection.abort()
+        await asyncio.sleep(600)
+        assert (near.heard, far.heard, near.is_closed, far.is_closed) == (b"", b"", True, False)
+        near, far = await world.pair()
+        near.connection.write(b"anew")
+        await asyncio.sleep(1)
+        assert far.heard == b"anew"
+
+    play(scene)
+
+
 def test_a_machine_without_power_says_nothing_and_resets_what_comes_in_its_next_life() -> None:
     async def scene(world: World) -> None:
         near, far = await world.pair()
