@@ -404,7 +404,7 @@ def _write(report: Report, done: "Audit", aside: "DataFrame", out: Path | None, 
     from spark_audit.staging import staged
 
     if out is not None:
-        with staged(out) as folder:
+        with staged(out, replaces=("unreadable",)) as folder:
             for name in ("report.json", "junit.xml", "report.html"):
                 write_report(report, folder / name)
             rows = write_violations(done, folder / "violations.parquet")
@@ -648,8 +648,8 @@ def _blame(error: Exception) -> tuple[str, int]:
             return f"/{damaged[1].lstrip('/')}: damaged, cannot be read to its end", Exit.USAGE
         if _DISK_FULL in line:
             return _full(str(error)), Exit.TOOL
-        if damaged := re.search(r"ShareError: (\S.*? damaged, cannot be read to its end)", line):
-            return damaged[1], Exit.USAGE
+        if unreadable := re.search(r"ShareError: (\S.*)", line):
+            return unreadable[1], Exit.USAGE
     # The innermost cause says most; above it there is only where Spark was at the time.
     causes = (
         [line for line in lines if line.startswith(("Caused by:", ": "))] or lines or [type(error).__name__]

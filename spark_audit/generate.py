@@ -85,6 +85,7 @@ def generate(spark: SparkSession, wish: Wish, out: Path, partitions: int = 0) ->
             not empty. OSError: it cannot be written.
     """
     plan = prepare(wish, out)
+    out.mkdir(parents=True, exist_ok=True)
     partitions = partitions or max(-(-plan.chunks // _CHUNKS_A_TASK), min(plan.chunks, 2))
     made = _Maker(plan, wish.seed)
     chunks = [(number, State()) for number in range(plan.chunks)]
@@ -110,15 +111,14 @@ def generate(spark: SparkSession, wish: Wish, out: Path, partitions: int = 0) ->
 
 
 def prepare(wish: Wish, out: Path) -> sc.Plan:
-    """Make the folder, and a plan for the log.
+    """A plan for the log in this folder.
 
     Raises:
         As `generate`.
     """
     random = np.random.default_rng([wish.seed, 0])
     plan = sc.make_plan(round(wish.events / EVENTS_A_MESSAGE), wish.anomalies, random)
-    out.mkdir(parents=True, exist_ok=True)
-    if any(out.iterdir()):
+    if out.exists() and any(out.iterdir()):
         raise FileExistsError(f"{out}: the folder is not empty")
     return plan
 

@@ -26,6 +26,8 @@ from spark_audit.share import LogFile
 from spec.events import REQUIRED, SCHEMA_VERSION, Kind
 
 _CORRUPT: Final = "corrupt_line"
+_PARQUET: Final = b"PAR1"
+"""What a Parquet file begins and ends with."""
 _TAIL_BYTES_MAX: Final = 1 << 20
 """A torn last line longer than this is reported as corrupt instead of forgiven."""
 
@@ -111,13 +113,22 @@ def _parquet_schema(file: Path) -> Hashable:
     """Names and types of its columns. Raises InputError: it is no event log."""
     try:
         schema = pq.read_schema(file)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{file}: not a whole Parquet file: {_first_line(error)}") from None
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror or _first_line(error)}") from None
+    except pa.ArrowException as error:
+        raise InputError(f"{file}: {_not_parquet(file)}: {_first_line(error)}") from None
     _check_columns(str(file), file, schema.names)
     for name in schema.names:
         if name in EVENTS.fieldNames():
             _check_type(file, name, schema.field(name).type)
     return tuple((field.name, str(field.type)) for field in schema)
+
+
+def _not_parquet(file: Path) -> str:
+    """What a file is that cannot be read as Parquet."""
+    with file.open("rb") as told:
+        begins = told.read(len(_PARQUET))
+    return "its end is missing or damaged" if begins == _PARQUET else "no Parquet file"
 
 
 def _check_columns(where: str, file: Path, own: Sequence[str]) -> None:
@@ -210,7 +221,7 @@ def _check_first_line(file: Path) -> Hashable:
         # Decompresses by the suffix.
         with pa.input_stream(str(file)) as lines:
             first = lines.read(_TAIL_BYTES_MAX).partition(b"\n")[0]
-    except FileNotFoundError as error:
+    except (FileNotFoundError, PermissionError) as error:
         raise InputError(f"{file}: {error.strerror}") from None
     except OSError as error:
         raise InputError(f"{file}: damaged, cannot be read: {_first_line(error)}") from None

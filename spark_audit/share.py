@@ -5,6 +5,8 @@ rows that Spark hands over. Queries see it as the table `log`, with the columns 
 size of a share, DuckDB has so much memory, and spills the rest.
 """
 
+import errno
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -118,8 +120,25 @@ def _of_file(connection: "DuckDBPyConnection", work: Work, share: Share) -> Batc
         yield from _asked(connection, work)
     except duckdb.OutOfMemoryException:
         raise
+    except duckdb.ConversionException as error:
+        raise ShareError(f"{share.file.path}: a value does not fit its column: {_said(error)}") from None
     except duckdb.Error as error:
-        raise ShareError(f"{share.file.path}: damaged, cannot be read to its end: {error}") from None
+        if os.strerror(errno.ENOSPC) in str(error):
+            raise  # of what is spilled
+        raise ShareError(f"{share.file.path}: {_why(share.file.path, error)}") from None
+
+
+def _why(path: Path, error: Exception) -> str:
+    """What is wrong with a file that was there when the run began."""
+    try:
+        path.open("rb").close()
+    except OSError as refused:
+        return refused.strerror or type(refused).__name__
+    return f"damaged, cannot be read to its end: {_said(error)}"
+
+
+def _said(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 def of_rows(work: Work) -> Callable[[Batches], Batches]:

@@ -1,8 +1,9 @@
 """Folders that appear whole or not at all: written beside their place, and moved there when they are done."""
 
 import contextlib
+import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,27 +11,33 @@ from report.beside import folder_beside
 
 
 @contextmanager
-def staged(folder: Path) -> Iterator[Path]:
-    """An empty folder beside `folder`, into which moves what is in it at the end.
+def staged(folder: Path, replaces: Collection[str] = ()) -> Iterator[Path]:
+    """An empty folder beside `folder`, which takes its place at the end, as a whole.
 
-    Entries of the same name are replaced, others stay. After an exception `folder` is as it was. Moving needs
-    no room, so that a full disk shows before anything is replaced.
+    Entries of the same name are replaced, and those that `replaces` names are gone; others stay. After an
+    exception `folder` is as it was; killed in the middle of the move, it is whole again when the next one
+    begins. Moving needs no room, so that a full disk shows before anything is replaced.
 
     Raises:
         OSError: it cannot be written.
     """
     folder = folder.resolve()
+    aside = folder.with_name(f".{folder.name[:100]}.replaced")
+    _bring_back(aside, folder)
     with folder_beside(folder) as beside:
         try:
             yield beside
             with contextlib.suppress(OSError):
                 folder.rmdir()  # where it is empty
-            if not folder.exists():
-                beside.rename(folder)
-                return
             with _undisturbed():
-                for entry in sorted(beside.iterdir()):
-                    _replace(entry, folder / entry.name, beside)
+                if folder.exists():
+                    folder.rename(aside)
+                try:
+                    beside.rename(folder)
+                    for name in replaces:
+                        shutil.rmtree(aside / name, ignore_errors=True)
+                finally:
+                    _bring_back(aside, folder)
         except OSError as error:
             if str(error.filename).startswith(str(beside)):
                 error.filename = str(folder)  # which the user knows
@@ -48,8 +55,14 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _replace(entry: Path, place: Path, beside: Path) -> None:
-    # A folder cannot be renamed onto one that has something in it.
-    if place.is_dir() and not place.is_symlink():
-        place.rename(beside / f"{entry.name}.replaced")
-    entry.replace(place)
+def _bring_back(aside: Path, folder: Path) -> None:
+    """Of what was moved aside, that of which there is no other."""
+    if not aside.is_dir():
+        return
+    if not folder.exists():
+        aside.rename(folder)
+        return
+    for entry in aside.iterdir():
+        if not (folder / entry.name).exists():
+            entry.rename(folder / entry.name)
+    shutil.rmtree(aside, ignore_errors=True)

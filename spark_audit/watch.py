@@ -146,8 +146,8 @@ def _keep_aside(rows: DataFrame, folder: Path, number: int) -> int:
     count = rows.count()
     if count:
         # Of a batch that is repeated, over what it wrote before.
-        with staged(folder) as beside:
-            rows.coalesce(1).write.json(str(beside / f"batch-{number:06}"))
+        with staged(folder / f"batch-{number:06}") as beside:
+            rows.coalesce(1).write.mode("append").json(str(beside))
     return count
 
 

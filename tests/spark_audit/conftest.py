@@ -157,6 +157,7 @@ def judge(spark: SparkSession) -> Judge:
 
 def write_log(wish: Wish, folder: Path) -> list[dict[str, Any]]:
     """The log that the generator makes, chunk by chunk in this process, as one file. Returns the truth."""
+    folder.mkdir(exist_ok=True)
     plan, now = prepare(wish, folder), State()
     tables, truth = [], []
     for number in range(plan.chunks):

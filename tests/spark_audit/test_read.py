@@ -119,11 +119,17 @@ def test_a_log_without_a_row_is_an_empty_table(spark: SparkSession, tmp_path: Pa
     assert (log.events.schema, log.events.count(), log.corrupt.count(), log.rows) == (EVENTS, 0, 0, 0)
 
 
-def test_a_truncated_parquet_file_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("is_parquet", "message"),
+    [(True, r"log\.parquet: its end is missing or damaged"), (False, r"log\.parquet: no Parquet file")],
+)
+def test_a_file_that_is_no_whole_parquet_file_is_refused_by_name(
+    spark: SparkSession, tmp_path: Path, is_parquet: bool, message: str
+) -> None:
     path = tmp_path / "log.parquet"
     pq.write_table(pa.table({name: [value] for name, value in ROW.items()}), path)
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(InputError, match=r"log\.parquet: not a whole Parquet file"):
+    path.write_bytes(path.read_bytes()[:-20] if is_parquet else b'{"ts": 1}\n')
+    with pytest.raises(InputError, match=message):
         read(spark, [str(path)], tmp_path / "scratch")
 
 

@@ -35,6 +35,31 @@ def test_what_ends_before_leaves_nothing(tmp_path: Path, error: BaseException) -
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_an_earlier_one_alone_had_is_gone_where_it_is_replaced(tmp_path: Path) -> None:
+    for name in ("unreadable", "report.html"):
+        with staged(tmp_path / "out", replaces=("unreadable",)) as folder:
+            (folder / name).mkdir()
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_killed_in_the_middle_of_the_move_it_is_whole_when_the_next_begins(
+    tmp_path: Path, is_moved: bool
+) -> None:
+    out, aside = tmp_path / "out", tmp_path / ".out.replaced"
+    aside.mkdir()
+    (aside / "report.html").write_text("old")
+    (aside / "mine.txt").touch()
+    if is_moved:
+        out.mkdir()
+        (out / "report.html").write_text("new")
+    with pytest.raises(KeyboardInterrupt), staged(out):
+        raise KeyboardInterrupt
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert sorted(path.name for path in out.iterdir()) == ["mine.txt", "report.html"]
+    assert (out / "report.html").read_text() == ("new" if is_moved else "old")
+
+
 def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
