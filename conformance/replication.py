@@ -1,7 +1,7 @@
 """The named invariants of replication over what was seen of a master and a slave; each a pure function.
 
-What is seen is told by `conformance.targets.pair_life`. Names and ids are those of spec/invariants.toml; having
-seen nothing that could show a violation is unknown, never held.
+What is seen is told by `conformance.targets.pair_life`. Names and ids are those of spec/invariants.toml;
+having seen nothing that could show a violation is unknown, never held.
 """
 
 from collections.abc import Callable, Sequence
