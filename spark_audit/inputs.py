@@ -3,6 +3,7 @@
 import glob
 import hashlib
 import os
+import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -89,15 +90,28 @@ def _files_of(path: Path, named: bool) -> set[Path]:
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    """Raises OSError: a folder cannot be read. (`Path.rglob` would pass over it without a word.)"""
+    """Links are followed, each folder once.
+
+    Raises:
+        OSError: a folder cannot be read (`Path.rglob` would pass over it without a word), or a link leads
+            nowhere.
+    """
 
     def refuse(error: OSError) -> None:
         raise error
 
-    for place, folders, names in os.walk(folder, onerror=refuse):
+    seen: set[Path] = set()
+    for place, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
+        real = Path(place).resolve()
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
         files = (Path(place, name) for name in names if not name.startswith((".", "_")))
-        yield from (file for file in files if file.name.endswith(SUFFIXES) and file.is_file())
+        for file in files:
+            if file.name.endswith(SUFFIXES) and stat.S_ISREG(file.stat().st_mode):
+                yield file
 
 
 def _copies(files: Sequence[Path]) -> Iterator[tuple[Path, Path]]:

@@ -169,7 +169,10 @@ def _opened(work: Work) -> "Iterator[DuckDBPyConnection]":
     # In tasks alone: what only plans an audit need not load it.
     import duckdb
 
-    with tempfile.TemporaryDirectory(prefix="mqproof-share-") as spill, duckdb.connect() as connection:
+    # Where Spark spills, too: as spark.local.dir says.
+    local = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None
+    spilled = tempfile.TemporaryDirectory(prefix="mqproof-share-", dir=local)
+    with spilled as spill, duckdb.connect() as connection:
         # A task has one core; what one reads first need not come first.
         connection.execute("SET threads = 1; SET preserve_insertion_order = false")
         connection.execute(f"SET memory_limit = '{MEMORY}'; SET temp_directory = {quoted(spill)}")

@@ -65,6 +65,19 @@ def test_a_pattern_does_not_look_at_hidden_names_unless_they_are_given(tmp_path:
     assert find_files([str(tmp_path / "_truth.parquet")]).files == (tmp_path / "_truth.parquet",)
 
 
+def test_links_are_followed_once_and_one_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.ndjson").write_text("{}\n")
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "linked").symlink_to(tmp_path / "elsewhere")
+    (logs / "linked" / "again").symlink_to(logs)
+    assert find_files([str(logs)]).files == (logs / "linked" / "a.ndjson",)
+    (logs / "gone.ndjson").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"gone\.ndjson: No such file"):
+        find_files([str(logs)])
+
+
 def test_a_folder_that_cannot_be_read_is_told_not_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
