@@ -27,11 +27,14 @@ ORDERLY: Final = 1
 """The group that consumes in order. It tells so, and of ends of its calls, where an overlap is planted."""
 CONSUMERS_A_GROUP: Final = 3
 PRODUCERS: Final = tuple(f"producer-{n}" for n in range(4))
-QUEUES: Final = len(BROKERS) * len(TOPICS)
-"""Each broker has a queue of each topic: see broker_of, topic_of, queue_id_of."""
+QUEUES_OF_TOPIC: Final = (4, 4, 4, 2)
+QUEUES: Final = sum(QUEUES_OF_TOPIC)
+"""Each broker has a queue of each topic, but for the last: see broker_of, topic_of, queue_id_of."""
 
-ROUND: Final = np.stack([np.zeros(QUEUES - 1, dtype=np.int64), np.arange(1, QUEUES)], axis=1).ravel()
-"""The queues of consecutive messages, over and over: half of all messages go to one queue."""
+_OTHERS: Final = (1, 2, 3, 4, 5, 6, 7, 4, 5, 8, 9, 10, 11, 12, 13)
+ROUND: Final = np.stack([np.zeros(len(_OTHERS), dtype=np.int64), _OTHERS], axis=1).ravel()
+"""The queues of consecutive messages, over and over: half of all messages go to one queue. Of the topics the
+n-th has about 1 / n ** 1.5 (Zipf) of what the first has: 60, 20, 13 and 7 %."""
 
 SKEW_US: Final = 40_000
 """No clock is further from the true time than that; so two differ by less than the audit allows for."""
@@ -167,8 +170,11 @@ def queue_id_of(queues: Ints) -> Ints:
 
 
 def elsewhere(queues: Ints) -> Ints:
-    """The same topic's queue at the next broker."""
-    return topic_of(queues) * len(BROKERS) + broker_of(queues + 1)
+    """The same topic's queue at the next broker that has one."""
+    topics = topic_of(queues)
+    first = topics * len(BROKERS)
+    found: Ints = first + (queues - first + 1) % np.array(QUEUES_OF_TOPIC)[topics]
+    return found
 
 
 def slots(messages: int) -> Ints:

@@ -69,11 +69,13 @@ def test_every_generated_line_is_an_event_and_every_node_counts_densely(
         assert [ts for _, ts in sorted(told)] == sorted(ts for _, ts in told), node
 
 
-def test_half_of_all_messages_go_to_one_queue_and_clocks_disagree() -> None:
+def test_topics_are_unequal_half_of_all_goes_to_one_queue_and_clocks_disagree() -> None:
     sizes = np.bincount(queue_of(np.arange(30_000)))
     assert len(sizes) == QUEUES
     assert sizes.max() == 15_000
     assert sizes.min() == 1_000
+    topics = np.bincount(topic_of(queue_of(np.arange(30_000))))
+    assert topics.tolist() == [18_000, 6_000, 4_000, 2_000]
     assert 0 < abs(clock_us("broker-a") - clock_us("broker-b")) <= 2 * SKEW_US
 
 
