@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 
 from report.model import Result, Verdict, Witness
 from spark_audit.inputs import InputError
+from spark_audit.sources import bodies
 from spark_audit.sources.stores import register
 from spec.catalogue import catalogue
 
@@ -52,7 +53,7 @@ class Traces:
     state."""
     unreadable: DataFrame
     """file (of a store, its directory) and line: records of a type that we know, with too few fields or an
-    odd number in them."""
+    odd number in them; without a line, a message that is no text."""
 
 
 def find_traces(paths: Sequence[str]) -> tuple[list[Path], list[Path]]:
@@ -86,22 +87,22 @@ def read_traces(spark: SparkSession, stores: Sequence[Path], texts: Sequence[Pat
     for store in stores:
         records = spark.read.format("rocketmq-commitlog").option("body", "true").load(str(store))
         is_trace = (f.col("topic") == TRACE_TOPIC) | f.col("topic").startswith(CLOUD_TOPIC_PREFIX)
-        bodies = records.where((f.col("kind") == "record") & is_trace)
-        told = f.explode(f.split(f.decode("body", "UTF-8"), _RECORD)).alias("line")
-        parts.append(bodies.select(f.lit(str(store)).alias("file"), told))
+        messages = records.where((f.col("kind") == "record") & is_trace)
+        told = f.explode_outer(f.split(bodies.text("body", "sys_flag"), _RECORD)).alias("line")
+        parts.append(messages.select(f.lit(str(store)).alias("file"), told))
     if texts:
         read = spark.read.text([str(path.absolute()) for path in texts], lineSep=_RECORD)
         parts.append(read.select(f.input_file_name().alias("file"), f.col("value").alias("line")))
     lines = reduce(DataFrame.unionByName, parts)
     whole = f.trim(f.regexp_replace("line", "[\\r\\n]+", ""))
-    return _parsed(lines.select("file", whole.alias("line")).where("line <> ''"))
+    return _parsed(lines.select("file", whole.alias("line")).where("line <> '' OR line IS NULL"))
 
 
 def _parsed(lines: DataFrame) -> Traces:
     split = lines.select("file", "line", f.split("line", _FIELD).alias("fields"))
     typed = split.withColumn("type", f.get("fields", f.lit(0)))
     # A type of a newer release is skipped, as RocketMQ's own readers do.
-    known = typed.where(f.col("type").isin(*_PLACES))
+    known = typed.where(f.col("type").isin(*_PLACES) | f.col("line").isNull())
     rows = known.select("file", "line", "type", "fields", *[_field(name).alias(name) for name in _COLUMNS])
     pub_success = f.get("fields", f.when(f.size("fields") == 13, 12).otherwise(13))
     rows = rows.withColumn("success", f.when(f.col("type") == "Pub", pub_success).otherwise(f.col("success")))
@@ -112,7 +113,9 @@ def _parsed(lines: DataFrame) -> Traces:
     )
     timed = (f.col("type") == "SubAfter") | f.col("ts").isNotNull()
     whole = f.coalesce(size & timed & f.col("msg_id").isNotNull(), f.lit(False))
+    # A producer tells of all messages of a batch in one record.
     told = rows.where(whole).drop("file", "line", "fields")
+    told = told.withColumn("msg_id", f.explode(f.split("msg_id", ",")))
     # A repeated delivery of the trace message itself tells nothing twice.
     return Traces(told.distinct(), rows.where(~whole).select("file", "line"))
 
@@ -142,6 +145,8 @@ def judge_traces(traces: Traces, skew_us: int, *, judged: Sequence[str]) -> tupl
     sent = told.where("type = 'Pub' AND success = 'true'").groupBy("msg_id").agg(
         f.max("topic").alias("topic"), f.min("ts").alias("sent_ts")
     )  # fmt: skip
+    # Nobody is to get what was rolled back.
+    sent = sent.join(told.where("state = 'ROLLBACK_MESSAGE'").select("msg_id"), "msg_id", "left_anti")
     handed = (
         told.where("type = 'SubBefore'")
         .groupBy("msg_id", "group")

@@ -30,20 +30,26 @@ def deflated(message: Message) -> Message:
 
 
 def inflated(stored: StoredMessage) -> StoredMessage:
-    """The message with the body its producer gave; the system flag stays.
+    """The message with the body its producer gave; the system flag stays."""
+    message = stored.message
+    body = inflated_body(message.body, message.sys_flag)
+    return stored if body is message.body else replace(stored, message=structs.replace(message, body=body))
+
+
+def inflated_body(body: bytes, sys_flag: int) -> bytes:
+    """The body as its producer gave it.
 
     A body that is no whole stream of its method, or would be too large to hold, stays as it is: what the
     producer sent is what there is.
     """
-    message = stored.message
-    inflate = _METHODS.get(message.sys_flag & _TYPES)
-    if not message.sys_flag & SYS_COMPRESSED or inflate is None:
-        return stored
+    inflate = _METHODS.get(sys_flag & _TYPES)
+    if not sys_flag & SYS_COMPRESSED or inflate is None:
+        return body
     try:
-        body = inflate(message.body)
+        whole = inflate(body)
     except (zlib.error, zstandard.ZstdError, RuntimeError, EOFError):
-        return stored
-    return stored if body is None else replace(stored, message=structs.replace(message, body=body))
+        return body
+    return body if whole is None else whole
 
 
 # Each gives None for what is not whole or too large.
