@@ -10,6 +10,8 @@ from spark_audit.checks.queue_points_into_log import LIGHT_QUEUE_PREFIX
 from spark_audit.store import Stored
 
 METADATA: Final = "metadata-loss"
+_NEVER_ENTERED: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+"""What became of half messages: 4.9.5 writes it there, and has no such topic in its topics.json."""
 
 
 def topics_unknown(store: Stored, invariant: str) -> DataFrame:
@@ -19,7 +21,10 @@ def topics_unknown(store: Stored, invariant: str) -> DataFrame:
     can be read no more. Brokers without a topics.json, such as those of a copied log, are not judged.
     """
     entries = store.entries.where("kind = 'entry'").join(f.broadcast(store.bounds), "broker")
-    kept = entries.where(f"commit_offset >= log_begin AND NOT startswith(topic, '{LIGHT_QUEUE_PREFIX}')")
+    kept = entries.where(
+        f"commit_offset >= log_begin AND NOT startswith(topic, '{LIGHT_QUEUE_PREFIX}')"
+        f" AND topic <> '{_NEVER_ENTERED}'"
+    )
     held = kept.groupBy("broker", "topic").agg(
         f.max("queue_id").alias("queue_id_max"), f.count(f.lit(1)).alias("entries")
     )

@@ -5,16 +5,19 @@ That each planted fault is found, and nothing else, is shown by the control of t
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from report.model import Exit
+from spark_audit.checks.topics_known import topics_unknown
 from spark_audit.cli import app
 from spark_audit.inputs import InputError
 from spark_audit.sources import planted
-from spark_audit.store import _committed, name_stores
+from spark_audit.store import Stored, _committed, name_stores
 from tests.spark_audit.sources.logs import golden
 
 
@@ -42,6 +45,22 @@ def test_a_committed_offset_beyond_the_end_needs_no_event_log(spark: SparkSessio
     assert "offset-ahead" in output
     assert "altered-record" in output
     assert "metadata-loss" in output
+
+
+def test_what_became_of_half_messages_is_in_no_topics_json_of_4_9(spark: SparkSession) -> None:
+    topics = ("RMQ_SYS_TRANS_OP_HALF_TOPIC", "lost", "known")
+    stored = SimpleNamespace(
+        entries=spark.createDataFrame(
+            [("b", "entry", topic, 0, 100) for topic in topics],
+            "broker string, kind string, topic string, queue_id int, commit_offset bigint",
+        ),
+        bounds=spark.createDataFrame([("b", 0)], "broker string, log_begin bigint"),
+        topics=spark.createDataFrame(
+            [("b", None, None), ("b", "known", 1)], "broker string, topic string, queues int"
+        ),
+    )
+    found = topics_unknown(cast(Stored, stored), "DELIV-1")
+    assert [row["topic"] for row in found.collect()] == ["lost"]
 
 
 def test_wrong_use_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
