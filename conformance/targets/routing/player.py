@@ -32,8 +32,8 @@ from impl.runtime.runtime import Runtime
 
 _TIMEOUT_S: Final = 10.0
 _NOTICED_S: Final = 5.0
-"""So long a name server may take to notice that a connection was closed: 5.5.0 has a queue of such, and on a
-busy machine that takes its time."""
+"""So long a name server may take to forget a broker whose connection closed, or who unregistered: 5.5.0 puts
+such into a queue, answers, and on a busy machine takes its time."""
 _LOOK_S: Final = 0.02
 _TALK_S: Final = 50.0
 _ANSWERS_TRIES: Final = 600
@@ -105,16 +105,15 @@ class Player:
         )
         line = self._lines.setdefault(broker, RemotingClient(self._runtime.remoting))
         await self._asked(line, new_request(RequestCode.UNREGISTER_BROKER, headers.write(header)))
+        await self._until_forgotten(broker)
 
     async def hang_up(self, broker: Broker) -> None:
         line = self._lines.pop(broker, None)
         if line is None:
             return
         await line.close()
-        for _ in range(round(_NOTICED_S / _LOOK_S)):
-            await asyncio.sleep(_LOOK_S)
-            if broker.broker_id not in (await self.cluster()).get(broker.name, ()):
-                return
+        await asyncio.sleep(_LOOK_S)
+        await self._until_forgotten(broker)
 
     async def wipe_write(self, name: str) -> None:
         fields = {"brokerName": self._prefix + name}
@@ -184,6 +183,13 @@ class Player:
         await self._hang_up_all()
 
     # -- inside
+
+    async def _until_forgotten(self, broker: Broker) -> None:
+        """Returns as well when it is not forgotten in time: the suite will see that."""
+        for _ in range(round(_NOTICED_S / _LOOK_S)):
+            if broker.broker_id not in (await self.cluster()).get(broker.name, ()):
+                return
+            await asyncio.sleep(_LOOK_S)
 
     def _meet(self) -> None:
         self._asker = RemotingClient(self._runtime.remoting)
