@@ -183,11 +183,12 @@ class CommitValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class QueryValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """invoke: group, queue. ok: the committed offset, -1 when there is none."""
+    """invoke: group, queue, client. ok: the committed offset, -1 when there is none."""
 
     group: str = ""
     queue: str = ""
     offset: int = -1
+    client: str = ""
 
 
 class BoundsValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

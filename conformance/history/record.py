@@ -413,7 +413,7 @@ class _Builder:
 
     def _query(self, span: Span, asked: lines.QueryValue, told: lines.QueryValue | None) -> None:
         if told is not None and span.outcome is Outcome.OK:
-            value = lines.QueryValue(asked.group, asked.queue, told.offset)
+            value = lines.QueryValue(asked.group, asked.queue, told.offset, asked.client)
             self.record.queries.append(Step(span, value))
 
     def _bounds(self, span: Span, asked: lines.BoundsValue, told: lines.BoundsValue | None) -> None:

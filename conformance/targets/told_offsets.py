@@ -74,7 +74,7 @@ class _ToldCalls(GroupCalls):
             await told_commit(self._historian, process, value, super().commit(queue, offset))
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        value = QueryValue(self.group, queue_name(queue))
+        value = QueryValue(self.group, queue_name(queue), client=self._client)
         with self._process() as process:
             return await told_query(self._historian, process, value, super().committed(queue))
 

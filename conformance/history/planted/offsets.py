@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from conformance.history.lines import CommitValue, PollValue, QueryValue
+from conformance.history.lines import AssignValue, CommitValue, PollValue, QueryValue
 from conformance.history.perfect import Perfect
-from conformance.history.planted.parts import QUEUE, Planted, read
+from conformance.history.planted.parts import QUEUE, Planted, consumed, read
 
 
 def _forgets_offset(world: Perfect) -> None:
@@ -36,11 +36,33 @@ def _commits_unread(world: Perfect) -> None:
     world.did("x3", CommitValue("group of x3", QUEUE, 7))
 
 
+def _takes_over(world: Perfect, told: int, first: int) -> None:
+    """A new group's second member is told one offset, and its listener is handed another."""
+    stored = world.queue(QUEUE)
+    world.did("x3", AssignValue("new", "x3", (QUEUE,)))
+    consumed(world, "new", QUEUE, "x3", *stored[:told])
+    world.did("x3", CommitValue("new", QUEUE, told, "x3"))
+    world.did("x3", AssignValue("new", "x3", (), left=True))
+    world.did("x4", QueryValue("new", QUEUE, client="x4"), QueryValue(offset=told))
+    world.did("x4", AssignValue("new", "x4", (QUEUE,)))
+    consumed(world, "new", QUEUE, "x4", *stored[first:])
+
+
+def _begins_too_low(world: Perfect) -> None:
+    _takes_over(world, 3, 2)
+
+
+def _begins_too_high(world: Perfect) -> None:
+    _takes_over(world, 3, 4)
+
+
 PLANTED: Final = (
     Planted("C06", "offset-forgotten", _forgets_offset),
     Planted("C06", "older-offset-committed", _commits_less),
+    Planted("C06", "begins-below-what-is-committed", _begins_too_low),
     Planted("C07", "sent-to-minimum", _to_minimum),
     Planted("C07", "sent-to-minimum-from-beyond", _from_beyond_to_minimum),
     Planted("C07", "minus-one-committed", _commits_nothing),
     Planted("C08", "unread-committed", _commits_unread),
+    Planted("C08", "begins-above-what-is-committed", _begins_too_high),
 )

@@ -111,15 +111,19 @@ def head_block(told: Record) -> Finding:
     tally = Tally()
     lost = gone(told)
     last: dict[tuple[str, str], Read] = {}
+    furthest: dict[tuple[str, str], int] = {}
+    """Not where the last call was: who goes back for a rebalance stands behind what another has done."""
     for read in told.reads:
         if read.kind == "consume" and told.group(read.group).orderly:
-            last[read.group, read.queue] = read
+            at = (read.group, read.queue)
+            last[at] = read
+            furthest[at] = max(furthest.get(at, -1), read.messages[-1].offset if read.messages else -1)
     live: dict[tuple[str, str], bool] = {}
     for step in told.assigns:
         live[step.value.group, step.value.client or str(step.span.process)] = not step.value.left
     for (group, queue), read in last.items():
         tally.looked += 1
-        done = read.messages[-1].offset if read.messages else -1
+        done = furthest[group, queue]
         acked = told.acked.get(queue, {}).values()
         waiting = [sent for sent in acked if sent.offset > done and id(sent) not in lost]
         if not waiting or not live.get((group, read.client)):

@@ -1,12 +1,14 @@
 """Committed offsets: they go on by what was consumed, and come back as they were stored."""
 
 import heapq
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from conformance.history.finding import Finding, Tally
 from conformance.history.record import NEVER, Outcome, Record, Step
+from conformance.history.rules.order import first_readable
 
 
 @dataclass(slots=True)
@@ -20,8 +22,14 @@ class _Floor:
 
 def offset_regression(told: Record) -> Finding:
     """C06: a group's offset in a queue goes back only by a reset, with the rebalance that gave the queue to
-    another member, or to what was persisted when a broker's life ended."""
+    another member, or to what was persisted when a broker's life ended; and a member whose listener is called
+    for a queue that it took over begins no lower than it was told."""
     tally = Tally()
+    for taken in told.once(_taken_over):
+        tally.looked += 1
+        if taken.first < taken.told:
+            text = f"{taken.client} was told {taken.told} of {taken.queue}, which it took over"
+            tally.found(f"{text}, and handed {taken.first}", queue=taken.queue, offset=taken.first)
     floors: dict[tuple[str, str], _Floor] = {}
     asked: dict[int, _Floor] = {}
     running: Counter[tuple[str, str]] = Counter()  # commits that may take effect
@@ -108,8 +116,17 @@ def offset_to_minimum(told: Record) -> Finding:
 
 
 def offset_ahead(told: Record) -> Finding:
-    """C08: nothing is committed that the group was not handed: a restart would leave it out."""
+    """C08: nothing is committed that the group was not handed: a restart would leave it out; and a member
+    whose listener is called for a queue that it took over passes nothing over that others were handed. Does
+    not judge that of groups that filter."""
     tally = Tally()
+    for taken in told.once(_taken_over):
+        if taken.group in told.tags:
+            continue
+        tally.looked += 1
+        if (passed := _passed_over(told, taken)) is not None:
+            text = f"{taken.client} was told {taken.told} of {taken.queue}, which it took over"
+            tally.found(f"{text}, and began at {taken.first}", queue=taken.queue, offset=passed)
     reach: dict[tuple[str, str], int] = {}
     reads = [(read.at, read, None) for read in told.reads if read.messages or read.next >= 0]
     steps = sorted([(s.span.start, None, s) for s in told.commits], key=lambda event: event[0])
@@ -129,3 +146,63 @@ def offset_ahead(told: Record) -> Finding:
                 tally.found(f"{text} handed no more than {reach[at]}", queue=value.queue, offset=value.offset)
                 reach[at] = value.offset
     return tally.finding("commits")
+
+
+@dataclass(slots=True)
+class _Taken:
+    """A queue that a member took over, and asked where the group is before that."""
+
+    group: str
+    queue: str
+    client: str
+    told: int
+    index: int
+    first: int = NEVER
+    """The least offset that its listener was handed."""
+
+
+def _taken_over(told: Record) -> list[_Taken]:
+    """Those of which a listener was called, up to the first reset or end of a broker's life."""
+    found: list[_Taken] = []
+    owned: dict[tuple[str, str], frozenset[str]] = {}
+    asked: dict[tuple[str, str, str], _Taken] = {}
+    resets: dict[tuple[str, str], int] = {}
+    for index, what, step in heapq.merge(_timeline(told), _calls(told), key=_index):
+        value = step.value
+        if what == "assign":
+            member = (value.group, value.client)
+            before, now = owned.get(member, frozenset()), frozenset(() if value.left else value.queues)
+            for queue in before - now:
+                asked.pop((*member, queue), None)
+            found += [asked[*member, queue] for queue in sorted(now - before) if (*member, queue) in asked]
+            owned[member] = now
+        elif what == "begin" and value.reset:
+            resets[value.group, value.queue] = index
+        elif what == "tell" and value.offset >= 0:
+            # Who owns it asks too, before he gives it back.
+            if value.queue not in owned.get((value.group, value.client), ()):
+                taken = _Taken(value.group, value.queue, value.client, value.offset, index)
+                asked[value.group, value.client, value.queue] = taken
+        elif what == "call" and (begun := asked.get((value.group, value.client, value.queue))):
+            moved = resets.get((value.group, value.queue), -1) > begun.index
+            if not moved and not told.ends.between(begun.index, index):
+                begun.first = min(begun.first, value.messages[0].offset)
+    return [taken for taken in found if taken.first < NEVER]
+
+
+def _calls(told: Record) -> list[tuple[int, str, Step]]:
+    calls = [
+        (read.span.start, "call", Step(read.span, read))
+        for read in told.reads
+        if read.kind == "consume" and read.messages
+    ]
+    return sorted(calls, key=_index)
+
+
+def _passed_over(told: Record, taken: _Taken) -> int | None:
+    """The first offset that others were handed between where the member was to begin and where it did."""
+    known = told.known.get(taken.queue, [])
+    low = max(taken.told, first_readable(told, taken.queue))
+    readable = told.seen_places.get(taken.queue, set())
+    between = known[bisect_left(known, low) : bisect_left(known, taken.first)]
+    return next((offset for offset in between if offset in readable), None)

@@ -86,7 +86,7 @@ def _jumped(told: Record, found: _Polled, read: Read, low: int, high: int, tags:
     known = told.known.get(read.queue, [])
     begin, stop = bisect_left(known, low), bisect_left(known, high)
     # What was acknowledged and seen by nobody is lost, not skipped.
-    readable, first = told.seen_places.get(read.queue, set()), _first_readable(told, read.queue)
+    readable, first = told.seen_places.get(read.queue, set()), first_readable(told, read.queue)
     here = {message.offset for message in read.messages}  # handed too early or too late: that is A10
     passed = [o for o in known[begin:stop] if o in readable and o not in here and o >= first]
     if tags:
@@ -109,7 +109,7 @@ def _jumped(told: Record, found: _Polled, read: Read, low: int, high: int, tags:
         found.hole.found(text, queue=read.queue, offset=missing, index=read.at)
 
 
-def _first_readable(told: Record, queue: str) -> int:
+def first_readable(told: Record, queue: str) -> int:
     return told.once(_expired).get(queue, 0)
 
 

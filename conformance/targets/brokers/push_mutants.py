@@ -4,10 +4,24 @@ judge the suite consumers."""
 from typing import Any, Final
 
 from conformance.targets.mutants import Mutant
+from impl.client.model import MessageQueue
+from impl.client.offset_store import Offsets
+
+_load = Offsets.load
 
 
 def _nobody(*_told: Any) -> None:
     pass
+
+
+async def _one_behind(offsets: Offsets, queue: MessageQueue) -> int | None:
+    known = await _load(offsets, queue)
+    return known - 1 if known else known
+
+
+async def _one_ahead(offsets: Offsets, queue: MessageQueue) -> int | None:
+    known = await _load(offsets, queue)
+    return known + 1 if known else known
 
 
 MUTANTS: Final[dict[str, Mutant]] = {
@@ -20,6 +34,14 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant(
             "reset-not-obeyed", "a push consumer that is sent elsewhere reads on where it is", "SPEC-1",
             "impl.client.push_consumer:PushConsumer.reset_offsets", _nobody,
+        ),
+        Mutant(
+            "taken-over-too-low", "a push consumer that takes a queue over reads its last message again",
+            "SPEC-1", "impl.client.offset_store:Offsets.load", _one_behind,
+        ),
+        Mutant(
+            "taken-over-too-high", "a push consumer that takes a queue over passes a message over", "SPEC-1",
+            "impl.client.offset_store:Offsets.load", _one_ahead,
         ),
     )
 }  # fmt: skip

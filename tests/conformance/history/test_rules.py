@@ -321,6 +321,40 @@ def committed_less_by_the_next_owner(world: Perfect) -> None:
     world.did("x5", lines.CommitValue("new", QUEUE, 3))
 
 
+def taken_over(world: Perfect, between: Callable[[], None] = lambda: None, first: int = 3) -> None:
+    """The second member is told 3, something happens, and its listener is called for that offset and on."""
+    world.did("x5", lines.QueryValue("new", QUEUE, client="x5"), lines.QueryValue(offset=3))
+    world.did("x5", lines.AssignValue("new", "x5", (QUEUE,)))
+    between()
+    parts.consumed(world, "new", QUEUE, "x5", *world.queue(QUEUE)[first:])
+
+
+def taken_over_and_begun_lower_after_a_reset(world: Perfect) -> None:
+    def reset() -> None:
+        world.did("x4", lines.CommitValue("new", QUEUE, 1, reset=True))
+
+    taken_over(world, reset, 1)
+
+
+def taken_over_and_begun_lower_after_a_restart(world: Perfect) -> None:
+    def restart() -> None:
+        world.fault("kill")
+        world.fault("start")
+
+    taken_over(world, restart, 1)
+
+
+def read_once_more_behind_what_is_done(world: Perfect) -> None:
+    """An orderly queue does not stand still where its last call was, but where its furthest was."""
+    first, second = (parts.send(world, parts.ORDERED) for _ in range(2))
+    parts.consumed(world, "o", parts.ORDERED, "o0", first, second)
+    world.fault("kill")
+    world.fault("start")
+    parts.consumed(world, "o", parts.ORDERED, "o0", first)
+    world.wait(120_000)
+    world.did("x4", lines.BoundsValue(QUEUE), lines.BoundsValue(min=0, max=len(world.queue(QUEUE))))
+
+
 def reset_on_purpose(world: Perfect) -> None:
     world.did("x3", lines.CommitValue("new", QUEUE, 5))
     world.did("x4", lines.CommitValue("new", QUEUE, 2, reset=True))
@@ -402,6 +436,10 @@ EXPLAINED = (
     polled_again_after_a_seek,
     filtered_by_its_tags,
     committed_less_by_the_next_owner,
+    taken_over,
+    taken_over_and_begun_lower_after_a_reset,
+    taken_over_and_begun_lower_after_a_restart,
+    read_once_more_behind_what_is_done,
     reset_on_purpose,
     forgotten_by_a_killed_broker,
     two_owners_for_a_moment,

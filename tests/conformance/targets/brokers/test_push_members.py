@@ -43,6 +43,7 @@ def test_members_that_leave_die_and_fall_silent_are_among_what_is_explained() ->
         (delivery_mutants.MUTANTS["dead-member-stays"], "DELIV-6"),
         (push_mutants.MUTANTS["reset-told-to-nobody"], SPEC_1),
         (push_mutants.MUTANTS["reset-not-obeyed"], SPEC_1),
+        (push_mutants.MUTANTS["taken-over-too-low"], SPEC_1),
     ],
     ids=lambda each: each.name if isinstance(each, Mutant) else each,
 )
