@@ -5,7 +5,7 @@ each node and lets a millisecond pass between them, so that a test states only w
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from spark_audit.checks import CHECKS
 from spark_audit.chunk import Chunk, State
 from spark_audit.event_log import EventLog
 from spark_audit.evidence import Evidence, Options, gather, queries
 from spark_audit.generate import Wish, prepare
-from spark_audit.profile import BROKER_KINDS
 from spark_audit.schema import PASS
 from spark_audit.session import SessionOptions, open_session
 from spark_audit.share import Work, of_rows
@@ -130,29 +128,6 @@ def evidence_in(
     parts = of_rows(Work(queries(options), schema))(iter(table(rows).to_batches()))
     summed: DataFrame = spark.createDataFrame(pa.Table.from_batches([*parts], schema))
     return gather(EventLog.of(frame(spark, rows)), brokers, options, parts=summed)
-
-
-Judge = Callable[..., set[tuple[Any, ...]]]
-
-
-@pytest.fixture
-def judge(spark: SparkSession) -> Judge:
-    """(Story, catalogue id, columns) to the findings, as tuples of rule, cause and those columns."""
-
-    def run(
-        story: Story,
-        invariant: str,
-        columns: tuple[str, ...] = ("msg_id", "group"),
-        options: Options | None = None,
-    ) -> set[tuple[Any, ...]]:
-        brokers = sorted({row["node"] for row in story.rows if row["kind"] in BROKER_KINDS})
-        evidence = evidence_in(spark, story.rows, tuple(brokers), options)
-        found = CHECKS[invariant].findings(evidence).collect()
-        rows = [tuple(row[name] for name in ("rule", "cause", *columns)) for row in found]
-        assert len(rows) == len(set(rows)), f"a finding is reported twice: {rows}"
-        return set(rows)
-
-    return run
 
 
 def write_log(wish: Wish, folder: Path) -> list[dict[str, Any]]:

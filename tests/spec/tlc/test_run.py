@@ -57,7 +57,7 @@ def ask(
     seconds_max: float = 60,
     heap_mib: int = 256,
 ) -> Outcome:
-    job = Job("Tiny", questions, sources={"Tiny": source}, deadlock=deadlock)
+    job = Job("Tiny", questions, sources={"Tiny": source}, deadlock=deadlock, brief=True)
     return run(replace(job, seconds_max=seconds_max, heap_mib=heap_mib))
 
 
