@@ -159,7 +159,7 @@ def diff(
         Path | None, typer.Option("--junit", metavar="FILE.xml", help="The result as JUnit XML.")
     ] = None,
 ) -> None:
-    """Compare two runs: exit 1 when something is violated that was not, or not held any more.
+    """Compare two runs: exit 1 when something is violated that was not, 3 when it is not seen to hold now.
 
     Example: mqproof conform diff released.json candidate.json --report diff.md
     """

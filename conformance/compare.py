@@ -14,9 +14,10 @@ _Cells = dict[tuple[str, str], str]
 
 
 def compare(before: Report, after: Report) -> Report:
-    """A result for each verdict that changed, VIOLATED where it got worse; the unchanged ones are one more.
+    """A result for each verdict that changed; the unchanged ones are one more.
 
-    Worse is what is violated now and was not, and what is not held any more, for whatever reason.
+    VIOLATED is what is violated now and was not. What was held and is not seen to be any more, is not tested
+    or not there, is UNKNOWN: nobody knows that it got worse.
     """
     first, then = _by_key(before), _by_key(after)
     keys = tuple(dict.fromkeys((*first, *then)))
@@ -47,16 +48,21 @@ def _verdict(results: dict[_Key, Result], key: _Key) -> str:
 def _change(key: _Key, before: Result | None, after: Result | None) -> Result:
     layer, invariant, name = key
     then = after.verdict if after else ABSENT
-    worse = then is Verdict.VIOLATED or (before is not None and before.verdict is Verdict.HELD)
+    if then is Verdict.VIOLATED:
+        verdict = Verdict.VIOLATED
+    elif before is not None and before.verdict is Verdict.HELD:
+        verdict = Verdict.UNKNOWN
+    else:
+        verdict = Verdict.HELD
     detail = f"{before.verdict if before else ABSENT} before, {then} after"
     detail += f": {after.detail}" if after and after.detail else ""
     return Result(
         invariant,
         name,
         layer,
-        Verdict.VIOLATED if worse else Verdict.HELD,
+        verdict,
         {"results": 1},
-        after.witnesses if after and worse else (),
+        after.witnesses if after and verdict is not Verdict.HELD else (),
         detail,
         after.replay if after else "",
     )

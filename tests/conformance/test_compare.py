@@ -27,9 +27,10 @@ def run(examples: int = 10, **verdicts: Verdict) -> Report:
     [
         (run(A=HELD), run(A=HELD), Exit.HELD),
         (run(A=HELD), run(A=VIOLATED), Exit.VIOLATED),
-        (run(A=HELD), run(A=UNKNOWN), Exit.VIOLATED),
-        (run(A=HELD), run(A=NOT_TESTED), Exit.VIOLATED),
-        (run(A=HELD, B=HELD), run(A=HELD), Exit.VIOLATED),
+        (run(A=HELD), run(A=UNKNOWN), Exit.INCONCLUSIVE),
+        (run(A=HELD), run(A=NOT_TESTED), Exit.INCONCLUSIVE),
+        (run(A=HELD, B=HELD), run(A=HELD), Exit.INCONCLUSIVE),
+        (run(A=HELD, B=HELD), run(A=UNKNOWN, B=VIOLATED), Exit.VIOLATED),
         (run(A=HELD), run(A=HELD, B=VIOLATED), Exit.VIOLATED),
         (run(A=NOT_TESTED), run(A=VIOLATED), Exit.VIOLATED),
         (run(A=VIOLATED), run(A=VIOLATED), Exit.HELD),
