@@ -409,9 +409,9 @@ def _messages(rows: DataFrame) -> DataFrame:
 
 def spans_of(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
     """Evidence.spans."""
-    rows = profiled.where(f.col("kind").isin(Kind.DELIVER, Kind.OFFSET_COMMIT) & f.col("placed"))
     return (
-        rows.withColumn("broker", _broker(f.col("stated"), brokers))
+        placed_rows(profiled, brokers)
+        .where(f.col("kind").isin(Kind.DELIVER, Kind.OFFSET_COMMIT))
         .groupBy("kind", "node", "group", "broker", "topic", "queue_id")
         .agg(
             f.sum("rows").alias("rows"),
@@ -422,6 +422,11 @@ def spans_of(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
             f.max("last_ts").alias("last_ts"),
         )
     )
+
+
+def placed_rows(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
+    """Of a profile what lies at offsets of queues, with `broker`."""
+    return profiled.where("placed").withColumn("broker", _broker(f.col("stated"), brokers))
 
 
 def _causes(rare: DataFrame) -> DataFrame:

@@ -35,8 +35,17 @@ from pyspark.sql import functions as f
 
 from report.beside import folder_beside
 from report.write import write_bytes
-from spark_audit.checks import acked_in_store, offset_monotone, offsets_ahead, queue_order, topics_known
-from spark_audit.evidence import Evidence, name_broker, spans_of, subscribed
+from spark_audit.checks import (
+    acked_in_store,
+    never_overlaps,
+    offset_monotone,
+    offsets_ahead,
+    queue_order,
+    retry_then_dead_letter,
+    topics_known,
+)
+from spark_audit.checks.one_owner import shared_queues, turns
+from spark_audit.evidence import Evidence, name_broker, placed_rows, spans_of, subscribed
 from spark_audit.inputs import InputError
 from spark_audit.order import SEQUENCE
 from spark_audit.profile import Overview, merged, overview
@@ -57,8 +66,9 @@ _NIGHTS_KEPT: Final = 2
 _EARLIER: Final = "(an earlier night)"
 """The node of rows that stand for what was left behind."""
 _ORIGIN: Final = (Kind.SEND, Kind.SEND_ACK)
+_STORED: Final = (Kind.SEND_ACK, Kind.APPEND)
 _OF_MESSAGE: Final = (Kind.CONSUME_FAIL, Kind.RETRY)
-_OF_STEPS: Final = (queue_order.INVARIANT, offset_monotone.INVARIANT)
+_OF_STEPS: Final = (queue_order.INVARIANT, offset_monotone.INVARIANT, never_overlaps.INVARIANT)
 """Checks of what follows what: time alone settles their findings."""
 OF_ONE_NODE: Final = ("ROUTE-1", "ROUTE-2", "ROUTE-3", "REPL-1", "REPL-2", "REPL-3", "RAFT-2", "RAFT-6")
 """Checks of what one node tells in its own order: nothing that comes later changes their findings."""
@@ -93,7 +103,7 @@ class Carried:
     """Odd steps (order.py) whose cause may still turn up."""
     reach: DataFrame
     """One row a night and (group, broker, topic, queue_id): offset_min, offset_max, first_ts of what the
-    group was handed."""
+    group was handed; without a group, of what was stored."""
     standing: DataFrame
     """Events by which routes, replication and ledgers are judged: schema.EVENTS."""
     findings: DataFrame
@@ -162,7 +172,10 @@ class Carried:
 
         When each was delivered is not known any more: no earlier than what its group was handed that night.
         """
-        sent = log.where(f.col("kind") == Kind.SEND).select("msg_id").distinct()
+        sent = log.where(f.col("kind") == Kind.SEND).select("msg_id")
+        # What is carried is all there is of a message: nobody sent it.
+        stored_only = self.rows.where(f.col("kind") == Kind.APPEND).select("msg_id")
+        sent = sent.unionByName(stored_only).distinct()
         places = old.select("msg_id", *_QUEUE, "queue_offset").distinct().join(sent, "msg_id", "left_anti")
         covering = (
             _same(_QUEUE)
@@ -176,7 +189,7 @@ class Carried:
         # Where producers' logs were never given, their silence tells nothing.
         told = [row["kind"] for row in self.profile.select("kind").distinct().collect()]
         sends = [stored.withColumn("kind", f.lit(str(kind))) for kind in _ORIGIN if kind in told]
-        rows = handed.withColumn("kind", f.lit(str(Kind.DELIVER)))
+        rows = handed.where("group IS NOT NULL").withColumn("kind", f.lit(str(Kind.DELIVER)))
         for part in sends:
             rows = rows.unionByName(part)
         given = {
@@ -331,9 +344,11 @@ def settle(
     watermark = max(before, whole.last_ts - night.late_us)
     log = looked.log.where(f.col("node") != _EARLIER)
     # A row is told by its node and number.
-    last = _last_rows(evidence.profile, brokers).select("node", "seq").distinct()
-    marked = log.join(f.broadcast(last.withColumn("is_last", f.lit(True))), ["node", "seq"], "left")
-    is_near = f.col("is_last").isNotNull() | (f.col("ts") >= watermark)
+    ends = _last_rows(evidence.profile, brokers).select("node", "seq").distinct()
+    if shared_queues(evidence).head(1):
+        ends = ends.unionByName(turns(evidence, watermark)).distinct()
+    marked = log.join(f.broadcast(ends.withColumn("is_end", f.lit(True))), ["node", "seq"], "left")
+    is_near = f.col("is_end").isNotNull() | (f.col("ts") >= watermark)
     near = marked.where(is_near & f.col("msg_id").isNotNull()).select(message_key().alias("key"))
     kept = near.unionByName(_open(evidence)).distinct().withColumn("is_kept", f.lit(True))
     kept = kept.persist()
@@ -427,7 +442,8 @@ def all_found(evidence: Evidence, folder: Path, invariants: Collection[str]) -> 
 
 
 def _open(evidence: Evidence) -> DataFrame:
-    """Keys of the messages of which more is to come: not handed to every group yet, or never answered."""
+    """Keys of the messages of which more is to come: not handed to every group yet, never answered, or failed
+    and left at that."""
     known = evidence.messages.join(
         f.broadcast(subscribed(evidence.spans)), f.col("topic") == f.col("subscribed_topic"), "left"
     )
@@ -435,7 +451,11 @@ def _open(evidence: Evidence) -> DataFrame:
     unanswered = evidence.sums.where(
         "clean AND acked = 0 AND deliveries = 0 AND (appends + soft_acked + unknown > 0 OR sends > refused)"
     )
-    return owed.unionByName(unanswered.select("key"))
+    is_open = owed.unionByName(unanswered.select("key"))
+    if not evidence.rare.where(f.col("kind") == Kind.CONSUME_FAIL).head(1):
+        return is_open
+    failed = retry_then_dead_letter.pending(evidence)
+    return is_open.unionByName(failed.select(message_key().alias("key")))
 
 
 def _known(
@@ -465,13 +485,15 @@ def _known(
 
 
 def _pruned(profiled: DataFrame, kept: DataFrame) -> DataFrame:
-    """The profile in one row a key, without the failures of messages that are left behind."""
+    """The profile in one row a key, without the failures of messages that are left behind, and without
+    what brokers tell name servers all day: only clients' registers explain anything."""
     of_message = f.when(f.col("kind").isin(*_OF_MESSAGE), f.get_json_object("rare", "$.msg_id"))
+    of_broker = (f.col("kind") == Kind.REGISTER) & f.get_json_object("rare", "$.client").isNull()
     known = profiled.withColumn("of_message", of_message).join(
         kept, f.xxhash64("of_message") == f.col("key"), "left"
     )
     gone = f.col("of_message").isNotNull() & f.col("is_kept").isNull()
-    known = known.withColumn("rare", f.when(~gone, f.col("rare"))).select(*profiled.columns)
+    known = known.withColumn("rare", f.when(~(gone | of_broker), f.col("rare"))).select(*profiled.columns)
     return merged(known)
 
 
@@ -481,7 +503,8 @@ def _last_rows(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
 
 
 def _reach(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
-    handed = spans_of(profiled, brokers).where(f.col("kind") == Kind.DELIVER)
+    placed = placed_rows(profiled, brokers).where(f.col("kind").isin(Kind.DELIVER, *_STORED))
+    handed = placed.withColumn("group", f.when(f.col("kind") == Kind.DELIVER, f.col("group")))
     return handed.groupBy("group", *_QUEUE).agg(
         f.min("offset_min").alias("offset_min"),
         f.max("offset_max").alias("offset_max"),

@@ -27,17 +27,12 @@ _BY: Final = {"rebalance": "group", "consumer_restart": "node", "broker_crash": 
 
 
 def one_owner(evidence: Evidence) -> DataFrame:
-    skew, window = evidence.options.skew_us, evidence.options.rebalance_us
-    handed = evidence.events.where(f.col("kind") == Kind.DELIVER)
-    handed = handed.join(f.broadcast(shared_queues(evidence)), list(_QUEUE), "left_semi")
-    known = handed.join(f.broadcast(_changes(evidence)), ["group", "broker"], "left")
-    near = f.exists("changes", lambda at: f.abs(at - f.col("ts")) <= window)
-    calm = known.where(~f.coalesce(near, f.lit(False))).withColumn(
-        "span", f.size(f.filter("changes", lambda at: at <= f.col("ts")))
-    )
+    skew = evidence.options.skew_us
     # By client first: a text's maximum over every row would have all of them sorted.
-    by_client = calm.groupBy(*_QUEUE, "rebalances", "span", "node", "client").agg(
-        f.min("ts").alias("first_ts"), f.max("ts").alias("last_ts")
+    by_client = (
+        _calm(evidence)
+        .groupBy(*_QUEUE, "rebalances", "span", "node", "client")
+        .agg(f.min("ts").alias("first_ts"), f.max("ts").alias("last_ts"))
     )
     owned = by_client.groupBy(*_QUEUE, "rebalances", "span", "node").agg(
         f.min("first_ts").alias("first_ts"),
@@ -55,6 +50,29 @@ def one_owner(evidence: Evidence) -> DataFrame:
         rule=f.lit(RULE),
         cause=f.when(f.coalesce("rebalances", f.lit(0)) == 0, f.lit("rebalance_not_told")),
         evidence=f.format_string("handed to %s, too, which had it before and after", "other.node"),
+    )
+
+
+def turns(evidence: Evidence, watermark: int) -> DataFrame:
+    """node and seq of the rows by which what follows is judged, where nothing before the watermark is to
+    come: the first and the last that each node was handed of a shared queue since owners changed."""
+    # Without any change all is one turn.
+    begun = f.size(f.filter("changes", lambda at: at < watermark))
+    is_open = f.col("changes").isNull() | (f.col("span") >= begun)
+    ends = [extreme("seq", "ts") for extreme in (f.min_by, f.max_by)]
+    rows = _calm(evidence).where(is_open).groupBy(*_QUEUE, "span", "node").agg(f.array(*ends).alias("ends"))
+    return rows.select("node", f.explode(f.array_distinct("ends")).alias("seq"))
+
+
+def _calm(evidence: Evidence) -> DataFrame:
+    """What was handed out of shared queues while no owners changed; `span` counts the changes until then."""
+    window = evidence.options.rebalance_us
+    handed = evidence.events.where(f.col("kind") == Kind.DELIVER)
+    handed = handed.join(f.broadcast(shared_queues(evidence)), list(_QUEUE), "left_semi")
+    known = handed.join(f.broadcast(_changes(evidence)), ["group", "broker"], "left")
+    near = f.exists("changes", lambda at: f.abs(at - f.col("ts")) <= window)
+    return known.where(~f.coalesce(near, f.lit(False))).withColumn(
+        "span", f.size(f.filter("changes", lambda at: at <= f.col("ts")))
     )
 
 

@@ -30,6 +30,24 @@ def retry_then_dead_letter(evidence: Evidence) -> DataFrame:
 
 
 def _dropped(evidence: Evidence) -> DataFrame:
+    return findings(
+        _passed(_left(evidence), evidence),
+        INVARIANT,
+        "critical",
+        rule=f.lit(DROPPED),
+        evidence=f.lit("consumption failed; it neither went back nor came again, and is committed as done"),
+    )
+
+
+def pending(evidence: Evidence) -> DataFrame:
+    """msg_id of what failed, of which nothing has come since, and which is not committed as done yet."""
+    left = _left(evidence)
+    of_message = ["msg_id", "group", *_PLACE]
+    return left.join(_passed(left, evidence).select(*of_message), of_message, "left_anti").select("msg_id")
+
+
+def _left(evidence: Evidence) -> DataFrame:
+    """What failed, and neither went back nor came again."""
     events, kind = evidence.events, f.col("kind")
     failed = evidence.rare.where(kind == Kind.CONSUME_FAIL).groupBy("msg_id", "group", "node", *_PLACE).agg(
         f.max("seq").alias("fail_seq"), f.max("ts").alias("fail_ts"), f.max("client").alias("client")
@@ -52,8 +70,12 @@ def _dropped(evidence: Evidence) -> DataFrame:
         f.col("its_ts") >= f.col("fail_ts") - evidence.options.skew_us
     )
     same = (f.col("its_id") == f.col("msg_id")) & (f.col("its_group") == f.col("group"))
-    left = failed.join(went_on, same & (went_back | later), "left_anti")
-    commits = events.where(kind == Kind.OFFSET_COMMIT).select(
+    return failed.join(went_on, same & (went_back | later), "left_anti")
+
+
+def _passed(left: DataFrame, evidence: Evidence) -> DataFrame:
+    """Those that their own node then committed as done."""
+    commits = evidence.events.where(f.col("kind") == Kind.OFFSET_COMMIT).select(
         f.col("node").alias("by_node"),
         f.col("group").alias("by_group"),
         *[f.col(name).alias(f"by_{name}") for name in _PLACE],
@@ -66,16 +88,9 @@ def _dropped(evidence: Evidence) -> DataFrame:
     passed = (
         passed & (f.col("by_queue_offset") > f.col("queue_offset")) & (f.col("by_seq") > f.col("fail_seq"))
     )
-    gone = commits.join(f.broadcast(left), passed).groupBy("msg_id", "group", "client", *_PLACE).agg(
+    return commits.join(f.broadcast(left), passed).groupBy("msg_id", "group", "client", *_PLACE).agg(
         f.min("fail_ts").alias("first_ts"), f.min("by_ts").alias("last_ts")
     )  # fmt: skip
-    return findings(
-        gone,
-        INVARIANT,
-        "critical",
-        rule=f.lit(DROPPED),
-        evidence=f.lit("consumption failed; it neither went back nor came again, and is committed as done"),
-    )
 
 
 def _again(evidence: Evidence) -> DataFrame:

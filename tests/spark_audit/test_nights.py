@@ -6,7 +6,7 @@ all violations that the nights told, less those that they took back, must be tho
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_audit.audit import Audit, audit, violations
-from spark_audit.checks import EVENT_CHECKS
+from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.inputs import InputError
 from spark_audit.nights import SCHEMA_VERSION, Carried, Manifest, next_state, open_night, state_path
 from spark_audit.schema import KEY
@@ -62,14 +62,18 @@ def keys(found: Rows) -> Counter[tuple[Any, ...]]:
 
 
 def audited(
-    spark: SparkSession, rows: Rows, scratch: Path, state: Path | None = None, late_us: int = LATE_US
+    spark: SparkSession,
+    rows: Rows,
+    scratch: Path,
+    state: Path | None = None,
+    checks: Mapping[str, Check] = OF_TRAFFIC,
 ) -> Audit:
     log = frame(spark, rows)
     if state is None:
-        return audit(log, scratch, pictures=False, checks=OF_TRAFFIC)
-    night = open_night(spark, state, late_us)
+        return audit(log, scratch, pictures=False, checks=checks)
+    night = open_night(spark, state, LATE_US)
     with next_state(night) as following:
-        return audit(log, scratch, pictures=False, checks=OF_TRAFFIC, night=night, next_state=following)
+        return audit(log, scratch, pictures=False, checks=checks, night=night, next_state=following)
 
 
 def story(begins: Sequence[int]) -> list[Rows]:
@@ -93,6 +97,11 @@ def story(begins: Sequence[int]) -> list[Rows]:
     told.deliver("m_twice", 0, node="again").deliver("m_4", 4).deliver("m_5", 5)
     told.deliver("m_3", 3, node="late").deliver("m_5", 5, "h", "other")
     ends.append(len(told.rows))
+    return at_nights(told, begins, ends)
+
+
+def at_nights(told: Story, begins: Sequence[int], ends: Sequence[int]) -> list[Rows]:
+    """The rows up to each of the ends, from these times on."""
     return [
         [
             row | {"ts": at + number * STEP_US, "attrs": {"broker": "broker", **row["attrs"]}}
@@ -113,16 +122,17 @@ SHOWN = {
 
 
 def summed(
-    spark: SparkSession, nights: list[Rows], tmp_path: Path
+    spark: SparkSession, nights: list[Rows], tmp_path: Path, checks: Mapping[str, Check] = OF_TRAFFIC
 ) -> tuple[list[Counter[tuple[Any, ...]]], Carried]:
     """What each night told and what the last one left, after a look at whether that is one run over all."""
     told: list[Counter[tuple[Any, ...]]] = []
     taken_back = 0
     for number, rows in enumerate(nights):
-        done = audited(spark, rows, tmp_path / f"{number}", tmp_path / "state")
+        done = audited(spark, rows, tmp_path / f"{number}", tmp_path / "state", checks)
         told.append(keys(violations(done)))
         taken_back += done.withdrawn
-    due = keys(violations(audited(spark, [row for rows in nights for row in rows], tmp_path / "all")))
+    whole = [row for rows in nights for row in rows]
+    due = keys(violations(audited(spark, whole, tmp_path / "all", checks=checks)))
     in_all = Counter(key for found in told for key in found.elements())
     assert (due - in_all, (in_all - due).total()) == (Counter(), taken_back)
     carried = open_night(spark, tmp_path / "state").carried
@@ -155,6 +165,58 @@ def test_the_sum_of_nights_is_one_run_over_all(spark: SparkSession, tmp_path: Pa
     _, carried = summed(spark, cut(log, ends), tmp_path)
     # What is settled was left behind.
     assert carried.rows.count() < len(log) / 2
+
+
+OF_CONSUMERS = {name: EVENT_CHECKS[name] for name in ("DELIV-2", "DELIV-6", "DELIV-7", "DELIV-13")}
+
+
+def consumers(begins: Sequence[int]) -> list[Rows]:
+    """Two consumers take turns at one queue in each night, and no owners change but at the beginning; a
+    message fails in the first night and is committed as done in the last; in the last a group begins to read
+    a topic that nobody read; in the first, two listeners of a group in order are at work at once."""
+    told, ends = Story(), []
+    for group, attrs in (("g", {}), ("lined", {"orderly": "true"})):
+        told.add("rebalance", "one", group=group, client="one", attrs=attrs)
+    for offset in range(6 * len(begins)):
+        told.stored(f"m_{offset}", offset)
+    unread = {"msg_id": "m_unread", "topic": "unread", "queue_id": 0, "queue_offset": 0}
+    told.add("send", "producer", msg_id="m_unread", topic="unread", attempt=1)
+    told.add("append", "broker", commit_offset=10_000, **unread)
+    told.add("send_ack", "producer", status="SEND_OK", **unread)
+    told.deliver("m_0", 0, "f", "failing")
+    told.add(
+        "consume_fail", "failing", msg_id="m_0", topic="t", queue_id=0, queue_offset=0, group="f",
+        client="failing",
+    )  # fmt: skip
+    told.deliver("m_0", 0, "lined", "a").deliver("m_1", 1, "lined", "b")
+    for number, node in enumerate(("b", "a")):
+        told.add(
+            "consume_ok", node, msg_id=f"m_{1 - number}", topic="t", queue_id=0, queue_offset=1 - number,
+            group="lined", client=node,
+        )  # fmt: skip
+    for night in range(len(begins)):
+        for turn in range(6):
+            offset = 6 * night + turn
+            told.deliver(f"m_{offset}", offset, "g", ("one", "two")[turn % 2])
+            if offset:
+                told.deliver(f"m_{offset}", offset, "f", "failing")
+            if offset > 1:
+                told.deliver(f"m_{offset}", offset, "lined", "b")
+        ends.append(len(told.rows))
+    told.add("offset_commit", "failing", topic="t", queue_id=0, queue_offset=1, group="f", client="failing")
+    told.add("deliver", "newcomer", group="newcomers", client="newcomer", **unread)
+    ends[-1] = len(told.rows)
+    return at_nights(told, begins, ends)
+
+
+@pytest.mark.deep
+def test_what_consumers_do_night_after_night_is_told_once(spark: SparkSession, tmp_path: Path) -> None:
+    nights = consumers((0, 400 * STEP_US, 800 * STEP_US))
+    told, _ = summed(spark, nights, tmp_path, OF_CONSUMERS)
+    shown = {(night, key[1], key[-2]) for night, found in enumerate(told, 1) for key in found.elements()}
+    assert shown == {
+        (1, "double-owned", None), (1, "orderly-overlap", "m_1"), (3, "failed-and-dropped", "m_0"),
+    }  # fmt: skip
 
 
 def test_a_state_named_itself_is_used_and_nothing_follows(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Watching logs as they grow: what is told, and when; a batch that is taken twice counts once."""
 
 import json
+import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_audit.audit import violations
 from spark_audit.inputs import InputError
 from spark_audit.nights import newest
 from spark_audit.watch import Source, Watch, watch
 from tests.spark_audit.conftest import STEP_US, write_ndjson
-from tests.spark_audit.test_nights import LATE_US, OF_TRAFFIC, SHOWN, story
+from tests.spark_audit.test_nights import LATE_US, OF_TRAFFIC, SHOWN, audited, cut, keys, long_log, story
 
 
 def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
@@ -48,6 +50,25 @@ def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
     shutil.copytree(tmp_path / "checkpoint", state / ".checkpoint")
     watch(spark, wish, tmp_path, told.append, said.append)
     assert (newest(state), len(told), len(said)) == (last, 3, 3)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(20))
+def test_of_any_log_the_batches_show_what_one_run_does(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    chance, log = random.Random(seed), long_log(12)
+    last = max(row["ts"] for row in log)
+    incoming, state = tmp_path / "incoming", tmp_path / "state"
+    incoming.mkdir()
+    wish = Watch(Source((incoming,)), state, LATE_US, once=True, checks=OF_TRAFFIC)
+    for number, rows in enumerate(cut(log, sorted(chance.randrange(last) for _ in range(2)))):
+        (incoming / f"{number}.ndjson").write_bytes(write_ndjson(rows))
+        watch(spark, wish, tmp_path, lambda _: None, lambda _: None)
+    left = newest(state)
+    assert left is not None
+    found = pq.read_table(left / "findings").filter(pc.field("cause").is_null()).to_pylist()
+    assert keys(found) == keys(violations(audited(spark, log, tmp_path / "all")))
 
 
 def test_a_folder_that_is_none_is_refused(spark: SparkSession, tmp_path: Path) -> None:
