@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pyarrow as pa
@@ -30,7 +31,7 @@ from spark_audit.evidence import (
     Options,
     by_member,
     gather,
-    look_once,
+    in_doubt,
     name_broker,
     orderly_groups,
     reads_all,
@@ -55,7 +56,7 @@ _SKEW_MAX_US: Final = 60_000_000
 
 _ROW_GROUP: Final = 100_000
 
-_FEW: Final = ("rare", "spans", "causes", "doubted", "messages", "steps", "profile")
+_FEW: Final = ("rare", "spans", "causes", "doubted", "messages", "troubled", "steps", "profile")
 """Tables of the evidence that are small, unless much of the log is in doubt."""
 
 _SMALL: Final = 1_000_000
@@ -64,9 +65,6 @@ _SMALL: Final = 1_000_000
 _SAMPLE_ROWS: Final = 250_000
 """Of logs of more than twice so many events, latencies are those of about so many."""
 _SAMPLE_MAX: Final = 4096
-
-_KEPT_ROWS: Final = 4_000_000
-"""So many rows in doubt are kept; of larger logs an eighth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +159,7 @@ def audit(
                     seconds=time.monotonic() - started,
                 )
             )
-        shown = draw(evidence, seen, read.profile) if pictures and seen.rows else {}
+        shown = draw(evidence, seen, read.profile, read.own) if pictures and seen.rows else {}
         gone = 0
         if night:
             ran = [result.id for result in results if result.verdict is not Verdict.NOT_TESTED]
@@ -230,10 +228,10 @@ def _gathered(
             _refuse_namesakes(seen)
         if pictures:
             options = replace(options, sample=max(1, min(_SAMPLE_MAX, seen.rows // _SAMPLE_ROWS)))
-        tonight, rows, own = profiled, seen.rows, log.rows
+        tonight, rows, own = profiled, seen.rows, log
         if carried:
             profiled, seen = carried.count(tonight, seen)
-            given_before = EventLog.of(carried.beside(own, tonight, seen.brokers))
+            given_before = EventLog.of(carried.beside(own.rows, tonight, seen.brokers))
             parts = parts.unionByName(keep(sum_up(given_before, options, store)))
             log = log.plus(given_before)
         evidence = gather(log, seen.brokers, options, store, parts, profiled)
@@ -245,20 +243,21 @@ def _gathered(
         # Where every cell is read, nobody asks which.
         if not reads_all(options, store):
             keep(evidence.cells)
-            if _rows_read(evidence, seen) <= max(_KEPT_ROWS, seen.rows // 8):
-                evidence = look_once(evidence, log, seen.brokers, keep)
+            folder = Path(kept.enter_context(TemporaryDirectory(prefix="mqproof-doubt-")))
+            evidence = in_doubt(evidence, log, seen.brokers, folder)
         if carried:
             # What is carried of messages is not all that a node told; checks of its order rest on more.
-            told = name_broker(carried.told(own), seen.brokers)
+            told = name_broker(carried.told(own.rows), seen.brokers)
             evidence = replace(carried.amend(evidence, seen.brokers), log=told)
         for frame in (
-            evidence.sums, evidence.doubtful, evidence.doubted, evidence.messages, evidence.steps
+            evidence.sums, evidence.doubtful, evidence.doubted, evidence.messages, evidence.troubled,
+            evidence.steps,
         ):  # fmt: skip
             keep(frame)
         # Known to be few, they are brought to the rows, which then need not be sorted by message.
         evidence.doubtful.count()
         evidence = replace(evidence, **_cut_off(evidence))
-        yield evidence, seen, given - rows, Looked(tonight, name_broker(log.rows, seen.brokers))
+        yield evidence, seen, given - rows, Looked(own, tonight, name_broker(log.rows, seen.brokers))
 
 
 def _passed(
@@ -283,13 +282,6 @@ def _cut_off(evidence: Evidence) -> dict[str, Any]:
     if not str(evidence.log.sparkSession.sparkContext.master).startswith("local["):
         return {}  # an executor that is lost would take them along
     return {name: getattr(evidence, name).localCheckpoint(eager=False) for name in _FEW}
-
-
-def _rows_read(evidence: Evidence, seen: Overview) -> float:
-    """About how many rows lie in the cells that are read."""
-    row = evidence.cells.agg(f.avg(f.col("read").cast("int"))).first()
-    assert row is not None, "an aggregate without keys has one row"
-    return (row[0] or 0) * seen.rows
 
 
 def judge(

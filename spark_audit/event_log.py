@@ -8,13 +8,18 @@ night left, are handed to the same queries by Spark.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from spark_audit.schema import EVENTS
 from spark_audit.share import LogFile, Work, of_files, of_rows, shares
+
+_FILES: Final = t.StructType([t.StructField("file", t.StringType()), t.StructField("rows", t.LongType())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,23 @@ class EventLog:
 
         Columns of the schema that a query does not yield are null.
         """
-        work = Work(tuple(queries), to_arrow_schema(schema), tuple((tables or {}).items()))
+        return self._done(
+            Work(tuple(queries), to_arrow_schema(schema), tuple((tables or {}).items())), schema
+        )
+
+    def extract(self, query: str, tables: Mapping[str, pa.Table], folder: Path) -> "EventLog":
+        """The rows that a query (as in `ask`) chooses, in files of their own in the folder, which every
+        executor sees. Runs a job.
+        """
+        work = Work((query,), to_arrow_schema(_FILES), tuple(tables.items()), str(folder.absolute()))
+        files = [row["file"] for row in self._done(work, _FILES).collect()]
+        spark = self.rows.sparkSession
+        if not files:
+            return EventLog(spark.createDataFrame([], EVENTS))
+        rows = spark.read.schema(EVENTS).parquet(*files)
+        return EventLog(rows, tuple(LogFile(Path(file)) for file in files))
+
+    def _done(self, work: Work, schema: t.StructType) -> DataFrame:
         cut = shares(self.files)
         parts = []
         if cut:

@@ -1,14 +1,14 @@
 """Gathers what the checks judge: a few small sums over the event log, each computed once and used by many.
 
-Nothing here judges, and but for `look_once` nothing runs a Spark action: these are plans, which `audit.py`
+Nothing here judges, and but for `in_doubt` nothing runs a Spark action: these are plans, which `audit.py`
 executes.
 Field names are those of docs/protocol.md, "What the audit reads".
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
@@ -16,9 +16,9 @@ from pyspark.sql import functions as f
 from spark_audit import fingerprint, order, profile
 from spark_audit.event_log import EventLog
 from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, cell, cell_text, is_of_message, message_cells
-from spark_audit.order import by_number, in_stretch, is_within, odd_steps, steps_within, stretches
+from spark_audit.order import in_stretch, odd_steps, stretches
 from spark_audit.profile import RARE_KINDS, is_reset, rare_rows
-from spark_audit.schema import EVENTS, PASS, require
+from spark_audit.schema import PASS, require
 from spark_audit.share import quoted
 from spark_audit.store import Stored
 from spark_audit.sums import STORED_STATUSES, count, message_key, message_sums
@@ -86,6 +86,10 @@ class Evidence:
     messages: DataFrame
     """One row a msg_id that is not clean: what its producer tried and was told, where it was stored, who was
     handed it."""
+    troubled: DataFrame
+    """The events of the messages whose consumption failed, or of which a dead letter was made."""
+    runs: DataFrame
+    """What the tasks told of rows of which each is the next one of its sequence (order.py)."""
     stretches: DataFrame
     """The numbers of nodes' rows among which some do not follow the one before (order.py)."""
     steps: DataFrame
@@ -140,36 +144,64 @@ def gather(
     profiled = profile.summed_up(parts) if profiled is None else profiled
     rare = name_broker(rare_rows(profiled), brokers)
     named = name_broker(log.rows, brokers)
-    events = _events(named)
     spans = spans_of(profiled, brokers)
-    groups = subscribed(spans)
-    of_messages = f.expr(is_of_message())
-    # Without the broker's name, whose place in attrs costs more to decode than all that is read here.
-    told = log.rows.select(*TRAFFIC, cell(options.id_prefix).alias("cell")).where(of_messages)
-    cells = _read(message_cells(parts, profiled, groups, fates(rare, options), brokers), options, store)
-    chosen = f.broadcast(cells.where("read").select("cell"))
-    read = told if reads_all(options, store) else told.join(chosen, "cell", "left_semi")
-    sums = message_sums(on_broker(read, rare, options), groups)
-    doubtful = _doubtful(sums, store)
-    doubted = _rows_of(doubtful, events.where(of_messages))
+    cells = message_cells(parts, profiled, subscribed(spans), fates(rare, options), brokers)
     runs = parts.where("part = 'run'").withColumn("broker", _broker(f.col("stated"), brokers))
+    base = _Base(_read(cells, rare, options, store), rare, spans, stretches(runs), options, store)
     return Evidence(
-        events=events,
+        events=_events(named),
         rare=rare,
-        cells=cells,
-        sums=sums,
-        doubtful=doubtful,
-        doubted=doubted,
-        messages=_messages(on_broker(doubted, rare, options)),
-        stretches=stretches(runs),
-        steps=odd_steps(events, runs),
+        cells=base.cells,
+        runs=runs,
+        stretches=base.stretches,
         spans=spans,
         causes=_causes(rare),
         log=named,
         profile=profiled,
         options=options,
         store=store,
+        **_looked_at(base, log.rows, brokers),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What decides which rows are looked at one by one; the fields are Evidence's."""
+
+    cells: DataFrame
+    rare: DataFrame
+    spans: DataFrame
+    stretches: DataFrame
+    options: Options
+    store: Stored | None
+
+
+def _looked_at(base: "_Base | Evidence", rows: DataFrame, brokers: tuple[str, ...]) -> dict[str, Any]:
+    """The fields of Evidence for which rows of the log are looked at one by one."""
+    rare, options, store = base.rare, base.options, base.store
+    events, of_messages = _events(name_broker(rows, brokers)), f.expr(is_of_message())
+    # Without the broker's name, whose place in attrs costs more to decode than all that is read here.
+    told = rows.select(*TRAFFIC, cell(options.id_prefix).alias("cell")).where(of_messages)
+    if not reads_all(options, store):
+        told = told.join(f.broadcast(base.cells.where("read").select("cell")), "cell", "left_semi")
+    sums = message_sums(on_broker(told, rare, options), subscribed(base.spans))
+    doubtful = _doubtful(sums, store)
+    doubted = events.where(of_messages).join(doubtful, message_key() == f.col("key"), "left_semi")
+    return {
+        "sums": sums,
+        "doubtful": doubtful,
+        "doubted": doubted,
+        "messages": _messages(on_broker(doubted, rare, options)),
+        "troubled": events.join(f.broadcast(_in_trouble(rare).distinct()), "msg_id", "left_semi"),
+        "steps": odd_steps(events, base.stretches),
+    }
+
+
+def _in_trouble(rare: DataFrame) -> DataFrame:
+    """msg_id of Evidence.troubled."""
+    return rare.where(
+        f.col("kind").isin(Kind.CONSUME_FAIL, Kind.DEAD_LETTER) & f.col("msg_id").isNotNull()
+    ).select("msg_id")
 
 
 def _events(named: DataFrame) -> DataFrame:
@@ -177,52 +209,35 @@ def _events(named: DataFrame) -> DataFrame:
     return named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
 
 
-def look_once(
-    evidence: Evidence, log: EventLog, brokers: tuple[str, ...], keep: Callable[[DataFrame], DataFrame]
-) -> Evidence:
-    """The same evidence, for which the log is read but once more: all rows in doubt, which are kept.
-
-    For logs of which few rows are, and without stores.
-    """
+def in_doubt(evidence: Evidence, log: EventLog, brokers: tuple[str, ...], folder: Path) -> Evidence:
+    """The same evidence, for which the rows that are looked at one by one are found in one pass, and put into
+    the folder. Where not every cell is read."""
     options = evidence.options
-    chosen = evidence.cells.where("read")
     # Brought to the tasks as Spark would bring them for a join.
-    tables = {"cells": chosen.select("text").toArrow(), "stretches": evidence.stretches.toArrow()}
-    in_cell = f"({is_of_message()} AND {cell_text(options.id_prefix)} IN (FROM cells))"
-    in_stretches = in_stretch("stretches", _broker_text(brokers))
-    doubted_rows = log.ask([f"FROM log WHERE {in_cell} OR ({in_stretches})"], EVENTS, tables)
-    events = _events(name_broker(doubted_rows, brokers))
-    rows = (
-        events.withColumn("cell", f.when(f.expr(is_of_message()), cell(options.id_prefix)))
-        .join(f.broadcast(chosen.select("cell", f.lit(True).alias("in_cell"))), "cell", "left")
-        .join(f.broadcast(by_number(evidence.stretches)), is_within(), "left")
-    )
-    rows = keep(rows.where("in_cell OR begin_seq IS NOT NULL"))
-    of_messages = rows.where("in_cell")
-    groups = subscribed(evidence.spans)
-    sums = message_sums(on_broker(of_messages, evidence.rare, options), groups)
-    doubtful = _doubtful(sums, None)
-    doubted = _rows_of(doubtful, of_messages).select(*events.columns)
-    return replace(
-        evidence,
-        sums=sums,
-        doubtful=doubtful,
-        doubted=doubted,
-        messages=_messages(on_broker(doubted, evidence.rare, options)),
-        steps=steps_within(rows.where("begin_seq IS NOT NULL").drop("cell", "in_cell")),
-    )
+    tables = {
+        "cells": evidence.cells.where("read").select("text").toArrow(),
+        "stretches": evidence.stretches.toArrow(),
+    }
+    query = f"""
+        SELECT log.* FROM log
+        LEFT JOIN cells ON {cell_text(options.id_prefix)} = cells.text
+        LEFT JOIN stretches ON {in_stretch(_broker_text(brokers))}
+        WHERE cells.text IS NOT NULL OR stretches.begin_seq IS NOT NULL"""
+    rows = log.extract(query, tables, folder).rows
+    return replace(evidence, **_looked_at(evidence, rows, brokers))
 
 
-def _rows_of(keys: DataFrame, rows: DataFrame) -> DataFrame:
-    return rows.join(keys, message_key() == f.col("key"), "left_semi")
-
-
-def _read(cells: DataFrame, options: Options, store: Stored | None) -> DataFrame:
+def _read(cells: DataFrame, rare: DataFrame, options: Options, store: Stored | None) -> DataFrame:
     """Add `read`: the cells whose messages are looked at one by one."""
     if reads_all(options, store):
         return cells.withColumn("read", f.lit(True))
     sampled = is_sampled(options) if options.sample else f.lit(False)
-    return cells.withColumn("read", ~f.col("clean") | sampled)
+    # A message may have been handed to every group once, and failed at one.
+    troubled = _in_trouble(rare).select(cell(options.id_prefix).alias("cell"), f.lit(True).alias("troubled"))
+    told = cells.join(f.broadcast(troubled.distinct()), "cell", "left")
+    return told.withColumn("read", ~f.col("clean") | sampled | f.coalesce("troubled", f.lit(False))).drop(
+        "troubled"
+    )
 
 
 def reads_all(options: Options, store: Stored | None) -> bool:

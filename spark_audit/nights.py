@@ -45,6 +45,7 @@ from spark_audit.checks import (
     topics_known,
 )
 from spark_audit.checks.one_owner import shared_queues, turns
+from spark_audit.event_log import EventLog
 from spark_audit.evidence import Evidence, name_broker, placed_rows, spans_of, subscribed
 from spark_audit.inputs import InputError
 from spark_audit.order import SEQUENCE
@@ -67,7 +68,7 @@ _EARLIER: Final = "(an earlier night)"
 """The node of rows that stand for what was left behind."""
 _ORIGIN: Final = (Kind.SEND, Kind.SEND_ACK)
 _STORED: Final = (Kind.SEND_ACK, Kind.APPEND)
-_OF_MESSAGE: Final = (Kind.CONSUME_FAIL, Kind.RETRY)
+_OF_MESSAGE: Final = (Kind.CONSUME_FAIL, Kind.RETRY, Kind.DEAD_LETTER)
 _OF_STEPS: Final = (queue_order.INVARIANT, offset_monotone.INVARIANT, never_overlaps.INVARIANT)
 """Checks of what follows what: time alone settles their findings."""
 OF_ONE_NODE: Final = ("ROUTE-1", "ROUTE-2", "ROUTE-3", "REPL-1", "REPL-2", "REPL-3", "RAFT-2", "RAFT-6")
@@ -319,10 +320,12 @@ def next_state(night: Night) -> Iterator[Path | None]:
 class Looked:
     """The rows that a night looked at."""
 
+    own: EventLog
+    """Tonight's."""
     profile: DataFrame
-    """Of its own."""
+    """Of these."""
     log: DataFrame
-    """Its own, and those that were carried, with `broker`."""
+    """They, and those that were carried, with `broker`."""
 
 
 def settle(

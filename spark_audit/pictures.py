@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql import types as t
 
+from spark_audit.event_log import EventLog
 from spark_audit.evidence import Evidence, is_sampled
 from spark_audit.profile import Overview
 from spec.events import Kind
@@ -18,6 +20,13 @@ TOPICS_MAX: Final = 12
 WAIT_MIN_US: Final = 100
 """What took less is drawn as that."""
 _QUEUES_MAX: Final = 400
+_OVER_TIME: Final = t.StructType(
+    [
+        t.StructField("bucket", t.LongType()),
+        t.StructField("kind", t.StringType()),
+        t.StructField("rows", t.LongType()),
+    ]
+)
 _BINS_A_DECADE: Final = 10
 
 _TRAFFIC: Final = (Kind.SEND, Kind.APPEND, Kind.DELIVER)
@@ -29,8 +38,8 @@ WAITS: Final = {
 """What is waited for, from when to when, by the columns of sums.py."""
 
 
-def pictures(evidence: Evidence, seen: Overview, profiled: DataFrame) -> dict[str, list[Any]]:
-    """Of the rows that `profiled` counts:
+def pictures(evidence: Evidence, seen: Overview, profiled: DataFrame, log: EventLog) -> dict[str, list[Any]]:
+    """Of the rows of `log`, which `profiled` counts:
 
     over_time: (bucket's begin, kind, rows). latency: (what, microseconds from which on, messages).
     lag: (bucket's begin, median and 99th hundredth, in microseconds, of how long what was first delivered
@@ -40,9 +49,10 @@ def pictures(evidence: Evidence, seen: Overview, profiled: DataFrame) -> dict[st
     width = bucket_us(seen)
     # Not of the cells in doubt beside the sample: those have more trouble than others.
     messages = evidence.sums.where(is_sampled(evidence.options))
-    # What an earlier night left is on its page.
-    tonight = evidence.events.where(f.col("ts").between(seen.first_ts, seen.last_ts))
-    over_time = tonight.groupBy(_bucket("ts", seen).alias("bucket"), "kind").count().collect()
+    by_bucket = f"""
+        SELECT (ts - {seen.first_ts}) // {width} AS bucket, kind, count(*) AS rows FROM log GROUP BY ALL
+    """
+    over_time = log.ask([by_bucket], _OVER_TIME).groupBy("bucket", "kind").agg(f.sum("rows")).collect()
     return {
         "over_time": [(seen.first_ts + bucket * width, kind, count) for bucket, kind, count in over_time],
         "latency": _latency(messages),

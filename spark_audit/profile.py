@@ -31,6 +31,7 @@ RARE_KINDS: Final = (
     Kind.UNREGISTER,
     Kind.CONSUME_FAIL,
     Kind.RETRY,
+    Kind.DEAD_LETTER,
 )
 
 

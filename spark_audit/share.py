@@ -8,6 +8,7 @@ size of a share, DuckDB has so much memory, and spills the rest.
 import errno
 import os
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -77,6 +78,9 @@ class Work:
     schema: pa.Schema
     tables: tuple[tuple[str, pa.Table], ...] = ()
     """What the queries see beside the share, by name."""
+    folder: str | None = None
+    """Where what a query yields becomes a Parquet file of its own, of which then are told `file` and
+    `rows`; there is none for no rows."""
 
 
 def shares(files: Sequence[LogFile]) -> tuple[Share, ...]:
@@ -196,8 +200,22 @@ def _view(connection: "DuckDBPyConnection", share: Share) -> str:
 
 def _asked(connection: "DuckDBPyConnection", work: Work) -> Batches:
     for query in work.queries:
+        if work.folder:
+            yield from _stored(connection, query, Path(work.folder), work.schema)
+            continue
         for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
             yield _shaped(batch, work.schema)
+
+
+def _stored(connection: "DuckDBPyConnection", query: str, folder: Path, schema: pa.Schema) -> Batches:
+    # A task that is run a second time leaves the files of the first, of which nobody is told.
+    file = folder / f"{uuid.uuid4()}.parquet"
+    told = connection.execute(f"COPY ({query}) TO {quoted(str(file))} (FORMAT parquet)").fetchone()
+    assert told is not None, "it tells how many rows there are"
+    if told[0]:
+        yield pa.RecordBatch.from_pylist([{"file": str(file), "rows": told[0]}], schema)
+    else:
+        file.unlink()
 
 
 def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

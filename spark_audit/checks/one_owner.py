@@ -2,8 +2,9 @@
 
 Owners change when the group rebalances, a member starts or ends, or the broker crashes. From one such change
 to the next, but for the rebalance window around each, a queue is handed to one node only. Looked at are
-queues whose nodes' deliveries overlap in time; what overlaps by no more than the clock skew proves nothing,
-and neither does anything in groups that tell of no rebalance at all (cause `rebalance_not_told`).
+queues whose nodes' runs of deliveries (order.py) overlap in such a time; what overlaps by no more than the
+clock skew proves nothing, and neither does anything in groups that tell of no rebalance at all (cause
+`rebalance_not_told`).
 Cannot conclude: who owns a queue of which nothing is handed out; whether a queue has no owner for too long.
 """
 
@@ -24,13 +25,16 @@ RULE: Final = "double-owned"
 _QUEUE: Final = ("group", "broker", "topic", "queue_id")
 _BY: Final = {"rebalance": "group", "consumer_restart": "node", "broker_crash": "broker"}
 """What changes owners, and of what it is told."""
+_SPAN: Final = ("rebalances", "span", "calm_from", "calm_until")
+_OF: Final = {name: f"of_{name}" for name in _QUEUE}
+_EVER: Final = (-(1 << 62), 1 << 62)
 
 
 def one_owner(evidence: Evidence) -> DataFrame:
-    skew = evidence.options.skew_us
+    calm = _calm(evidence)
     # By client first: a text's maximum over every row would have all of them sorted.
     by_client = (
-        _calm(evidence)
+        _handed_in(evidence, _suspects(evidence, calm))
         .groupBy(*_QUEUE, "rebalances", "span", "node", "client")
         .agg(f.min("ts").alias("first_ts"), f.max("ts").alias("last_ts"))
     )
@@ -39,16 +43,15 @@ def one_owner(evidence: Evidence) -> DataFrame:
         f.max("last_ts").alias("last_ts"),
         f.max("client").alias("client"),
     )
-    by_begin = Window.partitionBy(*_QUEUE, "span").orderBy("first_ts", "node")
-    before = by_begin.rowsBetween(Window.unboundedPreceding, -1)
-    reach = f.max(f.struct("last_ts", "node")).over(before)
-    overlaps = owned.withColumn("other", reach).where(f.col("other.last_ts") > f.col("first_ts") + skew)
+    overlaps = _after_another(owned).where(
+        f.col("other.last_ts") > f.col("first_ts") + evidence.options.skew_us
+    )
     return findings(
         overlaps,
         INVARIANT,
         "error",
         rule=f.lit(RULE),
-        cause=f.when(f.coalesce("rebalances", f.lit(0)) == 0, f.lit("rebalance_not_told")),
+        cause=f.when(f.col("rebalances") == 0, f.lit("rebalance_not_told")),
         evidence=f.format_string("handed to %s, too, which had it before and after", "other.node"),
     )
 
@@ -56,24 +59,46 @@ def one_owner(evidence: Evidence) -> DataFrame:
 def turns(evidence: Evidence, watermark: int) -> DataFrame:
     """node and seq of the rows by which what follows is judged, where nothing before the watermark is to
     come: the first and the last that each node was handed of a shared queue since owners changed."""
-    # Without any change all is one turn.
-    begun = f.size(f.filter("changes", lambda at: at < watermark))
-    is_open = f.col("changes").isNull() | (f.col("span") >= begun)
+    window = evidence.options.rebalance_us
+    still_open = _calm(evidence).where(f.col("calm_until") + window + 1 >= watermark)
+    of_shared = shared_queues(evidence).join(f.broadcast(still_open), ["group", "broker"])
     ends = [extreme("seq", "ts") for extreme in (f.min_by, f.max_by)]
-    rows = _calm(evidence).where(is_open).groupBy(*_QUEUE, "span", "node").agg(f.array(*ends).alias("ends"))
+    rows = _handed_in(evidence, of_shared).groupBy(*_QUEUE, "span", "node").agg(f.array(*ends).alias("ends"))
     return rows.select("node", f.explode(f.array_distinct("ends")).alias("seq"))
 
 
-def _calm(evidence: Evidence) -> DataFrame:
-    """What was handed out of shared queues while no owners changed; `span` counts the changes until then."""
-    window = evidence.options.rebalance_us
+def _handed_in(evidence: Evidence, spans: DataFrame) -> DataFrame:
+    """What was handed out of some queues in some calm spans."""
     handed = evidence.events.where(f.col("kind") == Kind.DELIVER)
-    handed = handed.join(f.broadcast(shared_queues(evidence)), list(_QUEUE), "left_semi")
-    known = handed.join(f.broadcast(_changes(evidence)), ["group", "broker"], "left")
-    near = f.exists("changes", lambda at: f.abs(at - f.col("ts")) <= window)
-    return known.where(~f.coalesce(near, f.lit(False))).withColumn(
-        "span", f.size(f.filter("changes", lambda at: at <= f.col("ts")))
+    within = f.col("ts").between(f.col("calm_from"), f.col("calm_until"))
+    for name in _QUEUE:
+        within = within & (f.col(name) == f.col(_OF[name]))
+    return handed.join(f.broadcast(spans.withColumnsRenamed(_OF)), within)
+
+
+def _after_another(owned: DataFrame) -> DataFrame:
+    """Add `other`: (last_ts, node) of who has the queue longest of those that had it before."""
+    by_begin = Window.partitionBy(*_QUEUE, "span").orderBy("first_ts", "node")
+    before = by_begin.rowsBetween(Window.unboundedPreceding, -1)
+    return owned.withColumn("other", f.max(f.struct("last_ts", "node")).over(before))
+
+
+def _suspects(evidence: Evidence, calm: DataFrame) -> DataFrame:
+    """The queues and calm spans in which runs of two nodes meet: there may be less between the ends of a run,
+    but not more."""
+    runs = evidence.runs.where(f.col("kind") == Kind.DELIVER)
+    of_shared = runs.join(f.broadcast(shared_queues(evidence)), list(_QUEUE), "left_semi")
+    within = (f.col("first_ts") <= f.col("calm_until")) & (f.col("last_ts") >= f.col("calm_from"))
+    spanned = of_shared.join(f.broadcast(calm), ["group", "broker"]).where(within)
+    held = spanned.groupBy(*_QUEUE, "node", *_SPAN).agg(
+        f.min(f.greatest("first_ts", "calm_from")).alias("first_ts"),
+        f.max(f.least("last_ts", "calm_until")).alias("last_ts"),
     )
+    # A node's clock may have gone back within a run.
+    met = _after_another(held).where(
+        f.col("other.last_ts") >= f.col("first_ts") - 2 * evidence.options.skew_us
+    )
+    return met.select(*_QUEUE, *_SPAN).distinct()
 
 
 def shared_queues(evidence: Evidence) -> DataFrame:
@@ -91,25 +116,36 @@ def shared_queues(evidence: Evidence) -> DataFrame:
     )
 
 
-def _changes(evidence: Evidence) -> DataFrame:
-    """When owners of a group's queues at a broker may have changed, and how many rebalances are told."""
+def _calm(evidence: Evidence) -> DataFrame:
+    """group, broker, their number of `rebalances`, and one row a `span` between two changes of owners, from
+    calm_from to calm_until, inclusive, outside of the rebalance windows."""
     readers = evidence.spans.where(f.col("kind") == Kind.DELIVER).select("group", "broker", "node").distinct()
     told = []
     for cause, by in _BY.items():
-        times = evidence.causes.where(f.col("cause") == cause).select(
-            "key", "at", f.lit(cause).alias("cause")
-        )
+        times = evidence.causes.where(f.col("cause") == cause).select("key", "at")
         met = readers.join(f.broadcast(times), f.col(by) == f.col("key"))
-        told.append(met.select("group", "broker", "cause", "at").distinct())
-    is_rebalance = f.when(f.col("cause") == "rebalance", f.size("at"))
-    return (
-        reduce(DataFrame.unionByName, told)
+        rebalances = f.size("at") if cause == "rebalance" else f.lit(0)
+        told.append(met.select("group", "broker", "at", rebalances.alias("rebalances")).distinct())
+    told.append(readers.select("group", "broker", f.array().cast("array<long>"), f.lit(0)).distinct())
+    changes = (
+        reduce(DataFrame.union, told)
         .groupBy("group", "broker")
         .agg(
-            f.flatten(f.collect_list("at")).alias("changes"),
-            f.coalesce(f.sum(is_rebalance), f.lit(0)).alias("rebalances"),
+            f.sum("rebalances").alias("rebalances"),
+            f.array_sort(f.flatten(f.collect_list("at"))).alias("at"),
         )
     )
+    window = evidence.options.rebalance_us
+    begins = f.concat(f.array(f.lit(_EVER[0])), f.transform("at", lambda at: at + window + 1))
+    ends = f.concat(f.transform("at", lambda at: at - window - 1), f.array(f.lit(_EVER[1])))
+    spans = changes.select(
+        "group", "broker", "rebalances", f.posexplode(f.arrays_zip(begins.alias("a"), ends.alias("b")))
+    )
+    each = spans.select(
+        "group", "broker", "rebalances", f.col("pos").alias("span"),
+        f.col("col.a").alias("calm_from"), f.col("col.b").alias("calm_until"),
+    )  # fmt: skip
+    return each.where("calm_from <= calm_until")
 
 
 def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:

@@ -48,13 +48,12 @@ def pending(evidence: Evidence) -> DataFrame:
 
 def _left(evidence: Evidence) -> DataFrame:
     """What failed, and neither went back nor came again."""
-    events, kind = evidence.events, f.col("kind")
+    kind = f.col("kind")
     failed = evidence.rare.where(kind == Kind.CONSUME_FAIL).groupBy("msg_id", "group", "node", *_PLACE).agg(
         f.max("seq").alias("fail_seq"), f.max("ts").alias("fail_ts"), f.max("client").alias("client")
     )  # fmt: skip
-    # The few come to the many, here and below: a scan each, and nothing is shuffled.
-    of_failed = events.where(kind.isin(Kind.RETRY, Kind.DEAD_LETTER, Kind.DELIVER, Kind.CONSUME_OK)).join(
-        f.broadcast(failed.select("msg_id").distinct()), "msg_id", "left_semi"
+    of_failed = evidence.troubled.where(
+        kind.isin(Kind.RETRY, Kind.DEAD_LETTER, Kind.DELIVER, Kind.CONSUME_OK)
     )
     went_on = of_failed.select(
         f.col("msg_id").alias("its_id"),
@@ -75,6 +74,7 @@ def _left(evidence: Evidence) -> DataFrame:
 
 def _passed(left: DataFrame, evidence: Evidence) -> DataFrame:
     """Those that their own node then committed as done."""
+    # The few come to the many, whose log is not read where there are none.
     commits = evidence.events.where(f.col("kind") == Kind.OFFSET_COMMIT).select(
         f.col("node").alias("by_node"),
         f.col("group").alias("by_group"),
@@ -94,7 +94,7 @@ def _passed(left: DataFrame, evidence: Evidence) -> DataFrame:
 
 
 def _again(evidence: Evidence) -> DataFrame:
-    events, kind = evidence.events, f.col("kind")
+    events, kind = evidence.troubled, f.col("kind")
     dead = events.where(kind == Kind.DEAD_LETTER).groupBy("msg_id", "group").agg(f.max("ts").alias("from_ts"))
     handed = events.where(kind == Kind.DELIVER).join(f.broadcast(dead), ["msg_id", "group"])
     late = handed.where(f.col("ts") > f.col("from_ts") + evidence.options.skew_us)

@@ -6,15 +6,16 @@ check must find the same with fingerprints and without.
 
 import random
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from spark_audit.audit import gathered
 from spark_audit.checks import EVENT_CHECKS
 from spark_audit.event_log import EventLog
-from spark_audit.evidence import Options, look_once
+from spark_audit.evidence import Options, in_doubt
 from spark_audit.fingerprint import shared_prefix
 from tests.spark_audit.conftest import STEP_US, Story, evidence_in, frame
 
@@ -152,26 +153,21 @@ def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession)
     assert all(found[0].values())
 
 
-def test_the_rows_in_doubt_are_enough_to_tell_all_that_the_log_does(spark: SparkSession) -> None:
+def test_the_rows_in_doubt_are_enough_to_tell_all_that_the_log_does(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     story = clean_story().stored("m_jumped_over", 12).stored("m_13", 13)
     for group in GROUPS:
         story.deliver("m_13", 13, group, node=f"consumer-{group}")
     story.deliver("m_3", 3, "g", node="consumer-g").commit(14).commit(2)
     log = EventLog.of(frame(spark, story.rows))
     whole = evidence_in(spark, story.rows, ("broker",))
-    kept: list[DataFrame] = []
-
-    def keep(rows: DataFrame) -> DataFrame:
-        kept.append(rows)
-        return rows
-
-    once = look_once(whole, log, ("broker",), keep)
+    once = in_doubt(whole, log, ("broker",), tmp_path)
     for name in ("messages", "doubted", "steps"):
         expected, found = ([str(row) for row in getattr(of, name).collect()] for of in (whole, once))
         assert sorted(found) == sorted(expected), name
         assert found, name
-    (rows,) = kept
-    assert rows.count() < len(story.rows) / 2
+    assert 0 < spark.read.parquet(str(tmp_path)).count() < len(story.rows) / 2
 
 
 def test_cells_are_neighbours_where_ids_count_up() -> None:

@@ -80,7 +80,7 @@ def test_every_odd_step_is_found_and_no_other(spark: SparkSession, in_order: boo
         events = events.unionByName(part)
     events = events.cache()
     shared = events.repartitionByRange(3, "seq") if in_order else events.repartition(3)
-    found = sorted(events_of(odd_steps(events, runs(shared))), key=str)
+    found = sorted(events_of(odd_steps(events, stretches(runs(shared)))), key=str)
     expected = sorted(events_of(one_by_one(events)), key=str)
     assert len(expected) > 500
     assert found == expected

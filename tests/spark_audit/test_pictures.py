@@ -24,9 +24,9 @@ SEEN = Overview(9, {"send": 3, "deliver": 6}, ("a", "b"), ("b",), 0, 100 * STEP_
 
 def test_the_plots_are_of_what_is_in_the_log(spark: SparkSession) -> None:
     story = Story().stored("m_0", 0).stored("m_1", 1).deliver("m_0", 0).deliver("m_1", 1)
-    log = frame(spark, story.rows)
+    log = EventLog.of(frame(spark, story.rows))
     with gathered(log, pictures=True) as (evidence, seen, _):
-        drawn = pictures(evidence, seen, profile(EventLog.of(log)))
+        drawn = pictures(evidence, seen, profile(log), log)
     assert Counter(kind for _, kind, _ in drawn["over_time"]) == Counter(
         {"send": 2, "append": 2, "send_ack": 2, "deliver": 2, "recover": 1}
     )
