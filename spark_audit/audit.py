@@ -216,15 +216,15 @@ def _gathered(
         options = _planned(options or Options(), log)
         if options.broadcast:
             log = EventLog.of(by_member(log.rows, options.broadcast))
-        parts, profiled, seen = _passed(log, options, store, keep)
+        parts, profiled, seen = _passed(log, options, keep)
         if seen.newer_rows and log.files:
             # What Spark reads of the files is without these rows.
             log = EventLog.of(log.rows)
-            parts, profiled, seen = _passed(log, options, store, keep)
+            parts, profiled, seen = _passed(log, options, keep)
         given = seen.rows
         if seen.repeated_rows:
             log = EventLog.of(_without_repeats(log.rows))
-            parts, profiled, seen = _passed(log, options, store, keep)
+            parts, profiled, seen = _passed(log, options, keep)
             _refuse_namesakes(seen)
         if pictures:
             options = replace(options, sample=max(1, min(_SAMPLE_MAX, seen.rows // _SAMPLE_ROWS)))
@@ -232,7 +232,7 @@ def _gathered(
         if carried:
             profiled, seen = carried.count(tonight, seen)
             given_before = EventLog.of(carried.beside(own.rows, tonight, seen.brokers))
-            parts = parts.unionByName(keep(sum_up(given_before, options, store)))
+            parts = parts.unionByName(keep(sum_up(given_before, options)))
             log = log.plus(given_before)
         evidence = gather(log, seen.brokers, options, store, parts, profiled)
         for frame in (
@@ -240,8 +240,12 @@ def _gathered(
             *((store.doubtful, store.bounds) if store else ()),
         ):  # fmt: skip
             keep(frame)
-        # Where every cell is read, nobody asks which.
-        if not reads_all(options, store):
+        sums_all = reads_all(options, store)
+        if sums_all:
+            keep(evidence.sums)
+            keep(evidence.doubtful)
+        # In a small log it costs less to read all of it again.
+        if not sums_all or seen.rows > _SMALL:
             keep(evidence.cells)
             folder = Path(kept.enter_context(TemporaryDirectory(prefix="mqproof-doubt-")))
             evidence = in_doubt(evidence, log, seen.brokers, folder)
@@ -250,8 +254,8 @@ def _gathered(
             told = name_broker(carried.told(own.rows), seen.brokers)
             evidence = replace(carried.amend(evidence, seen.brokers), log=told)
         for frame in (
-            evidence.sums, evidence.doubtful, evidence.doubted, evidence.messages, evidence.troubled,
-            evidence.steps,
+            evidence.doubted, evidence.messages, evidence.troubled, evidence.steps,
+            *(() if sums_all else (evidence.sums, evidence.doubtful)),
         ):  # fmt: skip
             keep(frame)
         # Known to be few, they are brought to the rows, which then need not be sorted by message.
@@ -261,19 +265,20 @@ def _gathered(
 
 
 def _passed(
-    log: EventLog, options: Options, store: Stored | None, keep: Callable[[DataFrame], DataFrame]
+    log: EventLog, options: Options, keep: Callable[[DataFrame], DataFrame]
 ) -> tuple[DataFrame, DataFrame, Overview]:
     """The pass over the log: its parts, their profile, and what that tells."""
-    parts = keep(sum_up(log, options, store))
+    parts = keep(sum_up(log, options))
     profiled = keep(summed_up(parts))
     return parts, profiled, overview(profiled)
 
 
 def _planned(options: Options, log: EventLog) -> Options:
     """The options, with what follows from the log's size and ids."""
+    is_small = log.count() <= _SMALL
     if options.exact is None:
-        options = replace(options, exact=log.count() <= _SMALL)
-    return options if options.exact else replace(options, id_prefix=id_prefix(log.rows))
+        options = replace(options, exact=is_small)
+    return options if options.exact and is_small else replace(options, id_prefix=id_prefix(log.rows))
 
 
 def _cut_off(evidence: Evidence) -> dict[str, Any]:

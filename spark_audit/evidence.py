@@ -113,15 +113,14 @@ class Evidence:
         return self.store
 
 
-def sum_up(log: EventLog, options: Options, store: Stored | None = None) -> DataFrame:
+def sum_up(log: EventLog, options: Options) -> DataFrame:
     """What one pass over the whole log tells, share by share: schema.PASS."""
-    return log.ask(queries(options, store), PASS)
+    return log.ask(queries(options), PASS)
 
 
-def queries(options: Options, store: Stored | None = None) -> tuple[str, ...]:
+def queries(options: Options) -> tuple[str, ...]:
     """What the pass asks of each share."""
-    of_all = (profile.QUERY, order.QUERY)
-    return of_all if reads_all(options, store) else (*of_all, fingerprint.query(options.id_prefix))
+    return (profile.QUERY, order.QUERY, fingerprint.query(options.id_prefix))
 
 
 def gather(
@@ -140,27 +139,30 @@ def gather(
     """
     require(log.rows, COLUMNS, "the audit")
     options = options or Options()
-    parts = sum_up(log, options, store) if parts is None else parts
+    parts = sum_up(log, options) if parts is None else parts
     profiled = profile.summed_up(parts) if profiled is None else profiled
     rare = name_broker(rare_rows(profiled), brokers)
     named = name_broker(log.rows, brokers)
     spans = spans_of(profiled, brokers)
     cells = message_cells(parts, profiled, subscribed(spans), fates(rare, options), brokers)
     runs = parts.where("part = 'run'").withColumn("broker", _broker(f.col("stated"), brokers))
-    base = _Base(_read(cells, rare, options, store), rare, spans, stretches(runs), options, store)
+    cells, stretched = _read(cells, rare, options, store), stretches(runs)
+    base = _Base(cells, rare, spans, stretched, options, store)
+    counted = _counted(base, log.rows)
     return Evidence(
         events=_events(named),
         rare=rare,
-        cells=base.cells,
+        cells=cells,
         runs=runs,
-        stretches=base.stretches,
+        stretches=stretched,
         spans=spans,
         causes=_causes(rare),
         log=named,
         profile=profiled,
         options=options,
         store=store,
-        **_looked_at(base, log.rows, brokers),
+        **counted,
+        **_looked_at(base, counted["doubtful"], log.rows, brokers),
     )
 
 
@@ -176,23 +178,28 @@ class _Base:
     store: Stored | None
 
 
-def _looked_at(base: "_Base | Evidence", rows: DataFrame, brokers: tuple[str, ...]) -> dict[str, Any]:
-    """The fields of Evidence for which rows of the log are looked at one by one."""
-    rare, options, store = base.rare, base.options, base.store
-    events, of_messages = _events(name_broker(rows, brokers)), f.expr(is_of_message())
+def _counted(base: "_Base | Evidence", rows: DataFrame) -> dict[str, Any]:
+    """The fields of Evidence for which all messages of the cells that are read are summed up."""
+    options, store = base.options, base.store
     # Without the broker's name, whose place in attrs costs more to decode than all that is read here.
-    told = rows.select(*TRAFFIC, cell(options.id_prefix).alias("cell")).where(of_messages)
+    told = rows.select(*TRAFFIC, cell(options.id_prefix).alias("cell")).where(is_of_message())
     if not reads_all(options, store):
         told = told.join(f.broadcast(base.cells.where("read").select("cell")), "cell", "left_semi")
-    sums = message_sums(on_broker(told, rare, options), subscribed(base.spans))
-    doubtful = _doubtful(sums, store)
-    doubted = events.where(of_messages).join(doubtful, message_key() == f.col("key"), "left_semi")
+    sums = message_sums(on_broker(told, base.rare, options), subscribed(base.spans))
+    return {"sums": sums, "doubtful": _doubtful(sums, store)}
+
+
+def _looked_at(
+    base: "_Base | Evidence", doubtful: DataFrame, rows: DataFrame, brokers: tuple[str, ...]
+) -> dict[str, Any]:
+    """The fields of Evidence for which rows of the log are looked at one by one."""
+    events = _events(name_broker(rows, brokers))
+    doubted = events.where(is_of_message()).join(doubtful, message_key() == f.col("key"), "left_semi")
+    in_trouble = f.broadcast(_in_trouble(base.rare).distinct())
     return {
-        "sums": sums,
-        "doubtful": doubtful,
         "doubted": doubted,
-        "messages": _messages(on_broker(doubted, rare, options)),
-        "troubled": events.join(f.broadcast(_in_trouble(rare).distinct()), "msg_id", "left_semi"),
+        "messages": _messages(on_broker(doubted, base.rare, base.options)),
+        "troubled": events.join(in_trouble, "msg_id", "left_semi"),
         "steps": odd_steps(events, base.stretches),
     }
 
@@ -211,20 +218,33 @@ def _events(named: DataFrame) -> DataFrame:
 
 def in_doubt(evidence: Evidence, log: EventLog, brokers: tuple[str, ...], folder: Path) -> Evidence:
     """The same evidence, for which the rows that are looked at one by one are found in one pass, and put into
-    the folder. Where not every cell is read."""
+    the folder."""
     options = evidence.options
     # Brought to the tasks as Spark would bring them for a join.
-    tables = {
-        "cells": evidence.cells.where("read").select("text").toArrow(),
-        "stretches": evidence.stretches.toArrow(),
-    }
+    tables = {"cells": _chosen(evidence).select("text").toArrow(), "stretches": evidence.stretches.toArrow()}
     query = f"""
         SELECT log.* FROM log
         LEFT JOIN cells ON {cell_text(options.id_prefix)} = cells.text
         LEFT JOIN stretches ON {in_stretch(_broker_text(brokers))}
         WHERE cells.text IS NOT NULL OR stretches.begin_seq IS NOT NULL"""
     rows = log.extract(query, tables, folder).rows
-    return replace(evidence, **_looked_at(evidence, rows, brokers))
+    if not reads_all(options, evidence.store):
+        evidence = replace(evidence, **_counted(evidence, rows))
+    return replace(evidence, **_looked_at(evidence, evidence.doubtful, rows, brokers))
+
+
+def _chosen(evidence: Evidence) -> DataFrame:
+    """The cells of which rows are looked at one by one."""
+    if not reads_all(evidence.options, evidence.store):
+        return evidence.cells.where("read")
+    # Every message was summed up without them.
+    doubtful = evidence.sums.join(f.broadcast(evidence.doubtful), "key", "left_semi").select("cell")
+    chosen = doubtful.unionByName(_cells_in_trouble(evidence.rare, evidence.options)).distinct()
+    return evidence.cells.join(f.broadcast(chosen), "cell", "left_semi")
+
+
+def _cells_in_trouble(rare: DataFrame, options: Options) -> DataFrame:
+    return _in_trouble(rare).select(cell(options.id_prefix).alias("cell"))
 
 
 def _read(cells: DataFrame, rare: DataFrame, options: Options, store: Stored | None) -> DataFrame:
@@ -233,8 +253,8 @@ def _read(cells: DataFrame, rare: DataFrame, options: Options, store: Stored | N
         return cells.withColumn("read", f.lit(True))
     sampled = is_sampled(options) if options.sample else f.lit(False)
     # A message may have been handed to every group once, and failed at one.
-    troubled = _in_trouble(rare).select(cell(options.id_prefix).alias("cell"), f.lit(True).alias("troubled"))
-    told = cells.join(f.broadcast(troubled.distinct()), "cell", "left")
+    troubled = _cells_in_trouble(rare, options).distinct().withColumn("troubled", f.lit(True))
+    told = cells.join(f.broadcast(troubled), "cell", "left")
     return told.withColumn("read", ~f.col("clean") | sampled | f.coalesce("troubled", f.lit(False))).drop(
         "troubled"
     )

@@ -153,17 +153,19 @@ def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession)
     assert all(found[0].values())
 
 
+@pytest.mark.parametrize("exact", [False, True])
 def test_the_rows_in_doubt_are_enough_to_tell_all_that_the_log_does(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, *, exact: bool
 ) -> None:
     story = clean_story().stored("m_jumped_over", 12).stored("m_13", 13)
     for group in GROUPS:
         story.deliver("m_13", 13, group, node=f"consumer-{group}")
     story.deliver("m_3", 3, "g", node="consumer-g").commit(14).commit(2)
+    story.add("consume_fail", "consumer-h", msg_id="m_5", topic="t", queue_id=0, queue_offset=5, group="h")
     log = EventLog.of(frame(spark, story.rows))
-    whole = evidence_in(spark, story.rows, ("broker",))
+    whole = evidence_in(spark, story.rows, ("broker",), Options(exact=exact))
     once = in_doubt(whole, log, ("broker",), tmp_path)
-    for name in ("messages", "doubted", "steps"):
+    for name in ("messages", "doubted", "steps", "troubled"):
         expected, found = ([str(row) for row in getattr(of, name).collect()] for of in (whole, once))
         assert sorted(found) == sorted(expected), name
         assert found, name
