@@ -13,15 +13,15 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit import fingerprint, order, profile
+from spark_audit import fingerprint, order, profile, sums
 from spark_audit.event_log import EventLog
-from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, cell, cell_text, is_of_message, message_cells
+from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, cell, cell_text, message_cells
 from spark_audit.order import in_stretch, odd_steps, stretches
 from spark_audit.profile import RARE_KINDS, is_reset, rare_rows
 from spark_audit.schema import PASS, require
 from spark_audit.share import quoted
 from spark_audit.store import Stored
-from spark_audit.sums import STORED_STATUSES, count, message_key, message_sums
+from spark_audit.sums import STORED_STATUSES, count, is_of_message, message_key, message_sums
 from spec.events import COLUMNS, Kind
 
 TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "born_ts", "attrs"))
@@ -92,6 +92,8 @@ class Evidence:
     """What the tasks told of rows of which each is the next one of its sequence (order.py)."""
     stretches: DataFrame
     """The numbers of nodes' rows among which some do not follow the one before (order.py)."""
+    hashes: DataFrame
+    """Those of the groups (sums.py)."""
     steps: DataFrame
     """The deliveries and commits that do not."""
     spans: DataFrame
@@ -120,7 +122,7 @@ def sum_up(log: EventLog, options: Options) -> DataFrame:
 
 def queries(options: Options) -> tuple[str, ...]:
     """What the pass asks of each share."""
-    return (profile.QUERY, order.QUERY, fingerprint.query(options.id_prefix))
+    return (profile.QUERY, order.QUERY, fingerprint.query(options.id_prefix), sums.GROUPS)
 
 
 def gather(
@@ -147,14 +149,16 @@ def gather(
     cells = message_cells(parts, profiled, subscribed(spans), fates(rare, options), brokers)
     runs = parts.where("part = 'run'").withColumn("broker", _broker(f.col("stated"), brokers))
     cells, stretched = _read(cells, rare, options, store), stretches(runs)
-    base = _Base(cells, rare, spans, stretched, options, store)
-    counted = _counted(base, log.rows)
+    hashes = parts.where("part = 'group'")
+    base = _Base(cells, rare, spans, stretched, hashes, options, store)
+    counted = _counted(base, log)
     return Evidence(
         events=_events(named),
         rare=rare,
         cells=cells,
         runs=runs,
         stretches=stretched,
+        hashes=hashes,
         spans=spans,
         causes=_causes(rare),
         log=named,
@@ -174,19 +178,21 @@ class _Base:
     rare: DataFrame
     spans: DataFrame
     stretches: DataFrame
+    hashes: DataFrame
     options: Options
     store: Stored | None
 
 
-def _counted(base: "_Base | Evidence", rows: DataFrame) -> dict[str, Any]:
+def _counted(base: "_Base | Evidence", log: EventLog) -> dict[str, Any]:
     """The fields of Evidence for which all messages of the cells that are read are summed up."""
     options, store = base.options, base.store
-    # Without the broker's name, whose place in attrs costs more to decode than all that is read here.
-    told = rows.select(*TRAFFIC, cell(options.id_prefix).alias("cell")).where(is_of_message())
+    told = on_broker(log.ask([sums.query(cell_text(options.id_prefix))], sums.SUMS), base.rare, options)
+    of_messages = message_sums(told, subscribed(base.spans), base.hashes)
     if not reads_all(options, store):
-        told = told.join(f.broadcast(base.cells.where("read").select("cell")), "cell", "left_semi")
-    sums = message_sums(on_broker(told, base.rare, options), subscribed(base.spans))
-    return {"sums": sums, "doubtful": _doubtful(sums, store)}
+        of_messages = of_messages.join(
+            f.broadcast(base.cells.where("read").select("cell")), "cell", "left_semi"
+        )
+    return {"sums": of_messages, "doubtful": _doubtful(of_messages, store)}
 
 
 def _looked_at(
@@ -227,10 +233,10 @@ def in_doubt(evidence: Evidence, log: EventLog, brokers: tuple[str, ...], folder
         LEFT JOIN cells ON {cell_text(options.id_prefix)} = cells.text
         LEFT JOIN stretches ON {in_stretch(_broker_text(brokers))}
         WHERE cells.text IS NOT NULL OR stretches.begin_seq IS NOT NULL"""
-    rows = log.extract(query, tables, folder).rows
+    found = log.extract(query, tables, folder)
     if not reads_all(options, evidence.store):
-        evidence = replace(evidence, **_counted(evidence, rows))
-    return replace(evidence, **_looked_at(evidence, evidence.doubtful, rows, brokers))
+        evidence = replace(evidence, **_counted(evidence, found))
+    return replace(evidence, **_looked_at(evidence, evidence.doubtful, found.rows, brokers))
 
 
 def _chosen(evidence: Evidence) -> DataFrame:

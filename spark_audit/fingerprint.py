@@ -24,8 +24,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.share import quoted
-from spark_audit.sums import KINDS, count
+from spark_audit.sums import count, is_of_message
 from spec.events import Kind
 
 _HASH_DIGITS: Final = 4
@@ -58,11 +57,6 @@ def cell_text(id_prefix: int = 0) -> str:
 def cell(id_prefix: int = 0) -> Column:
     """The cell as a number, which costs Spark less."""
     return f.xxhash64(f.expr(cell_text(id_prefix)))
-
-
-def is_of_message() -> str:
-    """Of a row, in both SQLs: it says what happened to a message."""
-    return f"msg_id IS NOT NULL AND kind IN ({quoted(*KINDS)})"
 
 
 def query(id_prefix: int) -> str:
