@@ -27,6 +27,8 @@ from spec.events import COLUMNS, Kind
 TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "born_ts", "attrs"))
 
 
+_OF_HALVES: Final = (Kind.HALF, Kind.COMMIT)
+
 MEMBER: Final = "@"
 """Between a group that is broadcast to and one of its members."""
 
@@ -82,7 +84,7 @@ class Evidence:
     doubtful: DataFrame
     """The keys of the messages that are not clean."""
     doubted: DataFrame
-    """The events of the messages that are not clean."""
+    """The events of the messages that are not clean: of sums.KINDS, and what became of half messages."""
     messages: DataFrame
     """One row a msg_id that is not clean: what its producer tried and was told, where it was stored, who was
     handed it."""
@@ -200,7 +202,8 @@ def _looked_at(
 ) -> dict[str, Any]:
     """The fields of Evidence for which rows of the log are looked at one by one."""
     events = _events(name_broker(rows, brokers))
-    doubted = events.where(is_of_message()).join(doubtful, message_key() == f.col("key"), "left_semi")
+    of_messages = f"{is_of_message()} OR (msg_id IS NOT NULL AND kind IN ({quoted(*_OF_HALVES)}))"
+    doubted = events.where(of_messages).join(doubtful, message_key() == f.col("key"), "left_semi")
     in_trouble = f.broadcast(_in_trouble(base.rare).distinct())
     return {
         "doubted": doubted,
@@ -423,7 +426,7 @@ def _messages(rows: DataFrame) -> DataFrame:
     is_append = kind == Kind.APPEND
     acked = (kind == Kind.SEND_ACK) & (status == "SEND_OK")
     stored = kind.isin(Kind.SEND_ACK, Kind.APPEND) & f.col("queue_offset").isNotNull()
-    producer_side = kind != Kind.DELIVER
+    producer_side = ~kind.isin(Kind.DELIVER, *_OF_HALVES)
     return rows.groupBy("msg_id").agg(
         f.max(f.when(producer_side, f.col("topic"))).alias("topic"),
         count(kind == Kind.SEND, "sends"),
@@ -442,6 +445,8 @@ def _messages(rows: DataFrame) -> DataFrame:
         count(is_append & (f.col("flush_mode") == "SYNC_FLUSH"), "sync_appends"),
         count(is_append & (f.col("flush_mode") == "ASYNC_FLUSH"), "async_appends"),
         count(kind == Kind.DELIVER, "deliveries"),
+        count(kind == Kind.HALF, "halves"),
+        count(kind == Kind.COMMIT, "commits"),
         f.min(f.when(kind == Kind.DELIVER, f.col("ts"))).alias("delivered_ts"),
         f.collect_set(f.when(stored, place())).alias("places"),
         f.collect_set(f.when(kind == Kind.DELIVER, f.col("group"))).alias("groups"),

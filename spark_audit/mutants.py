@@ -114,7 +114,9 @@ def _log(**columns: str) -> Callable[[Evidence], Evidence]:
 
 def _heard(condition: str) -> Callable[[Evidence], Evidence]:
     """Keep only some of the events that carry no attrs."""
-    return lambda evidence: replace(evidence, events=evidence.events.where(condition))
+    return lambda evidence: replace(
+        evidence, events=evidence.events.where(condition), troubled=evidence.troubled.where(condition)
+    )
 
 
 def _options(**changed: Any) -> Callable[[Evidence], Evidence]:
@@ -271,6 +273,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
                breaks=_options(lock_us=10**12)),
         Mutant("OnlyTheNamed", "DELIV-13", "does not hear which groups say that they consume in order",
                breaks=lambda evidence: replace(evidence, rare=evidence.rare.where("kind <> 'rebalance'"))),
+        Mutant("HalvesAreSent", "DELIV-1", "does not know that a half message is owed to nobody",
+               breaks=_messages(halves="0L")),
         Mutant("WeakAcksPromise", "DELIV-1", "takes FLUSH_DISK_TIMEOUT for SEND_OK",
                spoils=_is_a_violation("flush_disk_timeout")),
         Mutant("IdsAreUnique", "DELIV-3", "believes that no two producers use one id",

@@ -380,7 +380,7 @@ def _transactions(script: Script) -> None:
         for kind in (Kind.HALF, *kinds):
             script.tell("broker-t", kind, msg_id=msg_id, topic="halves")
 
-    ids = ("h_committed", "h_early", "h_aborted", "h_both")
+    ids = ("h_committed", "h_early", "h_aborted", "h_both", "h_gone", "h_last")
     _sent(script, "halves", *ids)
     reader = _Reader(script, "halves-0", "halves", "ledger")
     resolved("h_committed", Kind.CHECK, Kind.COMMIT)
@@ -395,6 +395,10 @@ def _transactions(script: Script) -> None:
     resolved("h_both", Kind.COMMIT, Kind.ROLLBACK)
     reader.is_handed("h_both", 3)
     script.expect("DELIV-9", "committed-and-rolled-back", topic="halves", msg_id="h_both")
+    # Acknowledged, and owed to nobody.
+    resolved("h_gone", Kind.ROLLBACK)
+    resolved("h_last", Kind.COMMIT)
+    reader.is_handed("h_last", 5)
     # Nobody has said what becomes of it.
     resolved("h_open")
 

@@ -3,7 +3,8 @@
 Lost means: its record was cut off by recovery, or the group was handed a later offset of the queue and never
 this message. What lies beyond the group's last delivered offset is in flight (cause `unseen`), not lost; so
 is what was sent before the group's first delivery in the topic, since a group may start at the end of a
-queue. What an explicit reset of the offset jumped over was skipped on purpose (cause `offset_reset`).
+queue. A half message is owed to nobody before it is committed. What an explicit reset of the offset jumped
+over was skipped on purpose (cause `offset_reset`).
 A record that an ASYNC_FLUSH broker lost in a crash is outside the guarantee (cause `async_flush`). What was
 answered FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT or SLAVE_NOT_AVAILABLE and is lost is counted under that
 status. A group's offset that its broker holds for committed lies beyond all that the broker ever appended to
@@ -75,7 +76,7 @@ def lost_to_groups(evidence: Evidence, invariant: str) -> DataFrame:
 
 def _missing(evidence: Evidence) -> DataFrame:
     """One row for each acknowledged message and group of its topic that was never handed it."""
-    stored = evidence.messages.where("acked + soft_acked > 0")
+    stored = evidence.messages.where("acked + soft_acked > 0 AND (halves = 0 OR commits > 0)")
     # Each status but SEND_OK says what was not reached: such a loss is counted by it, and is no violation.
     weak = f.when(f.col("acked") == 0, f.lower("soft_status"))
     acked = stored.withColumn("weak", weak).join(
