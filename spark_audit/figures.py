@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import EngFormatter
 
 from report.model import Figure
 from spark_audit.audit import Audit, violation_times, violations_by
@@ -43,7 +43,8 @@ _STYLE: Final[dict[Any, Any]] = {
 }
 
 
-_THOUSANDS: Final = FuncFormatter(lambda value, _: f"{value:,.0f}")
+_COUNT: Final = EngFormatter(sep=" ")
+"""20 k, 50 M: a billion has no room beside another."""
 
 
 def figures(audit: Audit, causes: Mapping[str, str]) -> tuple[Figure, ...]:
@@ -79,7 +80,10 @@ def _over_time(audit: Audit) -> Figure:
             lw=1.2,
         )
     axes.set_xlabel(_since(audit))
-    axes.set_ylabel(f"events in {bucket_us(audit.overview) / 1e6:.3g} s")
+    width_s = bucket_us(audit.overview) / 1e6
+    unit, unit_s = _unit_of(width_s)
+    axes.set_ylabel(f"events in {width_s / unit_s:.3g} {unit}")
+    axes.yaxis.set_major_formatter(_COUNT)
     axes.set_ylim(bottom=0)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     return Figure("Events over time, by kind", _svg(canvas))
@@ -136,7 +140,7 @@ def _bars(axes: Any, counts: list[Any], violations: dict[str, int]) -> None:
     axes.set_ylim(len(names), 0)
     # Room for the red words.
     axes.set_xlim(0, widest * 1.3)
-    axes.xaxis.set_major_formatter(_THOUSANDS)
+    axes.xaxis.set_major_formatter(_COUNT)
     axes.grid(axis="y", visible=False)
 
 
@@ -160,7 +164,7 @@ def _repeats(counts: Mapping[str, int]) -> Figure:
     canvas, axes = _axes(0.8 + 0.3 * len(names))
     colours = [_RED if words == _UNEXPLAINED else _BLUE for words in names]
     bars = axes.barh(range(len(names)), [counts[words] for words in names], color=colours, height=0.6)
-    axes.bar_label(bars, padding=3, color=_GREY, fontsize=8)
+    axes.bar_label(bars, fmt="{:,.0f}", padding=3, color=_GREY, fontsize=8)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)
@@ -187,7 +191,7 @@ def _latency(audit: Audit) -> Figure:
         axes.set_title(f"{what}: half within {_quantile(mine, 0.5)}, 99 % within {_quantile(mine, 0.99)}",
                        fontsize=9, loc="left")  # fmt: skip
         axes.set_ylabel("messages")
-        axes.yaxis.set_major_formatter(_THOUSANDS)
+        axes.yaxis.set_major_formatter(_COUNT)
     shared[-1].set_xlabel(
         "milliseconds; what took less, or seems to, since clocks differ, is 0.1; of a large log a sample"
     )
@@ -237,6 +241,7 @@ def _queues(audit: Audit) -> Figure:
     axes.set_xticks([n + 0.4 for n in range(0, len(labels), step)], labels[::step], rotation=40, ha="right")
     axes.grid(axis="x", visible=False)
     axes.set_ylabel("deliveries")
+    axes.yaxis.set_major_formatter(_COUNT)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     return Figure("Deliveries by queue and group", _svg(canvas))
 
@@ -254,6 +259,10 @@ def _elapsed(audit: Audit, ts: int) -> float:
 def _unit(audit: Audit) -> tuple[str, int]:
     """What a log's length is told in, and its seconds."""
     lasts_s = (audit.overview.last_ts - audit.overview.first_ts) / 1e6
+    return _unit_of(lasts_s)
+
+
+def _unit_of(lasts_s: float) -> tuple[str, int]:
     return next((unit for unit in _UNITS if lasts_s >= 2 * unit[1]), _UNITS[-1])
 
 
