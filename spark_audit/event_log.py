@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from spark_audit.schema import EVENTS
 from spark_audit.share import LogFile, Work, of_files, of_rows, shares
 
-_FILES: Final = t.StructType([t.StructField("file", t.StringType()), t.StructField("rows", t.LongType())])
+_FILES: Final = t.StructType([t.StructField("file", t.StringType())])
 
 
 @dataclass(frozen=True, slots=True)

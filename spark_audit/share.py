@@ -79,8 +79,8 @@ class Work:
     tables: tuple[tuple[str, pa.Table], ...] = ()
     """What the queries see beside the share, by name."""
     folder: str | None = None
-    """Where what a query yields becomes a Parquet file of its own, of which then are told `file` and
-    `rows`; there is none for no rows."""
+    """Where what a query yields becomes a Parquet file of its own, of which then is told the `file`; there is
+    none for no rows."""
 
 
 def shares(files: Sequence[LogFile]) -> tuple[Share, ...]:
@@ -213,7 +213,7 @@ def _stored(connection: "DuckDBPyConnection", query: str, folder: Path, schema: 
     told = connection.execute(f"COPY ({query}) TO {quoted(str(file))} (FORMAT parquet)").fetchone()
     assert told is not None, "it tells how many rows there are"
     if told[0]:
-        yield pa.RecordBatch.from_pylist([{"file": str(file), "rows": told[0]}], schema)
+        yield pa.RecordBatch.from_pylist([{"file": str(file)}], schema)
     else:
         file.unlink()
 

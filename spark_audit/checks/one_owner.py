@@ -31,10 +31,9 @@ _EVER: Final = (-(1 << 62), 1 << 62)
 
 
 def one_owner(evidence: Evidence) -> DataFrame:
-    calm = _calm(evidence)
     # By client first: a text's maximum over every row would have all of them sorted.
     by_client = (
-        _handed_in(evidence, _suspects(evidence, calm))
+        _handed_in(evidence, _suspects(evidence))
         .groupBy(*_QUEUE, "rebalances", "span", "node", "client")
         .agg(f.min("ts").alias("first_ts"), f.max("ts").alias("last_ts"))
     )
@@ -83,13 +82,13 @@ def _after_another(owned: DataFrame) -> DataFrame:
     return owned.withColumn("other", f.max(f.struct("last_ts", "node")).over(before))
 
 
-def _suspects(evidence: Evidence, calm: DataFrame) -> DataFrame:
+def _suspects(evidence: Evidence) -> DataFrame:
     """The queues and calm spans in which runs of two nodes meet: there may be less between the ends of a run,
     but not more."""
     runs = evidence.runs.where(f.col("kind") == Kind.DELIVER)
     of_shared = runs.join(f.broadcast(shared_queues(evidence)), list(_QUEUE), "left_semi")
     within = (f.col("first_ts") <= f.col("calm_until")) & (f.col("last_ts") >= f.col("calm_from"))
-    spanned = of_shared.join(f.broadcast(calm), ["group", "broker"]).where(within)
+    spanned = of_shared.join(f.broadcast(_calm(evidence)), ["group", "broker"]).where(within)
     held = spanned.groupBy(*_QUEUE, "node", *_SPAN).agg(
         f.min(f.greatest("first_ts", "calm_from")).alias("first_ts"),
         f.max(f.least("last_ts", "calm_until")).alias("last_ts"),
