@@ -106,6 +106,8 @@ class SetupValue(msgspec.Struct, frozen=True, omit_defaults=True):
     """No poll's newest message is older than this while newer ones are acknowledged."""
     lock_expires_ms: int = 60_000
     """A consumer that is at work longer loses its queue's lock."""
+    lock_trusted_ms: int = 30_000
+    """So long after it was granted a consumer counts on a lock that its broker has forgotten."""
 
 
 class SendValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

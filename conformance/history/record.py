@@ -4,7 +4,7 @@ Everything is ordered by the lines' indexes; times serve only where a rule speak
 the history itself is kept as gaps: then what no rule found cannot be called held.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -119,11 +119,18 @@ class Events:
     """Indexes of one kind of event, rising."""
 
     at: list[int] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    """Of faults: when."""
 
     def between(self, after: int, before: int) -> bool:
         """Whether one is later than `after` and earlier than `before`."""
         place = bisect_right(self.at, after)
         return place < len(self.at) and self.at[place] < before
+
+    def last_time(self, before: int) -> int | None:
+        """When the last one earlier than that index was."""
+        place = bisect_left(self.at, before)
+        return self.times[place - 1] if place else None
 
 
 @dataclass
@@ -265,7 +272,8 @@ class Record:
 
     def _faults(self, kinds: Iterable[str]) -> Events:
         wanted = frozenset(kinds)
-        return Events([fault.index for fault in self.faults if fault.value.kind in wanted])
+        found = [fault for fault in self.faults if fault.value.kind in wanted]
+        return Events([fault.index for fault in found], [fault.time for fault in found])
 
 
 _UNTOLD: Final = Group()

@@ -109,11 +109,12 @@ class Clients:
         for topic in ("plain", "orders", "later"):
             await self._first(first, topic)
         pulling = [asyncio.create_task(each) for each in await self._pulling()]
-        await self._push()
+        changing = await self._push()
         told("sending")
         self._striking = nemesis is not None and workload.faults > 0
         names = [f"p{number}" for number in range(1, workload.producers + 1)]
         sending = [asyncio.create_task(self._produce(name, await self._producer(name))) for name in names]
+        sending += [asyncio.create_task(each) for each in changing]
         if nemesis is not None:
             chance = random.Random(f"{workload.seed} faults")
             for number in range(workload.faults):
@@ -275,26 +276,47 @@ class Clients:
 
     # Groups that are pushed to.
 
-    async def _push(self) -> None:
+    async def _push(self) -> list[Coroutine[None, None, None]]:
+        """Returns what becomes of the groups that share their messages, once these come."""
         first = ConsumeFrom.FIRST_OFFSET
+        everybody = PushConsumerConfig(
+            MessageModel.BROADCASTING, consume_from=first, offsets_directory=self._directory
+        )
+        for client in ("all0", "all1"):
+            await self._push_to(client, "all", "plain", everybody)
         orderly = PushConsumerConfig(orderly=True, consume_from=first)
         retry = PushConsumerConfig(consume_from=first, reconsume_max=_RETURNS)
-        for group, topic, config, members in (
-            ("orderly", "orders", orderly, 2),
-            ("retry", "plain", retry, 2),
-            (
-                "all",
-                "plain",
-                PushConsumerConfig(
-                    MessageModel.BROADCASTING, consume_from=first, offsets_directory=self._directory
-                ),
-                2,
-            ),
-        ):
-            for number in range(members):
-                await self._push_to(f"{group}{number}", self._name(group), self._name(topic), config)
+        return [
+            await self._shared("orderly", "orders", orderly),
+            await self._shared("retry", "plain", retry),
+        ]
 
-    async def _push_to(self, client: str, group: str, topic: str, config: PushConsumerConfig) -> None:
+    async def _shared(
+        self, group: str, topic: str, config: PushConsumerConfig
+    ) -> Coroutine[None, None, None]:
+        """A group with one member so far."""
+        first = await self._push_to(f"{group}0", group, topic, config)
+        return self._come_and_go(first, group, topic, config)
+
+    async def _come_and_go(
+        self, first: PushConsumer, group: str, topic: str, config: PushConsumerConfig
+    ) -> None:
+        """While messages come, a second member joins, the first leaves and a third joins, so that each takes
+        queues over of which the group has read a part."""
+        chance = random.Random(f"{self._workload.seed} members of {group}")
+        while_s = self._workload.messages * _PAUSE_S
+        await asyncio.sleep(chance.uniform(0.2, 1) * while_s)
+        await self._push_to(f"{group}1", group, topic, config)
+        await asyncio.sleep(chance.uniform(0.2, 1) * while_s)
+        await first.stop()
+        self._pushed.remove(first)
+        client = f"{group}0"
+        self._historian.did(client, AssignValue(self._name(group), client, left=True))
+        await asyncio.sleep(chance.uniform(0.2, 1) * while_s)
+        await self._push_to(f"{group}2", group, topic, config)
+
+    async def _push_to(self, client: str, short: str, topic: str, config: PushConsumerConfig) -> PushConsumer:
+        group = self._name(short)
         listener = _Listener(self, client, group, random.Random(f"{self._workload.seed} {client}"))
         listener.may_fail = config.message_model is not MessageModel.BROADCASTING
         listener.poison = 0 if config.orderly else _POISON
@@ -310,7 +332,8 @@ class Clients:
         consumer = ToldPushConsumer(self._historian, client, session, group, listener, config, events)
         self._pushed.append(consumer)
         await consumer.start()
-        await consumer.subscribe(topic)
+        await consumer.subscribe(self._name(topic))
+        return consumer
 
     # In the end.
 

@@ -22,9 +22,20 @@ def _no_owner(world: Perfect) -> None:
 
 
 def _overlapping(world: Perfect) -> None:
+    world.wait(40_000)  # no lock is left that a restart made its broker forget
     first, second = (send(world, ORDERED) for _ in range(2))
     world.begin("o0", ConsumeValue("o", ORDERED, "o0", (first,)))
     consumed(world, "o", ORDERED, "x5", second)
+    world.end("o0", ConsumeValue("o", ORDERED))
+
+
+def _two_lanes_after_a_restart(world: Perfect) -> None:
+    """A lock that its broker forgot is no reason for one member to be at work twice."""
+    first, second = (send(world, ORDERED) for _ in range(2))
+    world.fault("kill")
+    world.fault("start")
+    world.begin("o0", ConsumeValue("o", ORDERED, "o0", (first,)))
+    world.did("x5", ConsumeValue("o", ORDERED, "o0", (second,)))
     world.end("o0", ConsumeValue("o", ORDERED))
 
 
@@ -39,5 +50,6 @@ PLANTED: Final = (
     Planted("C09", "two-owners", _two_owners),
     Planted("C09", "no-owner", _no_owner),
     Planted("C10.1", "orderly-overlap", _overlapping),
+    Planted("C10.1", "orderly-overlap-of-one-member", _two_lanes_after_a_restart),
     Planted("C10.2", "orderly-queue-stands-still", _stands_still),
 )

@@ -12,6 +12,24 @@ def _forgets_offset(world: Perfect) -> None:
     world.did("x3", QueryValue("new", QUEUE), QueryValue(offset=3))
 
 
+def _less_than_either(world: Perfect) -> None:
+    """Of two commits at a time either may be the last; less than both is neither."""
+    for name, offset in (("x3", 5), ("x5", 4)):
+        world.begin(name, CommitValue("new", QUEUE, offset))
+    for name in ("x3", "x5"):
+        world.end(name, CommitValue("new", QUEUE, 5))
+    world.did("x3", QueryValue("new", QUEUE), QueryValue(offset=3))
+
+
+def _commits_less_without_the_queue(world: Perfect) -> None:
+    """A member to whom the queue does not belong any more."""
+    world.did("x3", AssignValue("new", "x3", (QUEUE,)))
+    world.did("x3", AssignValue("new", "x3", ()))
+    world.did("x5", AssignValue("new", "x5", (QUEUE,)))
+    world.did("x5", CommitValue("new", QUEUE, 5))
+    world.did("x3", CommitValue("new", QUEUE, 3))
+
+
 def _commits_less(world: Perfect) -> None:
     world.did("x3", CommitValue("new", QUEUE, 5))
     world.did("x5", CommitValue("new", QUEUE, 3))
@@ -58,7 +76,9 @@ def _begins_too_high(world: Perfect) -> None:
 
 PLANTED: Final = (
     Planted("C06", "offset-forgotten", _forgets_offset),
+    Planted("C06", "less-than-two-commits-at-a-time", _less_than_either),
     Planted("C06", "older-offset-committed", _commits_less),
+    Planted("C06", "older-offset-committed-without-the-queue", _commits_less_without_the_queue),
     Planted("C06", "begins-below-what-is-committed", _begins_too_low),
     Planted("C07", "sent-to-minimum", _to_minimum),
     Planted("C07", "sent-to-minimum-from-beyond", _from_beyond_to_minimum),

@@ -98,6 +98,19 @@ def _never_dead(world: Perfect) -> None:
     world.did("x4", DrainValue("d", ("%DLQ%r",)))
 
 
+def _done_and_never_dead(world: Perfect) -> None:
+    """It was consumed, comes again after a restart, and fails as often as it may."""
+    message = send(world)
+    fail(world, message, 2)
+    last = replace(message, times=2, offset=10_002)
+    consumed(world, "r", "%RETRY%r/b/0", "x3", last)
+    world.fault("kill")
+    world.fault("start")
+    value = ConsumeValue("r", "%RETRY%r/b/0", "x3", (last,))
+    world.did("x3", value, value, Type.FAIL)
+    world.did("x4", DrainValue("d", ("%DLQ%r",)))
+
+
 def _too_often(world: Perfect) -> None:
     fail(world, send(world), 4)
 
@@ -132,6 +145,7 @@ PLANTED: Final = (
     Planted("C12", "recalled-and-delivered", _comes_all_the_same),
     Planted("C13", "dead-too-soon", _dead_too_soon),
     Planted("C13", "never-dead", _never_dead),
+    Planted("C13", "done-and-never-dead", _done_and_never_dead),
     Planted("C13", "returned-too-often", _too_often),
     Planted("C13", "comes-after-death", _after_death),
     Planted("C13", "return-not-counted", _return_not_counted),

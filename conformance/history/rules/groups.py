@@ -76,7 +76,8 @@ def _judge(tally: Tally, group: str, queue: str, what: str, length: int, within:
 
 def overlapping(told: Record) -> Finding:
     """C10 (orderly-lock breach): of a queue of an orderly group one batch is consumed at a time. A listener
-    that runs longer than its lock lasts, or a broker's death, may cost a consumer the lock."""
+    that runs longer than its lock lasts, or the end of a broker's life, may cost a consumer the lock; for
+    `lock_trusted_ms` after it was granted he goes on beside another, who asked the broker's next life."""
     tally = Tally()
     working: dict[tuple[str, str], Read] = {}
     for read in told.reads:
@@ -91,8 +92,12 @@ def overlapping(told: Record) -> Finding:
             continue
         expired = read.span.began - before.span.began > told.setup.lock_expires_ms * _MS
         # What never ended may have died with its process: its lock went with it, or the queue was given away.
-        died = before.span.end == NEVER and before.client != read.client
-        if expired or died or told.ends.between(before.span.start, read.span.start):
+        other = before.client != read.client
+        died = before.span.end == NEVER and other
+        granted = before.span.began - told.setup.lock_trusted_ms * _MS
+        ended = told.ends.last_time(read.span.start)
+        forgotten = other and ended is not None and ended >= granted
+        if expired or died or forgotten:
             tally.explained += 1
         else:
             text = f"{read.client} began with {read.queue} at index {read.span.start}, while {before.client}"

@@ -2,7 +2,7 @@
 
 import heapq
 from bisect import bisect_left
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,10 +20,22 @@ class _Floor:
     client: str = ""
 
 
+@dataclass(slots=True)
+class _Running:
+    """A commit that may take effect."""
+
+    client: str
+    offset: int
+    least: int
+    """Of it and of those that ran beside it: any of them may be the last."""
+    unanswered: bool
+
+
 def offset_regression(told: Record) -> Finding:
     """C06: a group's offset in a queue goes back only by a reset, with the rebalance that gave the queue to
-    another member, or to what was persisted when a broker's life ended; and a member whose listener is called
-    for a queue that it took over begins no lower than it was told."""
+    another member (who may have had it for a while beside the one before), or to what was persisted when a
+    broker's life ended; and a member whose listener is called for a queue that it took over begins no lower
+    than it was told."""
     tally = Tally()
     for taken in told.once(_taken_over):
         tally.looked += 1
@@ -32,11 +44,13 @@ def offset_regression(told: Record) -> Finding:
             tally.found(f"{text}, and handed {taken.first}", queue=taken.queue, offset=taken.first)
     floors: dict[tuple[str, str], _Floor] = {}
     asked: dict[int, _Floor] = {}
-    running: Counter[tuple[str, str]] = Counter()  # commits that may take effect
+    running: dict[tuple[str, str], dict[int, _Running]] = defaultdict(dict)
     rebalanced: dict[str, int] = {}
+    owned: dict[tuple[str, str], frozenset[str]] = {}
     for index, what, step in _timeline(told):
         if what == "assign":
             rebalanced[step.value.group] = index
+            owned[step.value.group, step_client(step)] = frozenset(step.value.queues)
             continue
         value = step.value
         at = (value.group, value.queue)
@@ -56,25 +70,42 @@ def offset_regression(told: Record) -> Finding:
             if not running[at]:
                 floors[at] = _Floor(value.offset, index, floor.client)
         elif what == "begin":
-            running[at] += 1
+            _begin(running[at], step)
             if value.reset:
                 floors[at] = _Floor(min(value.offset, floor.offset), index, step_client(step))
             elif value.offset < floor.offset:
                 tally.looked += 1
                 client = step_client(step)
-                handed_on = client != floor.client and rebalanced.get(value.group, -1) > floor.index
-                if handed_on:
+                handed_on = rebalanced.get(value.group, -1) > floor.index
+                its_own = value.queue in owned.get((value.group, client), ())
+                if client != floor.client and (handed_on or its_own):
                     tally.explained += 1
                 else:
                     text = f"{client} committed {value.offset} of {value.queue} for {value.group}"
                     tally.found(f"{text} after {floor.offset}", queue=value.queue, offset=value.offset)
                 floors[at] = _Floor(value.offset, index, client)
         else:
-            running[at] -= 1
-            if step.span.outcome is Outcome.OK and value.offset > floor.offset:
-                tally.looked += floor.index >= 0
-                floors[at] = _Floor(value.offset, index, step_client(step))
+            least = running[at].pop(id(step)).least
+            if step.span.outcome is Outcome.OK:
+                _answered(running[at], step_client(step))
+                if least > floor.offset:
+                    tally.looked += floor.index >= 0
+                    floors[at] = _Floor(least, index, step_client(step))
     return tally.finding("commits_and_queries")
+
+
+def _begin(running: dict[int, _Running], step: Step) -> None:
+    offset = step.value.offset
+    for other in running.values():
+        other.least = min(other.least, offset)
+    least = min([offset, *(other.offset for other in running.values())])
+    running[id(step)] = _Running(step_client(step), offset, least, step.span.end == NEVER)
+
+
+def _answered(running: dict[int, _Running], client: str) -> None:
+    """What the client asked before, and had no answer to, has happened by now or never will."""
+    for key in [key for key, each in running.items() if each.client == client and each.unanswered]:
+        del running[key]
 
 
 def _timeline(told: Record) -> Iterator[tuple[int, str, Step]]:

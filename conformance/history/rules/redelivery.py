@@ -1,19 +1,21 @@
 """When a message comes, comes again, and comes no more: delays, retries, dead letters, invisibility."""
 
+from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from conformance.history.finding import Finding, Tally, not_judged
 from conformance.history.lines import DEAD, Handed, topic_of
-from conformance.history.record import NEVER, Outcome, Read, Record
+from conformance.history.record import NEVER, Outcome, Read, Record, Sent, Step
+from conformance.history.rules.service import calm, calm_at
 
 _MS = 1_000_000
 
 
 def timer(told: Record) -> Finding:
     """C12: a delayed message does not come before its time, nor after it was taken back; and not later than
-    `deliver_within_ms`, if the setup says that."""
+    `deliver_within_ms`, if the setup says that; a fault puts off what is due."""
     tally = Tally()
     skew = told.setup.skew_ms * _MS
     within = told.setup.deliver_within_ms
@@ -41,18 +43,28 @@ def timer(told: Record) -> Finding:
             early = due[id_].message.deliver_at - skew - time
             if early > 0:
                 tally.found(f"{id_} came {early} ns before its time, to {read.client}", id=id_)
-            late = min(read.span.began, time) - due[id_].message.deliver_at - skew
+            late = min(read.span.began, time) - _put_off(told, due[id_], read.span.start) - skew
             if within is not None and late > within * _MS:
                 tally.found(f"{id_} came {late // _MS} ms after its time, to {read.client}", id=id_)
     for id_, sent in due.items():
         if within is None:
             break
-        over = told.last_time - sent.message.deliver_at - skew
+        promised = _put_off(told, sent, NEVER - 1)
+        over = told.last_time - promised - skew
         if sent.span.outcome is Outcome.OK and id_ not in handed and id_ not in recalled:
             tally.looked += 1
-            if over > within * _MS and _asked_since(told, sent.topic, sent.message.deliver_at + within * _MS):
-                tally.found(f"{id_} has not come {over // _MS} ms after its time", id=id_)
+            if over > within * _MS and _asked_since(told, sent.topic, promised + within * _MS):
+                if told.excuse(sent):
+                    tally.explained += 1
+                else:
+                    tally.found(f"{id_} has not come {over // _MS} ms after its time", id=id_)
     return tally.finding("delayed")
+
+
+def _put_off(told: Record, sent: Sent, index: int) -> int:
+    """When the message was to come, as far as that can be asked at the index: not while a fault was on."""
+    window = calm_at(told.once(calm), index)
+    return NEVER if window is None else max(sent.message.deliver_at, window.since)
 
 
 def _asked_since(told: Record, topic: str, time: int) -> bool:
@@ -74,6 +86,8 @@ class _Returns:
     """Returns on it then."""
     kept: dict[tuple[str, int], "_Kept"] = field(default_factory=dict)
     """By queue and offset: after crashes there may be copies of it."""
+    done: set[tuple[str, int]] = field(default_factory=set)
+    """The places of which it was consumed."""
     dead: int = NEVER
     """The index at which it was seen among the dead letters."""
 
@@ -92,8 +106,9 @@ class _Kept(NamedTuple):
 def retry_and_dead_letter(told: Record) -> Finding:
     """C13: a message that failed comes again with one more return on it, after its delay, until it came too
     often; then it is a dead letter, no sooner, and comes no more. A group whose dead letters were read to
-    their end (`drain`) has those that it must have. A listener that outlasts its group's time-out, so that
-    its message comes again while it runs, must not be in the history as `ok`."""
+    their end (`drain`) has those that it must have. What another had consumed, and failed where the queue was
+    just taken away, counts for nothing. A listener that outlasts its group's time-out, so that its message
+    comes again while it runs, must not be in the history as `ok`."""
     tally = Tally()
     returns: dict[tuple[str, str], _Returns] = defaultdict(_Returns)
     for read in told.reads:
@@ -130,6 +145,7 @@ def _come(told: Record, tally: Tally, read: Read, message: Handed, was: _Returns
             tally.found(f"{text} {due - read.span.began} ns too early", id=message.id)
     if read.span.outcome is Outcome.OK:
         was.kept.pop(place, None)
+        was.done.add(place)
     else:
         stored = was.kept[place].stored if place in was.kept else times
         was.kept[place] = _Kept(read, times, stored)
@@ -159,10 +175,29 @@ def _missing(told: Record, tally: Tally, returns: dict[tuple[str, str], _Returns
         end = drained.get(group, -1)
         if was.dead < NEVER or end < 0:
             continue
-        failed = [kept.read for kept in was.kept.values() if kept.stored >= most]
+        failed = [
+            kept.read
+            for place, kept in was.kept.items()
+            if kept.stored >= most and not (place in was.done and _lost_its_queue(told, kept.read))
+        ]
         if any(read.span.outcome is Outcome.FAILED and read.span.end < end for read in failed):
             text = f"{id_} failed {group} after {was.most} returns, and is no dead letter"
             tally.found(text, id=id_, group=group)
+
+
+def _lost_its_queue(told: Record, read: Read) -> bool:
+    """Whether the next that is known of the member's queues is that this one is no longer among them."""
+    steps = told.once(_assigned).get((read.group, read.client), [])
+    place = bisect_right(steps, read.span.start, key=lambda step: step.span.start)
+    return place < len(steps) and (steps[place].value.left or read.queue not in steps[place].value.queues)
+
+
+def _assigned(told: Record) -> dict[tuple[str, str], list[Step]]:
+    """By group and member, in order."""
+    steps: dict[tuple[str, str], list[Step]] = defaultdict(list)
+    for step in told.assigns:
+        steps[step.value.group, step.value.client or str(step.span.process)].append(step)
+    return steps
 
 
 def invisibility(told: Record) -> Finding:

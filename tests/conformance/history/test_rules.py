@@ -290,6 +290,40 @@ def counted_on_by_a_consumer_that_cannot_give_it_back(world: Perfect) -> None:
     world.did("x4", lines.DrainValue("d", ("%DLQ%r",)))
 
 
+def failed_where_the_queue_was_taken_away(world: Perfect) -> None:
+    """Another had consumed it already; what came of it where the queue is no more counts for nothing."""
+    message = parts.send(world)
+    redelivery.fail(world, message, 2)
+    queue = "%RETRY%r/b/0"
+    last = replace(message, times=2, offset=10_002)
+    parts.consumed(world, "r", queue, "x3", last)
+    world.fault("kill")
+    world.fault("start")
+    world.did("x5", lines.AssignValue("r", "x5", (queue,)))
+    world.begin("x6", lines.ConsumeValue("r", queue, "x5", (last,)))
+    world.did("x5", lines.AssignValue("r", "x5", ()))
+    world.end("x6", lines.ConsumeValue(), lines.Type.FAIL)
+    world.did("x4", lines.DrainValue("d", ("%DLQ%r",)))
+
+
+def delayed_while_its_broker_was_away(world: Perfect) -> None:
+    """A fault puts off what is due."""
+    message = redelivery.delayed(world, 10)
+    world.fault("isolate")
+    world.wait(100_000)
+    world.fault("heal")
+    parts.read(world, message, queue=f"{LATER}/b/0")
+
+
+def delayed_and_lost_with_a_flush_that_timed_out(world: Perfect) -> None:
+    message = world.message(deliver_in_ms=10)
+    world.did("x1", lines.SendValue(LATER, (message,)), lines.SendValue(status="FLUSH_DISK_TIMEOUT"))
+    world.fault("lose_power")
+    world.fault("start")
+    world.wait(100_000)
+    parts.read(world, asked=0, queue=f"{LATER}/b/0")
+
+
 def delayed_twice_by_a_killed_broker(world: Perfect) -> None:
     message = redelivery.delayed(world, 10)
     queue = f"{LATER}/b/0"
@@ -315,9 +349,29 @@ def filtered_by_its_tags(world: Perfect) -> None:
     world.did("x3", lines.PollValue("f", QUEUE, 0, seek=True), answer)
 
 
+def committed_by_two_at_a_time(world: Perfect) -> None:
+    """The broker may have heard of the lesser one last."""
+    for name in ("x3", "x5"):
+        world.did(name, lines.AssignValue("new", name, (QUEUE,)))
+    for name, offset in (("x3", 5), ("x5", 4)):
+        world.begin(name, lines.CommitValue("new", QUEUE, offset))
+    for name in ("x3", "x5"):
+        world.end(name, lines.CommitValue("new", QUEUE, 5))
+    world.did("x3", lines.QueryValue("new", QUEUE), lines.QueryValue(offset=4))
+    world.did("x3", lines.AssignValue("new", "x3", (), left=True))
+
+
 def committed_less_by_the_next_owner(world: Perfect) -> None:
     world.did("x3", lines.CommitValue("new", QUEUE, 5))
     world.did("x5", lines.AssignValue("new", "x5", (QUEUE,)))
+    world.did("x5", lines.CommitValue("new", QUEUE, 3))
+
+
+def committed_less_beside_one_who_gives_the_queue_back(world: Perfect) -> None:
+    world.did("x5", lines.AssignValue("new", "x5", (QUEUE,)))
+    world.did("x3", lines.AssignValue("new", "x3", (QUEUE,)))
+    world.did("x3", lines.AssignValue("new", "x3", ()))
+    world.did("x3", lines.CommitValue("new", QUEUE, 5))
     world.did("x5", lines.CommitValue("new", QUEUE, 3))
 
 
@@ -383,6 +437,17 @@ def overlapping_after_a_restart(world: Perfect) -> None:
     world.end("o0", lines.ConsumeValue("o", parts.ORDERED))
 
 
+def overlapping_on_a_lock_that_its_broker_forgot(world: Perfect) -> None:
+    """Its holder began before another had it, and goes on with the next message."""
+    first, second = (parts.send(world, parts.ORDERED) for _ in range(2))
+    world.fault("kill")
+    world.fault("start")
+    world.wait(20_000)
+    world.begin("o0", lines.ConsumeValue("o", parts.ORDERED, "o0", (first,)))
+    parts.consumed(world, "o", parts.ORDERED, "x5", second)
+    world.end("o0", lines.ConsumeValue("o", parts.ORDERED))
+
+
 def popped_again_when_visible(world: Perfect) -> None:
     answer = lines.PopValue(messages=(world.queue(QUEUE)[-1],))
     for _ in range(2):
@@ -432,10 +497,15 @@ EXPLAINED = (
     kept_by_its_consumer,
     kept_by_its_consumer_in_two_copies,
     counted_on_by_a_consumer_that_cannot_give_it_back,
+    failed_where_the_queue_was_taken_away,
+    delayed_while_its_broker_was_away,
+    delayed_and_lost_with_a_flush_that_timed_out,
     delayed_twice_by_a_killed_broker,
     polled_again_after_a_seek,
     filtered_by_its_tags,
+    committed_by_two_at_a_time,
     committed_less_by_the_next_owner,
+    committed_less_beside_one_who_gives_the_queue_back,
     taken_over,
     taken_over_and_begun_lower_after_a_reset,
     taken_over_and_begun_lower_after_a_restart,
@@ -444,6 +514,7 @@ EXPLAINED = (
     forgotten_by_a_killed_broker,
     two_owners_for_a_moment,
     overlapping_after_a_restart,
+    overlapping_on_a_lock_that_its_broker_forgot,
     popped_again_when_visible,
     not_visible_yet,
     expired_in_front,

@@ -12,6 +12,7 @@ from conformance.history.record import Outcome, record
 from conformance.history.workload import Workload
 from conformance.planting import planted
 from conformance.targets import workload_mutants
+from conformance.targets.brokers import push_mutants
 from conformance.targets.mutants import MUTANTS
 from conformance.targets.workload import run
 from report.model import Verdict
@@ -44,27 +45,32 @@ def test_a_workload_does_everything_that_the_rules_look_at() -> None:
     ends = Counter(line.type for line in told if isinstance(line, Consume))
     assert ends[Type.FAIL]
     assert any(message.times for read in sorted_out.reads for message in read.messages)
+    members = {step.value.client for step in sorted_out.assigns if step.value.group == "w-orderly"}
+    left = {step.value.client for step in sorted_out.assigns if step.value.left}
+    assert (members, left) == ({"orderly0", "orderly1", "orderly2"}, {"orderly0", "retry0"})
     assert all(step.span.outcome is Outcome.OK for step in sorted_out.drains)
     decided = {judged.rule.id for judged in judge(sorted_out) if judged.finding.verdict is Verdict.HELD}
     assert len(decided) >= 30
 
 
-# Defects of the broker, noticed by what its clients saw.
+# Defects of broker and client, noticed by what the clients saw.
 
 
 @pytest.mark.parametrize(
     ("mutant", "rule", "first"),
     [
         ("ack-before-flush", "C02", 1),
-        ("last-record-forgotten", "C02", 3),
+        ("last-record-forgotten", "C02", 2),
         ("queue-of-the-neighbour", "A08", 0),
         ("not-dispatched-again", "C02", 1),
         ("pull-skips", "A09", 0),
+        ("taken-over-too-low", "C06", 0),
+        ("taken-over-too-high", "C08", 0),
     ],
 )
-def test_a_defect_of_the_broker_is_noticed(mutant: str, rule: str, first: int) -> None:
+def test_a_defect_of_broker_or_client_is_noticed(mutant: str, rule: str, first: int) -> None:
     """Within a few histories: which fault comes when follows from the seed. The first is one that had it."""
-    with planted(MUTANTS[mutant]):
+    with planted({**MUTANTS, **push_mutants.MUTANTS}[mutant]):
         seeds = range(first, first + 20)
         histories = (run("impl", Workload(messages=30, faults=4, seed=seed)) for seed in seeds)
         assert any(rule in violated(told) for told in histories)
