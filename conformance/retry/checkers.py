@@ -72,8 +72,10 @@ def duplicates_explained(setup: Setup, run: Run[Operation]) -> Finding:
 def retry_then_dead_letter(setup: Setup, retry_queues: int, run: Run[Operation]) -> Finding:
     """DELIV-7 RetryThenDeadLetter: a message that was sent back, and was answered so, comes again, or is a
     dead letter when it came often enough: not before, and not later. Copies of one message are alike, and
-    after a crash one may come twice; so each needs a copy of its own that came when it was due, or later."""
+    after a crash one may come twice; so each needs a copy of its own that came when it was due, or later. It
+    came when its broker stored it, if that is told, however late it was read."""
     tally = Tally()
+    ahead_s = _ahead_s(run)
     due_s: defaultdict[tuple[Key, Place], list[float]] = defaultdict(list)
     came_s: defaultdict[tuple[Key, Place], list[float]] = defaultdict(list)
     possible: Counter[tuple[Key, Place]] = Counter()
@@ -92,11 +94,19 @@ def retry_then_dead_letter(setup: Setup, retry_queues: int, run: Run[Operation])
                     other = Place.DEAD if place is Place.RETRY else Place.RETRY
                     if not possible[key, place] and possible[key, other]:
                         tally.found(f"step {step}: {copy} is in the {place}, and belongs in the {other}")
-                    came_s[key, place].append(span.end_s)
+                    stored_s = span.end_s if copy.stored_s is None else copy.stored_s + ahead_s
+                    came_s[key, place].append(min(span.end_s, stored_s))
                 for (key, bound), due in due_s.items():
                     if settled and bound is place and not _all_came(due, came_s[key, place]):
                         tally.found(f"step {step}: {key[0]} (retry {key[1]}) never came to the {place}")
     return tally.finding("copies")
+
+
+def _ahead_s(run: Run[Operation]) -> float:
+    """How much the reader's clock is ahead of the broker's, at most: nothing is read before it is stored."""
+    reads = (operation for _, operation in run.numbered() if isinstance(operation, Read))
+    between = (r.span.end_s - copy.stored_s for r in reads for copy in r.copies if copy.stored_s is not None)
+    return min(between, default=0.0)
 
 
 def _all_came(due_s: Sequence[float], came_s: Sequence[float]) -> bool:

@@ -92,8 +92,6 @@ class RetryMachine(Machine[RetryTarget, RetrySession]):
             self.session.settle()
         self.session.befall(self.ahead.pop())
         self.session.read()
-        self.session.wait(_SHORT_S)  # what comes once more comes now, before what waits
-        self.session.read()
 
     def last_look(self) -> None:
         while self.ahead:

@@ -39,6 +39,8 @@ class Copy(NamedTuple):
     """The offset message id of its first copy, as the message says; "" for that one itself."""
     handle: int
     """By which it is sent back: a commit-log offset."""
+    stored_s: float | None = None
+    """When its broker stored it, by that one's own clock, if it says so."""
 
     def __str__(self) -> str:
         return f"{self.msg_id} (retry {self.times})" if self.times else self.msg_id

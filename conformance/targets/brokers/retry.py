@@ -141,6 +141,7 @@ def _copy(stored: StoredMessage, topic: str) -> Copy:
         message.properties.get(RETRY_TOPIC, topic),
         message.properties.get(ORIGIN_MESSAGE_ID, ""),
         stored.commit_offset,
+        stored.store_timestamp_ms / 1000,
     )
 
 
@@ -199,7 +200,7 @@ class ReferenceRetry:
     def read(self, place: Place) -> tuple[tuple[Copy, ...], Span]:
         due = [each for each in self._unread if each.place is place and each.due_s <= self._now_s]
         self._unread = [each for each in self._unread if each not in due]
-        return tuple(each.copy for each in due), self._span()
+        return tuple(each.copy._replace(stored_s=each.due_s) for each in due), self._span()
 
     def now_s(self) -> float:
         return self._now_s
@@ -212,7 +213,8 @@ class ReferenceRetry:
         self._now_s += self._chance.uniform(0, 3)
         if fault in CRASHES:
             came = [each for each in self._delayed if each.due_s <= self._now_s]
-            self._unread += [each for each in came if self._chance.random() < 0.3]
+            again = [each for each in came if self._chance.random() < 0.3]
+            self._unread += [each._replace(due_s=self._now_s) for each in again]
 
     def close(self) -> None:
         pass

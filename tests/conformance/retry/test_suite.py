@@ -88,6 +88,15 @@ def test_after_a_crash_a_copy_may_come_twice_if_each_comes(times: tuple[float, .
     assert violated(*crashed(*times)) == set()
 
 
+@pytest.mark.parametrize(("stored_s", "broken"), [(111.5, {"DELIV-7"}), (112.0, set()), (None, set())])
+def test_a_copy_came_when_its_broker_stored_it(stored_s: float | None, broken: set[str]) -> None:
+    """The broker's clock is 100 s ahead, as the first that is read at once shows; the next is read late."""
+    operations = crashed()
+    first, late = AGAIN._replace(stored_s=110.0), AGAIN._replace(stored_s=stored_s)
+    operations[2] = read(Place.RETRY, 10, first)
+    assert violated(*operations[:-1], read(Place.RETRY, 13, late), operations[-1]) == broken
+
+
 def test_a_copy_that_comes_twice_does_not_stand_for_one_that_was_not_due() -> None:
     assert violated(*crashed(11.5)) == {"DELIV-7"}
     assert violated(*crashed()) == {"DELIV-7"}
