@@ -17,6 +17,9 @@ from spark_audit.checks import duplicates_explained
 from spark_audit.pictures import WAITS, bucket_us
 
 _KINDS_MAX: Final = 8
+_GROUPS_MAX: Final = 9
+"""With the others together, as many as there are colours."""
+_OTHERS: Final = "(others)"
 _RED: Final = "#d03b3b"
 _BLUE: Final = "#4a7fb5"
 _TRAFFIC: Final = {"send": "sent", "append": "stored", "deliver": "delivered"}
@@ -150,7 +153,8 @@ def _duplicates(audit: Audit, causes: Mapping[str, str]) -> dict[str, int]:
     counts: dict[str, int] = defaultdict(int)
     for result in audit.results:
         if result.id == invariant:
-            counts[_UNEXPLAINED] = sum(
+            # Traces tell of the same invariant, and of no rule.
+            counts[_UNEXPLAINED] += sum(
                 result.counts.get(rule, 0) for rule in duplicates_explained.CHECK.rules
             )
     for (of, _, cause), count in audit.explained.items():
@@ -229,7 +233,13 @@ def _queues(audit: Audit) -> Figure:
     for broker, topic, queue_id, group, rows in audit.pictures["queues"]:
         label = "/".join(str(part) for part in (topic, broker, queue_id) if part is not None)
         counts[label][group or "(no group)"] = rows
-    labels, groups = list(counts), sorted({group for cell in counts.values() for group in cell})
+    total: Counter[str] = Counter()
+    for cell in counts.values():
+        total.update(cell)
+    most = [group for group, _ in total.most_common(_GROUPS_MAX)]
+    for cell in counts.values():
+        cell[_OTHERS] = sum(rows for group, rows in cell.items() if group not in most)
+    labels, groups = list(counts), [*sorted(most), *([_OTHERS] if len(total) > len(most) else [])]
     canvas, axes = _axes(2.6)
     width = 0.8 / len(groups)
     for i, group in enumerate(groups):

@@ -30,6 +30,8 @@ from spark_audit.schema import KEY
 from spark_audit.session import open_session
 from spark_audit.sources import planted as planted_store
 from spark_audit.store import read_stores
+from spark_audit.trace_mutants import TRACE_MUTANTS
+from spark_audit.trace_mutants import judge as judge_traced
 from spark_audit.truth import compare, read_truth
 
 EVENTS: Final = 24_000
@@ -320,8 +322,8 @@ def laboratory(spark: SparkSession) -> Iterator[Laboratory]:
 
 
 def names() -> tuple[str, ...]:
-    """The mutants, in the order of their invariants."""
-    return tuple(MUTANTS)
+    """The mutants, in the order of their invariants; those of traces come last."""
+    return (*MUTANTS, *TRACE_MUTANTS)
 
 
 def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
@@ -333,7 +335,10 @@ def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
         SessionError: Spark did not start.
     """
     for name in chosen or names():
-        yield judge(MUTANTS[name], _own_laboratory())
+        if name in TRACE_MUTANTS:
+            yield judge_traced(_own_session(), TRACE_MUTANTS[name])
+        else:
+            yield judge(MUTANTS[name], _own_laboratory())
 
 
 def judge(mutant: Mutant, lab: Laboratory) -> Result:
@@ -348,11 +353,17 @@ def unbroken(lab: Laboratory) -> Result:
 
 
 @cache
+def _own_session() -> SparkSession:
+    spark = open_session()
+    atexit.register(spark.stop)
+    return spark
+
+
+@cache
 def _own_laboratory() -> Laboratory:
     stack = ExitStack()
-    atexit.register(stack.close)
-    spark = open_session()
-    stack.callback(spark.stop)
+    spark = _own_session()
+    atexit.register(stack.close)  # before the session's end
     return stack.enter_context(laboratory(spark))
 
 

@@ -12,6 +12,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Final
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -23,6 +24,9 @@ from spec.catalogue import catalogue
 
 TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 CLOUD_TOPIC_PREFIX: Final = "rmq_sys_TRACE_DATA_"
+
+LAYER: Final = "traces"
+"""Who judges: beside what events and stores tell of the same invariant."""
 
 TRACED: Final = ("DELIV-1", "DELIV-2", "DELIV-3", "DELIV-9")
 """What traces show something of."""
@@ -113,11 +117,18 @@ def _parsed(lines: DataFrame) -> Traces:
     )
     timed = (f.col("type") == "SubAfter") | f.col("ts").isNotNull()
     whole = f.coalesce(size & timed & f.col("msg_id").isNotNull(), f.lit(False))
-    # A producer tells of all messages of a batch in one record.
-    told = rows.where(whole).drop("file", "line", "fields")
-    told = told.withColumn("msg_id", f.explode(f.split("msg_id", ",")))
-    # A repeated delivery of the trace message itself tells nothing twice.
-    return Traces(told.distinct(), rows.where(~whole).select("file", "line"))
+    told = _each_message(rows.where(whole).drop("file", "line", "fields"))
+    return Traces(_told_once(told), rows.where(~whole).select("file", "line"))
+
+
+def _each_message(told: DataFrame) -> DataFrame:
+    """A producer tells of all messages of a batch in one record."""
+    return told.withColumn("msg_id", f.explode(f.split("msg_id", ",")))
+
+
+def _told_once(told: DataFrame) -> DataFrame:
+    """A trace message that is sent, stored or exported again tells nothing twice."""
+    return told.distinct()
 
 
 def _field(name: str) -> Column:
@@ -135,31 +146,43 @@ def _field(name: str) -> Column:
 # --- what they show
 
 
+Bounds = tuple[str, dict[str, int], str]
+"""Invariant, counts, and in words."""
+
+
 def judge_traces(traces: Traces, skew_us: int, *, judged: Sequence[str]) -> tuple[Result, ...]:
     """What traces alone show of DELIV-1, DELIV-2, DELIV-3 and DELIV-9. Runs a few aggregations.
 
     `judged` are the invariants of which better evidence was given: theirs is the verdict, and the bounds
     stand beside it.
     """
-    told = traces.told
-    sent = told.where("type = 'Pub' AND success = 'true'").groupBy("msg_id").agg(
-        f.max("topic").alias("topic"), f.min("ts").alias("sent_ts")
-    )  # fmt: skip
-    # Nobody is to get what was rolled back.
-    sent = sent.join(told.where("state = 'ROLLBACK_MESSAGE'").select("msg_id"), "msg_id", "left_anti")
-    handed = (
-        told.where("type = 'SubBefore'")
-        .groupBy("msg_id", "group")
-        .agg(
-            f.count(f.lit(1)).alias("rows"), f.countDistinct("times").alias("rounds"), f.max("ts").alias("ts")
-        )
+    # Parsed once.
+    told = traces.told.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        handed = _handed(told)
+        shown = (_loss(_owed(told), handed, skew_us), _phantoms(told, handed), _repeats(handed))
+        return tuple(_result(*each, judged) for each in shown) + _transactions(told)
+    finally:
+        told.unpersist()
+
+
+def _handed(told: DataFrame) -> DataFrame:
+    """One row a message and group that was handed it."""
+    rows = told.where("type = 'SubBefore'").groupBy("msg_id", "group")
+    return rows.agg(
+        f.count(f.lit(1)).alias("rows"), f.countDistinct("times").alias("rounds"), f.max("ts").alias("ts")
     )
-    shown = (_loss(sent, handed, skew_us), _phantoms(told, handed), _repeats(handed))
-    return tuple(_result(*each, judged) for each in shown) + _transactions(told)
 
 
-Bounds = tuple[str, dict[str, int], str]
-"""Invariant, counts, and in words."""
+def _owed(told: DataFrame) -> DataFrame:
+    """What was stored for its readers; nobody is to get what was rolled back."""
+    rows = told.where("type = 'Pub' AND success = 'true'").groupBy("msg_id")
+    sent = rows.agg(f.max("topic").alias("topic"), f.min("ts").alias("sent_ts"))
+    return sent.join(_rolled_back(told), "msg_id", "left_anti")
+
+
+def _rolled_back(told: DataFrame) -> DataFrame:
+    return told.where("state = 'ROLLBACK_MESSAGE'").select("msg_id")
 
 
 def _loss(sent: DataFrame, handed: DataFrame, skew_us: int) -> Bounds:
@@ -213,8 +236,11 @@ def _transactions(told: DataFrame) -> tuple[Result, ...]:
     both = f.col("rolled_back") & (f.coalesce("committed", f.lit(False)) | f.col("delivered"))
     ended = each.where("rolled_back IS NOT NULL OR committed IS NOT NULL")
     counts = _numbers(ended, traced_transactions=f.lit(True), rolled_back_and_visible=both)
+    invariant = "DELIV-9"
+    name = catalogue()[invariant].name
     if not counts["traced_transactions"]:
-        return ()
+        detail = "the traces have no end of a transaction"
+        return (Result(invariant, name, LAYER, Verdict.NOT_TESTED, detail=detail),)
     found = ended.where(both).select("msg_id").orderBy("msg_id").limit(8).collect()
     witnesses = tuple(
         Witness(
@@ -222,11 +248,9 @@ def _transactions(told: DataFrame) -> tuple[Result, ...]:
         )
         for row in found
     )
-    invariant = "DELIV-9"
     verdict = Verdict.VIOLATED if witnesses else Verdict.UNKNOWN
     detail = "by traces: rolled back, and visible" if witnesses else "by traces, which may lack records"
-    name = catalogue()[invariant].name
-    return (Result(invariant, name, "audit", verdict, counts, witnesses, detail),)
+    return (Result(invariant, name, LAYER, verdict, counts, witnesses, detail),)
 
 
 def _numbers(rows: DataFrame, **conditions: Column) -> dict[str, int]:
@@ -244,7 +268,7 @@ def _numbers(rows: DataFrame, **conditions: Column) -> dict[str, int]:
 def _result(invariant: str, counts: dict[str, int], text: str, judged: Sequence[str]) -> Result:
     verdict = Verdict.NOT_TESTED if invariant in judged else Verdict.UNKNOWN
     detail = f"by traces, which may lack records: {text}"
-    return Result(invariant, catalogue()[invariant].name, "audit", verdict, counts, detail=detail)
+    return Result(invariant, catalogue()[invariant].name, LAYER, verdict, counts, detail=detail)
 
 
 def _once(paths: Sequence[Path]) -> list[Path]:

@@ -46,6 +46,9 @@ def test_the_plots_are_of_what_is_in_the_log(spark: SparkSession) -> None:
     assert drawn["queues"] == [("broker", "t", 0, "g", 2)]
 
 
+GROUPS = [f"group_{number}" for number in range(12)]
+
+
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
     """A report with every plot, made of numbers."""
@@ -59,16 +62,17 @@ def page(tmp_path: Path) -> Path:
     pq.write_table(pa.table(rows), found / "part.parquet")
     traffic = [("orders", "send", 30), ("orders", "append", 29), ("orders", "deliver", 58)]
     result = Result("DELIV-3", "DuplicatesExplained", "audit", Verdict.VIOLATED, {"duplicate-delivery": 2})
+    by_traces = Result("DELIV-3", "DuplicatesExplained", "traces", Verdict.UNKNOWN, {"traced_repeats": 3})
     explained = Counter({("DELIV-3", "duplicate-delivery", "rebalance"): 9})
     audit = Audit(
-        SEEN, {}, (result,), explained, tmp_path / "findings",
+        SEEN, {}, (result, by_traces), explained, tmp_path / "findings",
         pictures={
             "over_time": [(n * STEP_US, kind, n % 7) for n in range(100) for kind in ("send", "deliver")],
             "latency": [("born to stored", WAIT_MIN_US * 10.0**n, 5 - n) for n in range(4)],
             "lag": [(n * STEP_US, 1000 + n, 9000 + n) for n in range(0, 100, 5)],
             "topics": traffic,
             "brokers": [("broker-a", *rest) for _, *rest in traffic],
-            "queues": [("broker-a", "orders", queue, group, 29) for queue in range(4) for group in "gh"],
+            "queues": [("broker-a", "orders", queue, group, 29) for queue in range(4) for group in GROUPS],
         },
     )  # fmt: skip
     drawn = figures(audit, {"rebalance": "the group rebalanced in between"})
@@ -85,6 +89,9 @@ def test_the_plots_say_in_words_what_they_show(page: Path) -> None:
     text = page.read_text()
     for words in ("2 violations", "nothing explains it", "the group rebalanced in between", "half within"):
         assert words in text
+    # More than there are colours: the rest are one.
+    assert [group for group in GROUPS if group in text] == GROUPS[:9]
+    assert "(others)" in text
 
 
 def test_no_violation_is_left_out_of_the_plot_over_time(tmp_path: Path) -> None:
