@@ -194,12 +194,16 @@ def _rows(files: Iterable[Path]) -> int:
 def _read_ndjson(
     spark: SparkSession, scan: _Scan, torn: dict[Path, str], parsed: Path
 ) -> tuple[EventLog, DataFrame, int]:
+    lines = scan.reader(spark).text(scan.paths).where(f.col("value").rlike(r"\S"))
+    # Line by line: Spark's reader of JSON makes any number of rows of a line that is a list, or none.
     schema = t.StructType([*EVENTS.fields, t.StructField(_CORRUPT, t.StringType())])
-    raw = (
-        scan.reader(spark)
-        .schema(schema)
-        .json(scan.paths, mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT)
-    )
+    row = f.from_json("value", schema, {"columnNameOfCorruptRecord": _CORRUPT}).alias("row")
+    columns = [
+        # What folders say comes first.
+        f.col(name).cast(schema[name].dataType).alias(name) if name in lines.columns else f.col(f"row.{name}")
+        for name in schema.fieldNames()
+    ]
+    raw = lines.select(*lines.columns, row).select(*columns)
     bad = f.coalesce(f.col(_CORRUPT), f.when(~is_event(), f.to_json(f.struct(*EVENTS.fieldNames()))))
     rows = raw.withColumn(_CORRUPT, bad).withColumn("file", f.when(bad.isNotNull(), f.input_file_name()))
     for tail in set(torn.values()):

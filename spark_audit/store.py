@@ -245,11 +245,12 @@ def _topics(broker: str, directory: Path) -> list[tuple[str, str | None, int]]:
 
 
 def _config(directory: Path, name: str, shape: type[Config]) -> Config | None:
-    """What the file says, else what its copy says, else None.
+    """What the file says, else what its copy says; None where there is neither.
 
     Raises:
-        InputError: the copy is no such table.
+        InputError: what is there is no such table.
     """
+    damaged = ""
     for path in (directory / "config" / name, directory / "config" / f"{name}.bak"):
         try:
             # Released brokers do not quote numbers as keys.
@@ -257,8 +258,9 @@ def _config(directory: Path, name: str, shape: type[Config]) -> Config | None:
         except FileNotFoundError:
             continue
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            if path.suffix == ".bak":
-                raise InputError(f"{path}: no table of {_TABLES[name]}: {error}") from None
+            damaged = damaged or f"{path}: no table of {_TABLES[name]}: {error}"
+    if damaged:
+        raise InputError(damaged)
     return None
 
 

@@ -186,6 +186,8 @@ def _parsed(lines: DataFrame) -> DataFrame:
     """Events of lines, with `file`; of a line that is none, nothing but nulls, and `line`."""
     row = f.from_json("value", EVENTS)
     rows = (
-        lines.where("value <> ''").select(row.alias("row"), "file", "value").select("row.*", "file", "value")
+        lines.where(f.col("value").rlike(r"\S"))
+        .select(row.alias("row"), "file", "value")
+        .select("row.*", "file", "value")
     )
     return rows.withColumn("line", f.when(~is_event(), f.col("value"))).drop("value")

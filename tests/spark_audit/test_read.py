@@ -52,7 +52,8 @@ def test_unsigned_and_narrow_numbers_become_ours(spark: SparkSession, tmp_path: 
 def test_corrupt_rows_are_counted_and_kept_aside(spark: SparkSession, tmp_path: Path) -> None:
     lines = [
         write_ndjson([ROW]),
-        b'{"ts": 2, "seq"\n',
+        b'{"ts": 2, "seq"\n[]\n\n',
+        b"[" + write_ndjson([ROW]).strip() + b"]\n",
         write_ndjson([{**ROW, "ts": "soon"}, {**ROW, "kind": "no_such_kind"}, {**ROW, "node": None}]),
         write_ndjson([{**ROW, "attrs": {"schema": "999"}}]),
     ]
@@ -60,9 +61,9 @@ def test_corrupt_rows_are_counted_and_kept_aside(spark: SparkSession, tmp_path: 
     log = read(spark, [str(tmp_path / "log.ndjson")], tmp_path / "scratch")
     assert log.events.count() == 1
     kept = log.corrupt.collect()
-    assert len(kept) == 5 == log.rows - 1
+    assert len(kept) == 7 == log.rows - 1
     assert all(row.file.endswith("log.ndjson") for row in kept)
-    assert '{"ts": 2, "seq"' in {row.line for row in kept}
+    assert {'{"ts": 2, "seq"', "[]"} < {row.line for row in kept}
 
 
 def test_a_torn_last_line_is_the_last_write_of_a_killed_node(spark: SparkSession, tmp_path: Path) -> None:

@@ -95,5 +95,7 @@ def test_offsets_are_read_as_released_brokers_write_them_and_from_the_copy(tmp_p
             (config / "consumerOffset.json").write_text(broken)
         assert _committed("b", tmp_path) == [("b", "T", "g", 0, 250), ("b", "T", "g", 1, 7)]
     (config / "consumerOffset.json.bak").write_text("no table")
-    with pytest.raises(InputError, match="no table of offsets"):
-        _committed("b", tmp_path)
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"consumerOffset\.json: no table of offsets"):
+            _committed("b", tmp_path)
+        (config / "consumerOffset.json.bak").unlink(missing_ok=True)
