@@ -1,4 +1,4 @@
-"""What brokers' configuration tells the audit: the ladder of delays, and how a broker flushes."""
+"""What brokers' configuration tells the audit: the ladder of delays, how it flushes, its index."""
 
 import re
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ class BrokerConfig:
     delays_ms: tuple[int, ...] | None = None
     """Of each level, from level 1 on; None where the file does not say."""
     flush: str | None = None
+    index_slots: int | None = None
 
 
 def parse_delays(text: str, where: str) -> tuple[int, ...]:
@@ -36,7 +37,8 @@ def parse_delays(text: str, where: str) -> tuple[int, ...]:
 
 
 def read_config(path: Path) -> BrokerConfig:
-    """Of a broker's properties, or of JSON that exports them: `messageDelayLevel` and `flushDiskType`.
+    """Of a broker's properties, or of JSON that exports them: `messageDelayLevel`, `flushDiskType` and
+    `maxHashSlotNum`.
 
     Raises:
         InputError: it cannot be read, is neither, or has a value that no broker would take.
@@ -51,7 +53,11 @@ def read_config(path: Path) -> BrokerConfig:
     if flush not in (None, *FLUSH_MODES):
         raise InputError(f"{path}: flushDiskType {flush!r}, expected {' or '.join(FLUSH_MODES)}")
     ladder = values.get("messageDelayLevel")
-    return BrokerConfig(parse_delays(ladder, f"{path}: messageDelayLevel") if ladder else None, flush)
+    delays_ms = parse_delays(ladder, f"{path}: messageDelayLevel") if ladder else None
+    slots = values.get("maxHashSlotNum")
+    if slots is not None and not (slots.isdecimal() and int(slots)):
+        raise InputError(f"{path}: maxHashSlotNum {slots!r}, expected a number of slots")
+    return BrokerConfig(delays_ms, flush, int(slots) if slots else None)
 
 
 def _of_properties(text: str) -> dict[str, str]:
@@ -64,4 +70,4 @@ def _of_json(path: Path, text: str) -> dict[str, str]:
         table = msgspec.json.decode(text, type=dict[str, object])
     except msgspec.DecodeError as error:
         raise InputError(f"{path}: no configuration of a broker: {error}") from None
-    return {key: value for key, value in table.items() if isinstance(value, str)}
+    return {key: str(value) for key, value in table.items() if isinstance(value, (str, int))}

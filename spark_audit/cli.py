@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_audit.audit import Audit
+    from spark_audit.broker_config import BrokerConfig
     from spark_audit.checks import Check
     from spark_audit.inputs import Inputs
     from spark_audit.nights import Night
@@ -49,7 +50,6 @@ Examples:
 """
 
 _REBALANCE_S: Final = 20
-_INDEX_SLOTS: Final = 5_000_000
 
 _Conf = Annotated[
     list[str] | None, typer.Option(help="Setting of Spark, KEY=VALUE, e.g. spark.local.dir=/big.")
@@ -73,7 +73,12 @@ _Rebalance = Annotated[
     int, typer.Option(min=0, help="How long a group may take to agree on owners after a member came or went.")
 ]
 _BrokerConfig = Annotated[
-    Path | None, typer.Option(help="The brokers' properties, or JSON: messageDelayLevel and flushDiskType.")
+    Path | None,
+    typer.Option(help="The brokers' properties, or JSON: messageDelayLevel, flushDiskType, maxHashSlotNum."),
+]
+
+_IndexSlots = Annotated[
+    int | None, typer.Option(min=1, help="maxHashSlotNum of the brokers, where it is not RocketMQ's own.")
 ]
 
 _Trace = Annotated[
@@ -113,9 +118,7 @@ def run(
     delays: _Delays = None,
     rebalance_s: _Rebalance = _REBALANCE_S,
     broker_config: _BrokerConfig = None,
-    index_slots: Annotated[
-        int, typer.Option(min=1, help="maxHashSlotNum of the brokers, where it is not RocketMQ's own.")
-    ] = _INDEX_SLOTS,
+    index_slots: _IndexSlots = None,
     carry: Annotated[
         Path | None, typer.Option(help="Folder of what nights hand on: these events follow those before.")
     ] = None,
@@ -150,11 +153,13 @@ def run(
     for name, folder in (("--out", out), ("--carry", carry)):
         if folder is not None and folder.exists() and not folder.is_dir():
             _fail(f"{name}: {folder} is a file, expected a folder")
-    allowed = _allowed(skew_ms, flush, broadcast, orderly, delays, rebalance_s, broker_config)
+    config = _config(broker_config)
+    allowed = _allowed(skew_ms, flush, broadcast, orderly, delays, rebalance_s, config)
     settings = _settings(conf or [])
 
     from spark_audit.inputs import InputError, Inputs, find_files
     from spark_audit.session import SessionOptions
+    from spark_audit.sources.stores import SLOTS
     from spark_audit.store import name_stores
     from spark_audit.traces import find_traces
 
@@ -178,13 +183,13 @@ def run(
             "--delays": delays,
             "--rebalance-s": rebalance_s if rebalance_s != _REBALANCE_S else None,
             "--broker-config": broker_config,
-            "--index-slots": index_slots if index_slots != _INDEX_SLOTS else None,
+            "--index-slots": index_slots,
         }
     )
     request = _Request(
         found,
         stores,
-        index_slots,
+        index_slots or config.index_slots or SLOTS,
         wanted,
         allowed,
         shlex.join(again),
@@ -204,13 +209,15 @@ def _session(options: "SessionOptions") -> "Iterator[SparkSession]":
     from pyspark.sql import SparkSession
 
     from spark_audit.session import open_session
-    from spec.spark import SessionError
+    from spec.spark import MasterError, SessionError
 
     borrowed = SparkSession.getActiveSession() is not None
     logging.getLogger().addFilter(_is_news)
     with terminable() if not borrowed else nullcontext():
         try:
             spark = open_session(options)
+        except MasterError as error:
+            _fail(f"--master: {error}")
         except SessionError as error:
             _fail(str(error), Exit.TOOL)
         try:
@@ -367,6 +374,16 @@ def _said(options: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _config(file: Path | None) -> "BrokerConfig":
+    from spark_audit.broker_config import BrokerConfig, read_config
+    from spark_audit.inputs import InputError
+
+    try:
+        return read_config(file) if file else BrokerConfig()
+    except InputError as error:
+        _fail(str(error))
+
+
 def _allowed(
     skew_ms: int | None,
     flush: str | None,
@@ -374,16 +391,15 @@ def _allowed(
     orderly: list[str] | None,
     delays: str | None,
     rebalance_s: int,
-    broker_config: Path | None,
+    config: "BrokerConfig",
 ) -> dict[str, Any]:
     """For Options; what an option says comes before what a broker's configuration says."""
-    from spark_audit.broker_config import FLUSH_MODES, BrokerConfig, parse_delays, read_config
+    from spark_audit.broker_config import FLUSH_MODES, parse_delays
     from spark_audit.inputs import InputError
 
     if flush not in (None, *FLUSH_MODES):
         _fail(f"--flush: {flush!r}, expected {' or '.join(FLUSH_MODES)}")
     try:
-        config = read_config(broker_config) if broker_config else BrokerConfig()
         ladder = parse_delays(delays, "--delays") if delays is not None else config.delays_ms
     except InputError as error:
         _fail(str(error))
@@ -427,9 +443,7 @@ def explain_message(
     trace: _Trace = None,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
     memory: Annotated[str, typer.Option(help="Memory of the Spark driver.")] = "2g",
-    index_slots: Annotated[
-        int, typer.Option(min=1, help="maxHashSlotNum of the brokers, where it is not RocketMQ's own.")
-    ] = _INDEX_SLOTS,
+    index_slots: _IndexSlots = None,
     conf: _Conf = None,
 ) -> None:
     """Print the whole life of one message: what every input says of it, in order of time.
@@ -449,6 +463,7 @@ def explain_message(
     from spark_audit.profile import overview, profile
     from spark_audit.read import read_files
     from spark_audit.session import SessionOptions
+    from spark_audit.sources.stores import SLOTS
     from spark_audit.store import name_stores, read_stores
     from spark_audit.traces import find_traces, read_traces
 
@@ -461,7 +476,7 @@ def explain_message(
             _scratch() as scratch,
         ):
             told = read_files(spark, found, scratch).told
-            stored = read_stores(spark, stores, scratch, index_slots) if stores else None
+            stored = read_stores(spark, stores, scratch, index_slots or SLOTS) if stores else None
             traced = read_traces(spark, *traces).told if any(traces) else None
             brokers = overview(profile(told)).brokers
             steps = lives(spark, [msg_id], told.rows, brokers, stored, traced).get(msg_id)
@@ -511,7 +526,7 @@ def watch_logs(
         _fail("--events: name at least one folder, or a --topic")
     if topic and not namesrv:
         _fail("--topic: --namesrv is missing, expected HOST:PORT of a name server")
-    allowed = _allowed(skew_ms, flush, broadcast, orderly, delays, rebalance_s, broker_config)
+    allowed = _allowed(skew_ms, flush, broadcast, orderly, delays, rebalance_s, _config(broker_config))
     settings = _settings(conf or [])
 
     from py4j.protocol import Py4JError

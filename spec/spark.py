@@ -33,6 +33,10 @@ class SessionError(RuntimeError):
     """Spark did not start: no Java, or the JVM refused. One line says which."""
 
 
+class MasterError(SessionError):
+    """What is given as a master is none."""
+
+
 def start(
     name: str, master: str, settings: Mapping[str, str] | None = None, *, is_short: bool = False
 ) -> SparkSession:
@@ -41,11 +45,11 @@ def start(
     `is_short` leaves out the JVM's second compiler, which pays for itself in long work alone.
 
     Raises:
-        SessionError: no such master, no usable Java, or the JVM did not come up.
+        MasterError: no such master. SessionError: no usable Java, or the JVM did not come up.
     """
     if not MASTER.fullmatch(master):
         expected = "local[N], spark://HOST:PORT, k8s://URL or yarn"
-        raise SessionError(f"{master!r} is no master of Spark, expected {expected}")
+        raise MasterError(f"{master!r} is no master of Spark, expected {expected}")
     try:
         java = find_java()
     except JavaError as error:

@@ -49,8 +49,13 @@ def read_range(part: Range, slots: int) -> Iterator[pa.RecordBatch]:
     path = Path(part.file)
     with path.open("rb") as opened:
         header = Header.decode(opened.read(HEADER_BYTES).ljust(HEADER_BYTES, b"\0"))
-    begin = first_entry_at(slots)
-    room = (path.stat().st_size - begin) // ENTRY_BYTES
+    begin, size = first_entry_at(slots), path.stat().st_size
+    room = (size - begin) // ENTRY_BYTES
+    if size < begin:
+        if part.is_last:
+            told = f"{size} bytes, and {slots} slots (maxHashSlotNum) alone take {begin}"
+            yield _damage(part.file, told)
+        return
     if not 0 < header.entry_next <= room + 1:
         if part.is_last:
             yield _damage(part.file, f"next entry {header.entry_next}, with {slots} slots at most {room + 1}")

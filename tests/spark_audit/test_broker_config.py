@@ -24,6 +24,7 @@ def test_the_ladder_of_released_brokers_is_the_one_we_assume() -> None:
             BrokerConfig((1000, 172_800_000), "SYNC_FLUSH"),
         ),
         ('{"messageDelayLevel": "3h", "listenPort": 1}', BrokerConfig((10_800_000,))),
+        ('{"maxHashSlotNum": 5000}', BrokerConfig(index_slots=5000)),
     ],
 )
 def test_a_configuration_says_what_it_says(text: str, config: BrokerConfig, tmp_path: Path) -> None:
@@ -36,6 +37,7 @@ def test_a_configuration_says_what_it_says(text: str, config: BrokerConfig, tmp_
     [
         ("flushDiskType=NEVER", "flushDiskType 'NEVER', expected SYNC_FLUSH or ASYNC_FLUSH"),
         ("messageDelayLevel=soon", "messageDelayLevel: 'soon', expected delays"),
+        ("maxHashSlotNum=0", "maxHashSlotNum '0', expected a number"),
         ("{", "no configuration of a broker"),
     ],
 )

@@ -81,6 +81,7 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
         (["generate", "--events", "9000", "--out", "x", "--anomaly", "lost"], "expected NAME=COUNT"),
         (["generate", "--events", "9000", "--out", "x", "--anomaly", "lots=1"], "anomaly 'lots'"),
         (["generate", "--events", "9000", "--out", "x", "--format", "csv"], "--format: 'csv'"),
+        (["generate", "--events", "9000", "--out", "x", "--master", "mine"], "--master: 'mine' is no master"),
     ],
 )
 def test_wrong_use_is_one_line_and_exit_code_2(

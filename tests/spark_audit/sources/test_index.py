@@ -38,3 +38,11 @@ def test_a_header_that_cannot_be_is_one_row_of_damage(tmp_path: Path) -> None:
         rows = read(write(tmp_path, [], entry_next), split_bytes=40)
         assert [row["kind"] for row in rows] == ["damage"]
         assert f"next entry {entry_next}, with 3 slots at most 10" in rows[0]["detail"]
+
+
+def test_a_file_that_has_no_room_for_the_slots_is_one_row_that_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path, [], entry_next=3)
+    path.write_bytes(path.read_bytes()[:60])
+    rows = read(path)
+    assert [row["kind"] for row in rows] == ["damage"]
+    assert rows[0]["detail"] == "60 bytes, and 3 slots (maxHashSlotNum) alone take 72"
