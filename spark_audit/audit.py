@@ -45,6 +45,7 @@ from spark_audit.pictures import pictures as draw
 from spark_audit.profile import Overview, overview, summed_up
 from spark_audit.schema import FINDINGS
 from spark_audit.store import Stored
+from spark_audit.sums import TALLIED
 from spec.catalogue import catalogue
 from spec.events import Kind
 
@@ -242,7 +243,7 @@ def _gathered(
             keep(frame)
         sums_all = reads_all(options, store)
         if sums_all:
-            keep(evidence.sums)
+            keep(evidence.judged)
             keep(evidence.doubtful)
         # In a small log it costs less to read all of it again.
         if not sums_all or seen.rows > _SMALL:
@@ -255,7 +256,7 @@ def _gathered(
             evidence = replace(carried.amend(evidence, seen.brokers), log=told)
         for frame in (
             evidence.doubted, evidence.messages, evidence.troubled, evidence.steps,
-            *(() if sums_all else (evidence.sums, evidence.doubtful)),
+            *(() if sums_all else (evidence.judged, evidence.doubtful)),
         ):  # fmt: skip
             keep(frame)
         # Known to be few, they are brought to the rows, which then need not be sorted by message.
@@ -373,21 +374,6 @@ def _refuse_namesakes(seen: Overview) -> None:
 
 
 def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
-    def count(condition: str) -> Any:
-        return f.coalesce(f.sum(f.expr(f"CASE WHEN {condition} THEN 1 ELSE 0 END")), f.lit(0))
-
-    of_messages = {
-        "messages": "true",
-        "messages_sent": "sends > 0",
-        "acked": "acked > 0",
-        "soft_acked": "soft_acked > 0",
-        "unknown_outcome": "unknown > 0 AND acked + soft_acked = 0",
-        "acked_and_delivered": "acked > 0 AND deliveries > 0",
-        "acked_sync_at_risk": "acked > 0 AND sync_appends > 0 AND at_risk > 0",
-        "messages_delivered": "deliveries > 0",
-        "messages_cut": "cut > 0",
-        "sends_again": "sends > 1",
-    }
     of_spans = {
         "delivery_steps": f.sum(f.when(f.col("kind") == Kind.DELIVER, f.col("rows") - 1)),
         "consumer_queues": f.sum(f.when(f.col("kind") == Kind.DELIVER, 1)),
@@ -395,7 +381,8 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
         "committed_queues": f.sum(f.when(f.col("kind") == Kind.OFFSET_COMMIT, 1)),
         "groups": f.countDistinct(f.when(f.col("kind") == Kind.DELIVER, f.col("group"))),
     }
-    messages = evidence.sums.agg(*[count(c).alias(name) for name, c in of_messages.items()]).first()
+    of_messages = evidence.judged.where("part = 'tally'")
+    messages = of_messages.agg(*[f.coalesce(f.sum(n), f.lit(0)).alias(n) for n in TALLIED]).first()
     told = ("messages", "messages_delivered", "acked", "acked_and_delivered", "acked_sync_at_risk")
     unread = evidence.cells.where("NOT read").agg(*[f.coalesce(f.sum(n), f.lit(0)).alias(n) for n in told])
     by_cell = unread.first()

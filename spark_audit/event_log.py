@@ -48,21 +48,24 @@ class EventLog:
         return in_files + (self.rest.count() if self.rest is not None else 0)
 
     def ask(
-        self, queries: Sequence[str], schema: t.StructType, tables: Mapping[str, pa.Table] | None = None
+        self,
+        queries: Sequence[str],
+        schema: t.StructType,
+        tables: Mapping[str, pa.Table] | None = None,
+        packed: tuple[str, ...] = (),
     ) -> DataFrame:
         """What the queries (SQL over a table `log`, see share.py) yield on each share, one after the other.
 
-        Columns of the schema that a query does not yield are null.
+        Columns of the schema that a query does not yield are null; those that are `packed` are one.
         """
-        return self._done(
-            Work(tuple(queries), to_arrow_schema(schema), tuple((tables or {}).items())), schema
-        )
+        given = tuple((tables or {}).items())
+        return self._done(Work(tuple(queries), to_arrow_schema(schema), given, packed), schema)
 
     def extract(self, query: str, tables: Mapping[str, pa.Table], folder: Path) -> "EventLog":
         """The rows that a query (as in `ask`) chooses, in files of their own in the folder, which every
         executor sees. Runs a job.
         """
-        work = Work((query,), to_arrow_schema(_FILES), tuple(tables.items()), str(folder.absolute()))
+        work = Work((query,), to_arrow_schema(_FILES), tuple(tables.items()), folder=str(folder.absolute()))
         files = [row["file"] for row in self._done(work, _FILES).collect()]
         spark = self.rows.sparkSession
         if not files:

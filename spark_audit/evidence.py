@@ -19,9 +19,9 @@ from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, cell, cell_text, message
 from spark_audit.order import in_stretch, odd_steps, stretches
 from spark_audit.profile import RARE_KINDS, is_reset, rare_rows
 from spark_audit.schema import PASS, require
-from spark_audit.share import quoted
+from spark_audit.share import PACKED, quoted
 from spark_audit.store import Stored
-from spark_audit.sums import STORED_STATUSES, count, is_of_message, message_key, message_sums
+from spark_audit.sums import STORED_STATUSES, Known, count, is_of_message, message_key
 from spec.events import COLUMNS, Kind
 
 TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "born_ts", "attrs"))
@@ -77,10 +77,10 @@ class Evidence:
     consumption."""
     cells: DataFrame
     """One row a cell of messages: clean as a whole, or not (fingerprint.py); `read` are those whose messages
-    are in `sums`. None where every message is looked at."""
-    sums: DataFrame
-    """One row a message of the cells that are read, numbers only; `clean` says that no check has anything to
-    find (sums.py)."""
+    are in `judged`. None where every message is looked at."""
+    judged: DataFrame
+    """Of the messages of the cells that are read, numbers only (sums.py): those that somebody may look at, a
+    row each, `clean` where no check has anything to find; and how many there are of each kind."""
     doubtful: DataFrame
     """The keys of the messages that are not clean."""
     doubted: DataFrame
@@ -94,8 +94,8 @@ class Evidence:
     """What the tasks told of rows of which each is the next one of its sequence (order.py)."""
     stretches: DataFrame
     """The numbers of nodes' rows among which some do not follow the one before (order.py)."""
-    hashes: DataFrame
-    """Those of the groups (sums.py)."""
+    known: Known
+    """What tasks must know to judge messages."""
     steps: DataFrame
     """The deliveries and commits that do not."""
     spans: DataFrame
@@ -112,6 +112,11 @@ class Evidence:
     """What the brokers' store directories hold, where they were given."""
 
     @property
+    def sums(self) -> DataFrame:
+        """The messages of `judged`."""
+        return self.judged.where("part = 'message'")
+
+    @property
     def stored(self) -> Stored:
         assert self.store is not None, "a check of stores is run only where there are any"
         return self.store
@@ -124,7 +129,7 @@ def sum_up(log: EventLog, options: Options) -> DataFrame:
 
 def queries(options: Options) -> tuple[str, ...]:
     """What the pass asks of each share."""
-    return (profile.QUERY, order.QUERY, fingerprint.query(options.id_prefix), sums.GROUPS)
+    return (profile.QUERY, order.QUERY, fingerprint.query(options.id_prefix))
 
 
 def gather(
@@ -151,8 +156,8 @@ def gather(
     cells = message_cells(parts, profiled, subscribed(spans), fates(rare, options), brokers)
     runs = parts.where("part = 'run'").withColumn("broker", _broker(f.col("stated"), brokers))
     cells, stretched = _read(cells, rare, options, store), stretches(runs)
-    hashes = parts.where("part = 'group'")
-    base = _Base(cells, rare, spans, stretched, hashes, options, store)
+    known = Known(_readers(spans).toArrow(), cuts(rare).toArrow(), flush_modes(rare, options.flush).toArrow())
+    base = _Base(cells, rare, stretched, known, options, store)
     counted = _counted(base, log)
     return Evidence(
         events=_events(named),
@@ -160,7 +165,7 @@ def gather(
         cells=cells,
         runs=runs,
         stretches=stretched,
-        hashes=hashes,
+        known=known,
         spans=spans,
         causes=_causes(rare),
         log=named,
@@ -178,9 +183,8 @@ class _Base:
 
     cells: DataFrame
     rare: DataFrame
-    spans: DataFrame
     stretches: DataFrame
-    hashes: DataFrame
+    known: Known
     options: Options
     store: Stored | None
 
@@ -188,13 +192,16 @@ class _Base:
 def _counted(base: "_Base | Evidence", log: EventLog) -> dict[str, Any]:
     """The fields of Evidence for which all messages of the cells that are read are summed up."""
     options, store = base.options, base.store
-    told = on_broker(log.ask([sums.query(cell_text(options.id_prefix))], sums.SUMS), base.rare, options)
-    of_messages = message_sums(told, subscribed(base.spans), base.hashes)
+    told = sums.ask(log, base.known).withColumn("cell", cell(options.id_prefix))
     if not reads_all(options, store):
-        of_messages = of_messages.join(
-            f.broadcast(base.cells.where("read").select("cell")), "cell", "left_semi"
-        )
-    return {"sums": of_messages, "doubtful": _doubtful(of_messages, store)}
+        told = told.join(f.broadcast(base.cells.where("read").select("cell")), "cell", "left_semi")
+    is_wanted = f.lit(store is not None)
+    if options.sample:
+        is_wanted = is_wanted | is_sampled(options)
+    parts = told.select("msg_id", PACKED, is_wanted.alias("wanted"))
+    keys = {"key": message_key(), "cell": cell(options.id_prefix)}
+    judged = sums.judge(parts, base.known).withColumns(keys)
+    return {"judged": judged, "doubtful": _doubtful(judged, store)}
 
 
 def _looked_at(
@@ -282,10 +289,13 @@ def is_sampled(options: Options) -> Column:
 
 def subscribed(spans: DataFrame) -> DataFrame:
     """subscribed_topic and the array `subscribed`: the groups that were handed anything of it."""
+    return _readers(spans).groupBy("subscribed_topic").agg(f.collect_set("group").alias("subscribed"))
+
+
+def _readers(spans: DataFrame) -> DataFrame:
+    """subscribed_topic and group: who was handed anything of it."""
     delivered = spans.where((f.col("kind") == Kind.DELIVER) & ~f.col("topic").startswith(RETRY_TOPIC_PREFIX))
-    return delivered.groupBy(f.col("topic").alias("subscribed_topic")).agg(
-        f.collect_set("group").alias("subscribed")
-    )
+    return delivered.select(f.col("topic").alias("subscribed_topic"), "group").distinct()
 
 
 def by_member(log: DataFrame, broadcast: tuple[str, ...]) -> DataFrame:
@@ -409,12 +419,13 @@ def on_broker(rows: DataFrame, rare: DataFrame, options: Options) -> DataFrame:
     )
 
 
-def _doubtful(sums: DataFrame, store: Stored | None) -> DataFrame:
+def _doubtful(judged: DataFrame, store: Stored | None) -> DataFrame:
     """The keys of the messages that the checks look at."""
-    doubtful = sums.where("NOT clean").select("key")
+    of_messages = judged.where("part = 'message'")
+    doubtful = of_messages.where("NOT clean").select("key")
     if store is None:
         return doubtful
-    absent = sums.where("acked > 0").join(
+    absent = of_messages.where("acked > 0").join(
         store.records.select(message_key().alias("key")), "key", "left_anti"
     )
     return doubtful.unionByName(absent.select("key"))

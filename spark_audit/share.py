@@ -12,10 +12,11 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -30,6 +31,10 @@ _SHARE_BYTES: Final = 32 << 20
 _HANDED_ROWS: Final = 1 << 20
 """So many rows that Spark hands over are one share."""
 _BATCH_ROWS: Final = 1 << 16
+
+PACKED: Final = "packed"
+"""Many numbers of a row as one value of bytes: Spark, which takes rows apart, has one column to hand over."""
+_NULL: Final = np.iinfo(np.int64).min
 
 _TYPES: Final = {
     "int64": "BIGINT", "int32": "INTEGER", "string": "VARCHAR", "map<string,string>": "MAP(VARCHAR, VARCHAR)"
@@ -78,6 +83,8 @@ class Work:
     schema: pa.Schema
     tables: tuple[tuple[str, pa.Table], ...] = ()
     """What the queries see beside the share, by name."""
+    packed: tuple[str, ...] = ()
+    """Columns of whole numbers that are PACKED while Spark has them."""
     folder: str | None = None
     """Where what a query yields becomes a Parquet file of its own, of which then is told the `file`; there is
     none for no rows."""
@@ -157,6 +164,23 @@ def of_rows(work: Work) -> Callable[[Batches], Batches]:
     return run
 
 
+def of_partition(work: Work) -> Callable[[Batches], Batches]:
+    """For mapInArrow over rows with PACKED: all of a partition at once, which the one query reads once."""
+
+    def run(batches: Batches) -> Batches:
+        unpacked = (_unpacked(batch, work.packed) for batch in batches)
+        first = next(unpacked, None)
+        if first is None:
+            return
+        with _opened(work) as connection:
+            reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], unpacked))
+            connection.register("log", reader)
+            for batch in connection.sql(work.queries[0]).to_arrow_reader(_BATCH_ROWS):
+                yield _shaped(batch, work.schema)
+
+    return run
+
+
 def _gathered(batches: Batches) -> Iterator[pa.Table]:
     held: list[pa.RecordBatch] = []
     for batch in batches:
@@ -204,7 +228,7 @@ def _asked(connection: "DuckDBPyConnection", work: Work) -> Batches:
             yield from _stored(connection, query, Path(work.folder), work.schema)
             continue
         for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
-            yield _shaped(batch, work.schema)
+            yield _shaped(_packed(batch, work.packed) if work.packed else batch, work.schema)
 
 
 def _stored(connection: "DuckDBPyConnection", query: str, folder: Path, schema: pa.Schema) -> Batches:
@@ -225,3 +249,29 @@ def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _packed(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
+    numbers = np.empty((len(batch), len(names)), np.int64)
+    for i, name in enumerate(names):
+        numbers[:, i] = batch[name].fill_null(_NULL)
+    ends = np.arange(len(batch) + 1, dtype=np.int32) * numbers.itemsize * len(names)
+    packed = pa.Array.from_buffers(pa.binary(), len(batch), [None, pa.py_buffer(ends), pa.py_buffer(numbers)])
+    return batch.drop_columns([*names]).append_column(PACKED, packed)
+
+
+def _unpacked(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
+    packed = batch[PACKED]
+    _, offsets, values = packed.buffers()
+    begin = np.frombuffer(offsets, np.int32)[packed.offset]
+    count = len(batch) * len(names)
+    numbers = (
+        np.frombuffer(values, np.int64, count, begin).reshape(-1, len(names))
+        if count
+        else np.empty((0, len(names)), np.int64)
+    )
+    unpacked = batch.drop_columns([PACKED])
+    for i, name in enumerate(names):
+        column = numbers[:, i]
+        unpacked = unpacked.append_column(name, pa.array(column, mask=column == _NULL))
+    return unpacked

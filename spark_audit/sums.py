@@ -1,24 +1,28 @@
-"""What happened to each message, in numbers only, keyed by a hash: tells which need a look one by one.
+"""What happened to each message, in numbers only: tells which need a look one by one.
 
 Clean is a message that was delivered exactly once to each group of its topic, or that nobody owes anything:
 no check can find anything about it, not even something explained. The checks' own sums, with places and
 groups as they are, are then made of the few others.
 
 Each group has a hash; as many deliveries as groups, with the groups' hashes as their exclusive or, are one to
-each: anything else would need an even number for some group. Two messages whose ids have one 64-bit hash are
-taken for one, which then has twice of everything, and is looked at.
+each: anything else would need an even number for some group.
 
-A task sums up what its share has of a message, but keeps its appends apart: Spark, which adds the sums up,
-knows what became of each at its broker.
+A task sums up what its share has of a message; Spark brings a message's sums together, as one value of bytes,
+since each column that it exchanges costs about as much as all the summing up; tasks add them up and judge,
+and tell only of messages that somebody may look at, and how many there are of each kind.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from spark_audit.share import quoted
+from spark_audit.event_log import EventLog
+from spark_audit.share import PACKED, Work, of_partition, quoted
 from spec.events import Kind
 
 KINDS: Final = (Kind.SEND, Kind.SEND_ACK, Kind.SEND_FAIL, Kind.APPEND, Kind.DELIVER)
@@ -42,24 +46,32 @@ _COUNTS: Final = {
 }
 """A count to the rows that it counts."""
 
-_OF_APPEND: Final = ("kind", "node", "seq", "commit_offset")
+_AT_BROKER: Final = {
+    "at_risk": "until_seq IS NOT NULL",
+    "cut": "commit_offset >= kept_end",
+    "sync_appends": "flush_mode = 'SYNC_FLUSH'",
+}
+"""A count of appends to what became of them at their broker, in the columns of Known."""
 
 _HASH: Final = '(hash("group") >> 1)::BIGINT'
-GROUPS: Final = f"""
-SELECT 'group' AS part, "group", {_HASH} AS id FROM log WHERE {_DELIVER} AND "group" IS NOT NULL GROUP BY ALL
-"""
-"""Of a share, in the pass over the log: the hash of each group."""
+_TOPIC: Final = "(hash(topic) >> 1)::BIGINT"
 
-SUMS: Final = t.StructType(
-    [
-        *[t.StructField(name, t.StringType()) for name in ("msg_id", "cell", "topic", "kind", "node")],
-        *[
-            t.StructField(name, t.LongType())
-            for name in ("seq", "commit_offset", *_FIRST, *_COUNTS, "handed")
-        ],
-    ]
-)
-"""What `query` yields."""
+_NUMBERS: Final = ("topic", *_FIRST, *_COUNTS, *_AT_BROKER, "handed")
+
+SUMS: Final = t.StructType([t.StructField("msg_id", t.StringType()), t.StructField(PACKED, t.BinaryType())])
+"""What `ask` yields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What tasks must know of the whole log to judge a message."""
+
+    readers: pa.Table
+    """subscribed_topic, group: who was handed anything of it."""
+    cuts: pa.Table
+    """What brokers lost (evidence.cuts)."""
+    modes: pa.Table
+    """How they flush (evidence.flush_modes)."""
 
 
 def is_of_message() -> str:
@@ -67,74 +79,112 @@ def is_of_message() -> str:
     return f"msg_id IS NOT NULL AND kind IN ({quoted(*KINDS)})"
 
 
-def query(cell: str) -> str:
-    """Of a share: a row a message, with its `cell`, and if it has one append that one's kind, node, seq and
-    commit_offset. Of several, each is a row of its own."""
+def _query() -> str:
     sums = [
         *(f"min(ts) FILTER ({rows}) AS {name}" for name, rows in _FIRST.items()),
-        *(f"count(*) FILTER ({rows}) AS {name}" for name, rows in _COUNTS.items()),
-        *(f"min({name}) FILTER ({_APPEND}) AS {name}" for name in _OF_APPEND),
+        *(f"count(*) FILTER ({rows}) AS {name}" for name, rows in (_COUNTS | _AT_BROKER).items()),
         f"bit_xor({_HASH}) FILTER ({_DELIVER}) AS handed",
     ]
-    own = ", ".join(f"CASE WHEN appends = 1 THEN {name} END AS {name}" for name in _OF_APPEND)
     return f"""
-WITH told AS MATERIALIZED (
-    SELECT msg_id, {cell} AS cell, max(topic) FILTER (kind <> '{Kind.DELIVER}') AS topic, {", ".join(sums)}
-    FROM log WHERE {is_of_message()} GROUP BY ALL
-), several AS (
-    SELECT msg_id FROM told WHERE appends > 1
+SELECT msg_id, max({_TOPIC}) FILTER (NOT ({_DELIVER})) AS topic, {", ".join(sums)}
+FROM log
+LEFT JOIN cuts ON {_APPEND} AND node = cut_node AND seq > after_seq AND seq < until_seq
+LEFT JOIN modes ON {_APPEND} AND node = mode_node
+WHERE {is_of_message()} GROUP BY msg_id"""
+
+
+_QUERY: Final = _query()
+"""Of a share: a row a message. An append meets one cut at most."""
+
+_TALLIES: Final = {
+    "messages": "true",
+    "messages_sent": "sends > 0",
+    "acked": "acked > 0",
+    "soft_acked": "soft_acked > 0",
+    "unknown_outcome": "unknown > 0 AND acked + soft_acked = 0",
+    "acked_and_delivered": "acked > 0 AND deliveries > 0",
+    "acked_sync_at_risk": "acked > 0 AND sync_appends > 0 AND at_risk > 0",
+    "messages_delivered": "deliveries > 0",
+    "messages_cut": "cut > 0",
+    "sends_again": "sends > 1",
+}
+"""How many messages there are of which that is so."""
+
+TALLIED: Final = tuple(_TALLIES)
+
+_IS_CLEAN: Final = """
+    cut = 0
+    -- Delivered though never sent, or though its producer does not know: NoPhantom's to tell.
+    AND (deliveries = 0 OR (sends > 0 AND (acked + soft_acked > 0 OR unknown = 0)))
+    AND ((deliveries = owed AND handed = owed_xor) OR (acked + soft_acked = 0 AND deliveries = 0))"""
+
+_IS_TOLD: Final = "NOT clean OR wanted OR sends > 1 OR (acked = 0 AND deliveries = 0)"
+"""Whose sums somebody may want to see."""
+
+
+def _judge() -> str:
+    sums = [
+        *(f"min({name}) AS {name}" for name in _FIRST),
+        *(f"sum({name})::BIGINT AS {name}" for name in (*_COUNTS, *_AT_BROKER)),
+        "coalesce(bit_xor(handed), 0) AS handed",
+        # Sent to two topics: one of them says who is owed it.
+        "max(topic) AS topic",
+        "bool_or(wanted) AS wanted",
+    ]
+    tallies = [f"count(*) FILTER ({condition}) AS {name}" for name, condition in _TALLIES.items()]
+    own = ", ".join(("msg_id", *_FIRST, *_COUNTS, *_AT_BROKER, "clean"))
+    return f"""
+WITH told AS (
+    SELECT msg_id, {", ".join(sums)} FROM log GROUP BY msg_id
+), debts AS (
+    SELECT {_TOPIC.replace("topic", "subscribed_topic")} AS topic, count(*) AS owed,
+        bit_xor({_HASH}) AS owed_xor
+    FROM readers GROUP BY ALL
+), owing AS (
+    SELECT told.*, coalesce(owed, 0) AS owed, coalesce(owed_xor, 0) AS owed_xor
+    FROM told LEFT JOIN debts USING (topic)
+), judged AS MATERIALIZED (
+    SELECT *, ({_IS_CLEAN}) AS clean FROM owing
 )
-SELECT * EXCLUDE (appends, {", ".join(_OF_APPEND)}), CASE WHEN appends = 1 THEN 1 ELSE 0 END AS appends, {own}
-FROM told
+SELECT 'message' AS part, {own} FROM judged WHERE {_IS_TOLD}
 UNION ALL BY NAME
-SELECT msg_id, {cell} AS cell, 1 AS appends, {", ".join(_OF_APPEND)}
-FROM log WHERE {_APPEND} AND msg_id IN (FROM several)"""
+SELECT 'tally' AS part, {", ".join(tallies)} FROM judged"""
+
+
+_JUDGE: Final = _judge()
+"""Of what `_QUERY` yielded of some messages, all there is of them: those of a message, a row each, and the
+tallies of all."""
+
+JUDGED: Final = t.StructType(
+    [
+        t.StructField("part", t.StringType()),
+        t.StructField("msg_id", t.StringType()),
+        *[
+            t.StructField(name, t.LongType())
+            for name in dict.fromkeys((*_FIRST, *_COUNTS, *_AT_BROKER, *TALLIED))
+        ],
+        t.StructField("clean", t.BooleanType()),
+    ]
+)
+"""What that yields."""
 
 
 def message_key() -> Column:
     return f.xxhash64("msg_id")
 
 
-def message_sums(parts: DataFrame, groups: DataFrame, hashes: DataFrame) -> DataFrame:
-    """One row a message: key, cell, what the tallies count, and `clean`.
+def ask(log: EventLog, known: Known) -> DataFrame:
+    """What the shares of a log tell of each message, in numbers."""
+    return log.ask([_QUERY], SUMS, {"cuts": known.cuts, "modes": known.modes}, _NUMBERS)
 
-    `parts` is what `query` yields, with the columns that evidence.on_broker adds; `groups` has
-    subscribed_topic and the array subscribed; `hashes` what GROUPS yields.
+
+def judge(parts: DataFrame, known: Known) -> DataFrame:
+    """The messages that somebody may look at, and the tallies of all: schema JUDGED.
+
+    `parts` is what `ask` told, with `wanted`: of whom is told though nothing is odd about them.
     """
-    is_cut = f.col("commit_offset") >= f.col("kept_end")
-    sums = parts.groupBy(message_key().alias("key")).agg(
-        # Texts would turn the hash aggregation into a sort.
-        f.max(f.xxhash64("cell")).alias("cell"),
-        f.max(f.when(f.col("topic").isNotNull(), f.xxhash64("topic"))).alias("topic_key"),
-        *[f.min(name).alias(name) for name in _FIRST],
-        *[f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in _COUNTS],
-        _sum_of_appends(f.col("until_seq").isNotNull(), "at_risk"),
-        _sum_of_appends(is_cut, "cut"),
-        _sum_of_appends(f.col("flush_mode") == "SYNC_FLUSH", "sync_appends"),
-        f.coalesce(f.bit_xor("handed"), f.lit(0)).alias("handed"),
-    )
-    known = sums.join(f.broadcast(_owed(groups, hashes)), f.col("topic_key") == f.col("owed_topic"), "left")
-    once_each = (f.col("deliveries") == f.coalesce("owed", f.lit(0))) & (
-        f.col("handed") == f.coalesce("owed_xor", f.lit(0))
-    )
-    nothing_owed = f.expr("acked + soft_acked = 0 AND deliveries = 0")
-    # Delivered though never sent, or though its producer does not know: NoPhantom's to tell.
-    known_sent = f.expr("deliveries = 0 OR (sends > 0 AND (acked + soft_acked > 0 OR unknown = 0))")
-    clean = (f.col("cut") == 0) & known_sent & (once_each | nothing_owed)
-    return known.withColumn("clean", clean).drop("topic_key", "handed", "owed_topic", "owed", "owed_xor")
-
-
-def _owed(groups: DataFrame, hashes: DataFrame) -> DataFrame:
-    """owed_topic, how many groups are `owed` its messages, and their hashes' exclusive or."""
-    each = groups.select(f.xxhash64("subscribed_topic").alias("owed_topic"), f.explode("subscribed"))
-    # What was handed to nobody in this log was not handed to a group whose hash it does not tell.
-    told = hashes.select(f.col("group").alias("told"), "id").distinct()
-    known = each.join(f.broadcast(told), f.col("col") == f.col("told"), "left")
-    return known.groupBy("owed_topic").agg(f.count("col").alias("owed"), f.bit_xor("id").alias("owed_xor"))
-
-
-def _sum_of_appends(condition: Column, name: str) -> Column:
-    return f.sum(f.when(condition, f.col("appends")).otherwise(0)).alias(name)
+    work = Work((_JUDGE,), to_arrow_schema(JUDGED), (("readers", known.readers),), packed=_NUMBERS)
+    return parts.repartition("msg_id").mapInArrow(of_partition(work), JUDGED)
 
 
 def count(condition: Column, name: str) -> Column:
