@@ -6,7 +6,7 @@ which of its lives it was answered nobody can tell.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -77,6 +77,24 @@ class Place(NamedTuple):
     """When its send began."""
 
 
+@dataclass(slots=True)
+class SlaveOffsets:
+    """What a slave said in turn of one committed offset, in rows that may not go back."""
+
+    rows: list[list[int]] = field(default_factory=list)
+    _master_life: int = -1
+    _is_told: bool = True
+
+    def saw(self, offset: int, *, is_told: bool, master_life: int) -> None:
+        """A master that comes back may have an older file, and its slave then has what that says; but what
+        consumers committed to the slave meanwhile it has still."""
+        lives = master_life - self._master_life  # one ended, one began
+        if not self.rows or lives > (0 if self._is_told else 2):
+            self.rows.append([])
+        self.rows[-1].append(offset)
+        self._master_life, self._is_told = master_life, is_told
+
+
 class Witness:
     """Notes what happens; `judge` holds it against the catalogue. `found` is told at once of what is wrong
     already."""
@@ -103,7 +121,7 @@ class Witness:
         self._sends: list[SendSeen] = []
         self._logs: list[LogsSeen] = []
         self._reads: list[ReadsSeen] = []
-        self._slave_offsets: dict[tuple[int, str, int], list[int]] = {}
+        self._slave_offsets: dict[tuple[int, str, int], SlaveOffsets] = {}
         """By life of the slave, topic and queue."""
         self._known: set[str] = set()
         self._held: set[str] = set()
@@ -219,7 +237,9 @@ class Witness:
                 continue  # a group may be ahead of a topic made anew, and is sent back
             if node == SLAVE:
                 life = cluster.machines[SLAVE].life
-                self._slave_offsets.setdefault((life, topic.name, queue_id), []).append(offset)
+                is_told = (f"{topic.name}@{GROUP}", queue_id) not in (self._slaves_untold() or ())
+                said = self._slave_offsets.setdefault((life, topic.name, queue_id), SlaveOffsets())
+                said.saw(offset, is_told=is_told, master_life=self._life)
             else:
                 topic.operations.append(Query(queue_id, offset))
 
@@ -296,7 +316,7 @@ class Witness:
             given = (Pull(each.queue_id, each.queue_offset, 1, _found(each)) for each in topic.delivered)
             cluster_judge.nothing_invented(self._history(topic, [*topic.sends, *given]), self.checked)
         if SLAVE in self._cluster.nodes:
-            for offsets in self._slave_offsets.values() or [[]]:
+            for offsets in [row for said in self._slave_offsets.values() for row in said.rows] or [[]]:
                 cluster_judge.pair_holds(self._life_of_the_pair(tuple(offsets)), self.checked)
 
     def _history(self, topic: Topic, operations: list[Operation]) -> History:
@@ -414,6 +434,10 @@ class Witness:
             age_s = cluster.now_s - place.begun_s
             if self.clocks_agree and age_s * 1000 < RESERVED_MS:
                 self._found(Finding("NoAckedLost", f"{name}, answered SEND_OK, expired after {age_s:g} s"))
+
+    def _slaves_untold(self) -> Collection[tuple[str, int]] | None:
+        services = self._cluster.brokers[SLAVE].services
+        return services.offsets.untold if services is not None else None
 
     def _offsets(self) -> Iterator[tuple[str, Topic, int, int]]:
         if self._members > 1:  # a late word of a queue's former owner counts

@@ -86,7 +86,7 @@ def first_report(length: int) -> int:
 
 
 def merged_offset(own: int, masters: int) -> int:
-    """MergedOffset: the consumer offset of a slave that hears its master's; it never goes back."""
+    """MergedOffset: the consumer offset of a slave that hears its master's, but for its own commits."""
     return max(own, masters)
 
 

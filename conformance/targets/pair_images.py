@@ -39,7 +39,7 @@ def expand(script: Script, found: Recovered, every: int = 1) -> None:
 
 def _recover(node: Node, image: Image) -> tuple[str, ...]:
     """The messages that a start finds in the image."""
-    after = Node(node.flush_mode)
+    after = Node(node.flush_mode, follows=node.follows)
     after.disk = node.disk.copy()
     after.disk.crash_os(image)
     after.start()

@@ -61,9 +61,10 @@ async def _at_once(function: Callable[[], T]) -> T:
 class Node:
     """A disk, and what is on it while its process lives: the store, and the offsets of its consumers."""
 
-    def __init__(self, flush_mode: FlushMode) -> None:
+    def __init__(self, flush_mode: FlushMode, *, follows: bool) -> None:
         self.disk = SimulatedDisk()
         self.flush_mode = flush_mode
+        self.follows = follows
         self.store: MessageStore | None = None
         self.offsets: OffsetTable
         self._durable = 0
@@ -82,6 +83,7 @@ class Node:
             store.load()
             store.begin()
             self.offsets.load()
+            (self.offsets.follow if self.follows else self.offsets.lead)()
         except StoreError as error:
             raise DeviationError(f"the store does not start: {error}") from None
         self.store = store
@@ -129,7 +131,7 @@ class Node:
 @cache
 def _record_bytes() -> int:
     """All records have the same size."""
-    node = Node(FlushMode.ASYNC_FLUSH)
+    node = Node(FlushMode.ASYNC_FLUSH, follows=False)
     node.start()
     return node.running().append(Message(TOPIC, _BODY, {UNIQUE_KEY: "m1"}, 0)).size
 
@@ -163,7 +165,10 @@ class SteppedPair:
         self._loop = SimulatedLoop()
         self._role = script.initial["role"]
         self._messages = [f"m{number + 1}" for number in range(len(script.initial["answer"]))]
-        self._nodes = (Node(FlushMode(script.initial["flush_mode"])), Node(FlushMode.ASYNC_FLUSH))
+        self._nodes = (
+            Node(FlushMode(script.initial["flush_mode"]), follows=False),
+            Node(FlushMode.ASYNC_FLUSH, follows=True),
+        )
         self._gone = False
         self._answer = ["unsent"] * len(self._messages)
         self._seen: list[str] = []

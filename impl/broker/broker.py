@@ -138,8 +138,10 @@ class Broker:
         offsets.load()
         delays = DelayedDelivery(f"{folder}/delayOffset.json", self.store, self._holds, runtime)
         delays.load()
-        if config.replication.is_slave:
-            offsets.untold = set()
+        if config.replication.is_slave or self._group_store is not None:
+            offsets.follow()
+        else:
+            offsets.lead()
         await self.store.start()
         await self.replicas.start()
         self.store.on_arrival = self._holds.arrived

@@ -47,7 +47,7 @@ class Elected:
         if not self._store.leads:
             return
         services.config = services.config.with_role(leads=True)
-        services.offsets.untold = None
+        services.offsets.lead()
         self._end_delivery()
         self._delivery = asyncio.create_task(services.delays.run(services.address))
         _log.info("%s leads its group in term %d", services.config.node, self._store.term)
@@ -71,7 +71,7 @@ class Elected:
         """At once it is no master any more; to become one takes a moment."""
         if not self._store.leads:
             self._services.config = self._services.config.with_role(leads=False)
-            self._services.offsets.untold = set()
+            self._services.offsets.follow()
             self._end_delivery()
             _log.info("%s follows in its group", self._services.config.node)
         self._turned.set()

@@ -27,6 +27,11 @@ class _File(msgspec.Struct, rename="camel"):
     offset_table: dict[str, dict[int, int]] = {}
 
 
+class _SlavesFile(_File):
+    untold: dict[str, list[int]] = {}
+    """A field of ours, where there is any: the queues by topic and group."""
+
+
 class _Answer(_File):
     """What a slave is told: one of 5.x takes no table without a version."""
 
@@ -53,9 +58,18 @@ class OffsetTable:
         Raises:
             StoreError: the file is not an offset table. OSError: it cannot be read.
         """
-        stored = read_config(self._runtime.disk, self._path, _File)
+        stored = read_config(self._runtime.disk, self._path, _SlavesFile)
         if stored is not None:
             self._table = stored.offset_table
+            self.untold = {(key, queue_id) for key, queues in stored.untold.items() for queue_id in queues}
+
+    def follow(self) -> None:
+        """As a slave: what consumers commit here counts more than what the master says, until it was told."""
+        self.untold = self.untold or set()
+
+    def lead(self) -> None:
+        """As a master."""
+        self.untold = None
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Raises RefusedError when too many groups have offsets in too many topics already."""
@@ -80,15 +94,20 @@ class OffsetTable:
                 self.commit(destination, topic, queue_id, offset)
 
     def merge(self, table: Mapping[str, Mapping[int, int]]) -> None:
-        """Take a master's offsets where they are ahead of ours."""
+        """Take a master's offsets, but where a consumer committed more here and the master was not told. Of
+        what the master has not it says nothing: it may have come back with an older file."""
+        assert self.untold is not None, "a master follows nobody"
         for key, masters in table.items():
             if key not in self._table and len(self._table) >= self._pairs_max:
                 continue
             own = self._table.setdefault(key, {})
             merged = {
-                queue_id: rules.merged_offset(own.get(queue_id), offset)
+                queue_id: rules.merged_offset(
+                    own.get(queue_id), offset, untold=(key, queue_id) in self.untold
+                )
                 for queue_id, offset in masters.items()
             }
+            self.untold -= {(key, queue_id) for queue_id in merged if merged[queue_id] == masters[queue_id]}
             if any(own.get(queue_id) != offset for queue_id, offset in merged.items()):
                 own.update(merged)
                 self._is_dirty = True
@@ -97,16 +116,17 @@ class OffsetTable:
         """What was committed here and is ahead of a master's offsets: topic, group, queue, offset."""
         newer = []
         for key, queue_id in sorted(self.untold or ()):
-            offset = self._table.get(key, {}).get(queue_id, 0)
-            if offset > table.get(key, {}).get(queue_id, 0):
+            offset = self._table[key].get(queue_id, -1)
+            if offset > table.get(key, {}).get(queue_id, -1):
                 topic, _, group = _split(key)
                 newer.append((topic, group, queue_id, offset))
         return newer
 
-    def told(self, topic: str, group: str, queue_id: int) -> None:
-        """The master knows the offset."""
-        if self.untold is not None:
+    def told(self, topic: str, group: str, queue_id: int, offset: int) -> None:
+        """The master knows the offset, if it is still that one."""
+        if self.untold is not None and self.query(group, topic, queue_id) == offset:
             self.untold.discard((topic + _SEPARATOR + group, queue_id))
+            self._is_dirty = True
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
         """The committed offset, or None when the group never committed one for that queue."""
@@ -140,12 +160,14 @@ class OffsetTable:
         for key in keys:
             del self._table[key]
             self._is_dirty = True
+        if self.untold:
+            self.untold = {pair for pair in self.untold if pair[0] in self._table}
 
     async def persist(self) -> None:
         """Write the file if anything changed since the last time. OSError when that fails."""
         if not self._is_dirty:
             return
-        data = write(_File(self._table), standard=True)
+        data = write(self._content(), standard=True)
         self._version = DataVersion(self._version.counter + 1, now_ms(self._runtime.clock))
         self._is_dirty = False
         try:
@@ -153,6 +175,14 @@ class OffsetTable:
         except OSError:
             self._is_dirty = True
             raise
+
+    def _content(self) -> _File:
+        if not self.untold:
+            return _File(self._table)
+        untold: dict[str, list[int]] = {}
+        for key, queue_id in sorted(self.untold):
+            untold.setdefault(key, []).append(queue_id)
+        return _SlavesFile(self._table, untold)
 
 
 def _split(key: str) -> tuple[str, str, str]:

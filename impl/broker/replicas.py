@@ -131,4 +131,5 @@ class SlaveTables:
         ]
 
     def told(self, commit: UpdateOffsetRequest) -> None:
-        self._services.offsets.told(commit.topic, commit.consumer_group, commit.queue_id)
+        offset = commit.commit_offset
+        self._services.offsets.told(commit.topic, commit.consumer_group, commit.queue_id, offset)

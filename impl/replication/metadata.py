@@ -101,8 +101,9 @@ class MetadataSync:
         code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
         await tables.adopt_groups(await ask(master, code, SubscriptionGroups))
         offsets = await ask(master, RequestCode.GET_ALL_CONSUMER_OFFSET, ConsumerOffsets)
-        await self._tell_commits(master, offsets.offset_table)
+        # First, for it keeps what is not told yet; what is told now that table does not know.
         tables.merge_offsets(offsets.offset_table)
+        await self._tell_commits(master, offsets.offset_table)
         delays = await ask(master, RequestCode.GET_ALL_DELAY_OFFSET, DelayLevels)
         await tables.adopt_delays(delays.offset_table)
 

@@ -13,7 +13,7 @@ RULES: Final = {
     "first-report-asks-for-the-last-record": "impl.replication.rules:first_report",
     "last-record-compared": "impl.replication.rules:agrees",
     "continues-where-the-log-ends": "impl.replication.rules:continues",
-    "slaves-offset-never-back": "impl.replication.rules:merged_offset",
+    "slaves-own-commits-kept": "impl.replication.rules:merged_offset",
     "replica-status-wins": "impl.store.results:put_status",
 }
 """Rule to "module:object"."""
@@ -51,6 +51,7 @@ def continues(position: int, end: int) -> bool:
     return position == end
 
 
-def merged_offset(own: int | None, masters: int) -> int:
-    """The consumer offset of a slave that hears its master's: it never goes back."""
-    return masters if own is None else max(own, masters)
+def merged_offset(own: int | None, masters: int, *, untold: bool) -> int:
+    """The consumer offset of a slave that hears its master's: that one, higher or lower, but for what a
+    consumer committed to the slave and the master does not know yet."""
+    return own if untold and own is not None and own > masters else masters

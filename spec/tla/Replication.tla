@@ -82,7 +82,8 @@ AckedPosition(acked, reported, end) == IF reported <= end THEN Max(acked, report
 \* What a slave whose log has this length reports first.
 FirstReport(length) == Max(length - 1, 0)
 
-\* The consumer offset of a slave that hears its master's: it never goes back.
+\* The consumer offset of a slave that hears its master's. What it has beyond that was committed to it, and not yet
+\* told: nobody sets a group back at the master alone here.
 MergedOffset(own, masters) == Max(own, masters)
 
 -----------------------------------------------------------------------------

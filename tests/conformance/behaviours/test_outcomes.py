@@ -92,7 +92,7 @@ def test_ours_reaches_them_without_a_difference(model: str) -> None:
     ("model", "where", "name", "wrong", "action"),
     [
         ("Flush", MessageStore, "confirm_offset", lambda store: store.log_end, "Dispatch"),
-        ("Replication", replication_rules, "merged_offset", lambda own, _: own or 0, "SyncOffsets"),
+        ("Replication", replication_rules, "merged_offset", lambda own, _, **__: own or 0, "SyncOffsets"),
         ("Election", election_rules, "may_commit", lambda *_: True, "AdvanceCommit"),
     ],
 )

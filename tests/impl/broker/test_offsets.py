@@ -50,6 +50,66 @@ def test_persisted_offsets_are_found_again_after_power_loss_and_have_rocketmqs_s
     run_simulated(main(), loop)
 
 
+MASTERS = {"T@G": {0: 2, 1: 2}}
+
+
+def slave(loop: SimulatedLoop, disk: SimulatedDisk) -> OffsetTable:
+    offsets = table(loop, disk)
+    offsets.follow()
+    return offsets
+
+
+def test_a_slave_stands_where_its_master_does_when_a_group_was_set_back_there() -> None:
+    with closing(SimulatedLoop()) as loop:
+        offsets = slave(loop, SimulatedDisk())
+    offsets.merge({"T@G": {0: 7, 1: 7}})
+    offsets.merge(MASTERS)
+    assert offsets.of_group("G", "T") == {0: 2, 1: 2}
+    offsets.merge({})
+    assert offsets.of_group("G", "T") == {0: 2, 1: 2}, "a master may have come back with an older file"
+
+
+def test_what_was_committed_to_a_slave_stays_until_its_master_was_told() -> None:
+    with closing(SimulatedLoop()) as loop:
+        offsets = slave(loop, SimulatedDisk())
+    for queue_id, offset in ((0, 7), (1, 1), (2, 0)):
+        offsets.commit("G", "T", queue_id, offset)
+    offsets.merge(MASTERS)
+    assert offsets.of_group("G", "T") == {0: 7, 1: 2, 2: 0}
+    assert offsets.newer_than(MASTERS) == [("T", "G", 0, 7), ("T", "G", 2, 0)]
+    offsets.commit("G", "T", 0, 8)  # while the master is told of 7
+    for _, _, queue_id, offset in [("T", "G", 0, 7), ("T", "G", 2, 0)]:
+        offsets.told("T", "G", queue_id, offset)
+    offsets.merge(MASTERS)
+    assert offsets.newer_than(MASTERS) == [("T", "G", 0, 8)]
+    offsets.told("T", "G", 0, 8)
+    offsets.merge(MASTERS)
+    assert offsets.query("G", "T", 0) == 2, "it is the master's from then on"
+
+
+def test_a_slave_that_starts_again_knows_what_its_master_was_not_told() -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+
+    async def main() -> None:
+        offsets = slave(loop, disk)
+        offsets.merge(MASTERS)
+        offsets.commit("G", "T", 0, 7)
+        await offsets.persist()
+        assert read_whole(disk, PATH) == b'{"offsetTable":{"T@G":{"0":7,"1":2}},"untold":{"T@G":[0]}}'
+        again = slave(loop, disk)
+        assert again.newer_than(MASTERS) == [("T", "G", 0, 7)]
+        again.remove_topic("T")
+        assert again.newer_than({}) == []
+        master = table(loop, disk)
+        master.lead()
+        assert master.newer_than({}) == []
+        master.commit("G", "T", 0, 8)
+        await master.persist()
+        assert read_whole(disk, PATH) == b'{"offsetTable":{"T@G":{"0":8,"1":2}}}'
+
+    run_simulated(main(), loop)
+
+
 def test_offsets_are_kept_of_so_many_pairs_of_topic_and_group_and_no_more() -> None:
     with closing(SimulatedLoop()) as loop:
         offsets = OffsetTable(PATH, simulated(loop, SimulatedNetwork()), pairs_max=2)

@@ -380,6 +380,21 @@ def test_offsets_that_were_committed_to_the_slave_come_to_the_master_and_never_g
     assert masters == 7
 
 
+def test_a_group_that_is_set_back_at_the_master_is_set_back_at_the_slave() -> None:
+    async def scene(pair: Pair) -> list[int | None]:
+        await pair.followed()
+        await send_all(pair, numbered(9))
+        seen = []
+        for offset in (7, 2):
+            await pair.consumer.commit(QUEUE, offset)
+            await asyncio.sleep(30)
+            assert pair.slave.services is not None
+            seen.append(pair.slave.services.offsets.query("G", TOPIC, 0))
+        return seen
+
+    assert play(scene) == [7, 2]
+
+
 def test_a_slave_knows_how_far_delayed_messages_are_delivered_and_delivers_none() -> None:
     async def scene(pair: Pair) -> tuple[dict[int, int], int, int]:
         await pair.followed()
