@@ -77,6 +77,12 @@ _BrokerConfig = Annotated[
     typer.Option(help="The brokers' properties, or JSON: messageDelayLevel, flushDiskType, maxHashSlotNum."),
 ]
 
+_ForgetDays = Annotated[
+    int, typer.Option(min=1, help="A client or group that told nothing for so long is left behind.")
+]
+_FORGET_DAYS: Final = 30
+_DAY_US: Final = 86_400_000_000
+
 _IndexSlots = Annotated[
     int | None, typer.Option(min=1, help="maxHashSlotNum of the brokers, where it is not RocketMQ's own.")
 ]
@@ -125,6 +131,7 @@ def run(
     late_s: Annotated[
         int, typer.Option(min=0, help="With --carry: what belongs together is no further apart.")
     ] = 3600,
+    forget_days: _ForgetDays = _FORGET_DAYS,
     conf: _Conf = None,
 ) -> None:
     """Judge event logs, store directories and message traces; docs/audit-checks.md says by what.
@@ -195,6 +202,7 @@ def run(
         shlex.join(again),
         carry,
         late_s * 1_000_000,
+        forget_days * _DAY_US,
         traces,
     )
     options = SessionOptions(master=master, memory=memory, input_bytes=input_bytes, conf=settings)
@@ -264,6 +272,7 @@ class _Request:
     """The options that name the input and say what it is, for the command that replays a finding."""
     carry: Path | None = None
     late_us: int = 0
+    forget_us: int = 0
     traces: tuple[list[Path], list[Path]] = ([], [])
     """Stores and text files, as find_traces gives them."""
 
@@ -286,7 +295,8 @@ def _audit(
     from spark_audit.nights import next_state, open_night
 
     try:
-        night = open_night(spark, request.carry, request.late_us) if request.carry else None
+        spans_us = (request.late_us, request.forget_us)
+        night = open_night(spark, request.carry, *spans_us) if request.carry else None
         # The old state stays until everything is written: an interrupted night is run again.
         with next_state(night) if night else nullcontext() as following:
             done, report, aside = _judge(spark, scratch, request, night, following)
@@ -505,6 +515,7 @@ def watch_logs(
     late_s: Annotated[
         int, typer.Option(min=0, help="What belongs together is no further apart; then it is told.")
     ] = 3600,
+    forget_days: _ForgetDays = _FORGET_DAYS,
     skew_ms: _Skew = None,
     flush: _Flush = None,
     broadcast: _Broadcast = None,
@@ -546,6 +557,7 @@ def watch_logs(
         Options(**allowed),
         every_s,
         once,
+        forget_us=forget_days * _DAY_US,
     )
     try:
         with (

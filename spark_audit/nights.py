@@ -57,6 +57,7 @@ from spec.events import Kind
 
 SCHEMA_VERSION: Final = 2
 LATE_US: Final = 3_600_000_000
+FORGET_US: Final = 30 * 86_400_000_000
 
 _MANIFEST: Final = "manifest.json"
 UNREADABLE: Final = "unreadable"
@@ -68,6 +69,8 @@ _EARLIER: Final = "(an earlier night)"
 """The node of rows that stand for what was left behind."""
 _ORIGIN: Final = (Kind.SEND, Kind.SEND_ACK)
 _STORED: Final = (Kind.SEND_ACK, Kind.APPEND)
+_OF_CLIENTS: Final = (Kind.SEND, Kind.DELIVER)
+"""What only a client tells."""
 _OF_MESSAGE: Final = (Kind.CONSUME_FAIL, Kind.RETRY, Kind.DEAD_LETTER)
 _OF_STEPS: Final = (queue_order.INVARIANT, offset_monotone.INVARIANT, never_overlaps.INVARIANT)
 """Checks of what follows what: time alone settles their findings."""
@@ -218,6 +221,8 @@ class Night:
     late_us: int = LATE_US
     carried: Carried | None = None
     """None in the first night."""
+    forget_us: int = FORGET_US
+    """A client that told nothing for so long is left behind, and so is a group that has no other."""
     is_replay: bool = False
     """A state was named itself: it is used, and nothing follows it."""
 
@@ -233,21 +238,23 @@ class Night:
         return state_path(self.folder, self.number - 1) if self.carried else None
 
 
-def open_night(spark: SparkSession, folder: Path, late_us: int = LATE_US) -> Night:
+def open_night(
+    spark: SparkSession, folder: Path, late_us: int = LATE_US, forget_us: int = FORGET_US
+) -> Night:
     """The night that follows the newest state in the folder; or, of one that is a state, the night after it.
 
     Raises:
         InputError: the folder holds something else, or what another version wrote.
     """
     if (folder / _MANIFEST).is_file():
-        return Night(folder, late_us, _read(spark, folder), is_replay=True)
+        return Night(folder, late_us, _read(spark, folder), forget_us, is_replay=True)
     states = _states(folder)
     strange = folder.exists() and any(
         not p.name.startswith(".") and p.name != UNREADABLE for p in folder.iterdir()
     )
     if not states and strange:
         raise InputError(f"{folder}: no state of an audit, and not empty")
-    return Night(folder, late_us, _read(spark, states[-1]) if states else None)
+    return Night(folder, late_us, _read(spark, states[-1]) if states else None, forget_us)
 
 
 def state_path(folder: Path, number: int) -> Path:
@@ -342,9 +349,11 @@ def settle(
 
     `found` are all findings of its evidence, by the checks that `ran`.
     """
-    whole = overview(evidence.profile)
     before = night.carried.manifest.watermark if night.carried else 0
-    watermark = max(before, whole.last_ts - night.late_us)
+    watermark = max(before, overview(evidence.profile).last_ts - night.late_us)
+    profiled = remembered(evidence.profile, watermark - night.forget_us)
+    evidence = replace(evidence, profile=profiled, spans=spans_of(profiled, brokers))
+    whole = overview(profiled)
     log = looked.log.where(f.col("node") != _EARLIER)
     # A row is told by its node and number.
     ends = _last_rows(evidence.profile, brokers).select("node", "seq").distinct()
@@ -365,7 +374,7 @@ def settle(
         reach = _reach(looked.profile, brokers)
         if night.carried:
             reach = reach.unionByName(night.carried.reach)
-        _write(reach.coalesce(1), into / "reach")
+        _write(_still_read(reach, evidence.spans).coalesce(1), into / "reach")
         stands = standing(evidence.log, whole.by_kind, watermark)
         _write(stands.select(*EVENTS.fieldNames()).coalesce(1), into / "standing")
         _write(_known(night, found, ran, kept, watermark), into / "findings")
@@ -373,6 +382,15 @@ def settle(
         kept.unpersist()
     manifest = Manifest(SCHEMA_VERSION, night.number, watermark, whole.missing_rows, batch)
     write_bytes(into / _MANIFEST, msgspec.json.encode(manifest))
+
+
+def remembered(profiled: DataFrame, since: int) -> DataFrame:
+    """Without the clients that have told nothing since then: more come with every restart, and stay away."""
+    last = profiled.groupBy("node").agg(
+        f.max("last_ts").alias("last_ts"), f.bool_or(f.col("kind").isin(*_OF_CLIENTS)).alias("is_client")
+    )
+    gone = [row["node"] for row in last.where(f.col("is_client") & (f.col("last_ts") < since)).collect()]
+    return profiled.where(~f.col("node").isin(gone)) if gone else profiled
 
 
 def only_new(found: DataFrame, carried: Carried) -> DataFrame:
@@ -513,6 +531,13 @@ def _reach(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
         f.max("offset_max").alias("offset_max"),
         f.min("first_ts").alias("first_ts"),
     )
+
+
+def _still_read(reach: DataFrame, spans: DataFrame) -> DataFrame:
+    """Without what groups were handed that are left behind: should one come back, it begins anew."""
+    readers = spans.where(f.col("kind") == Kind.DELIVER).select("group", "topic").distinct()
+    of_groups = reach.join(f.broadcast(readers), ["group", "topic"], "left_semi")
+    return reach.where("group IS NULL").unionByName(of_groups)
 
 
 def _write(rows: DataFrame, path: Path) -> None:

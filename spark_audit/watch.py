@@ -20,7 +20,7 @@ from spark_audit.audit import audit
 from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.evidence import Options
 from spark_audit.inputs import InputError
-from spark_audit.nights import UNREADABLE, certain_now, next_state, open_night
+from spark_audit.nights import FORGET_US, UNREADABLE, certain_now, next_state, open_night
 from spark_audit.read import is_event
 from spark_audit.schema import EVENTS
 from spark_audit.sources import topics
@@ -52,6 +52,7 @@ class Watch:
     once: bool = False
     """Take what is there, in one batch or several, and end."""
     checks: Mapping[str, Check] = field(default_factory=lambda: EVENT_CHECKS)
+    forget_us: int = FORGET_US
 
 
 Told = Callable[[Mapping[str, Any]], None]
@@ -108,7 +109,7 @@ def _batch(
     tell: Told,
     say: Callable[[str], None],
 ) -> None:
-    night = open_night(spark, wish.state, wish.late_us)
+    night = open_night(spark, wish.state, wish.late_us, wish.forget_us)
     if night.carried and night.carried.manifest.batch >= number:
         return
     # Read once from where it comes from; the audit reads it several times.

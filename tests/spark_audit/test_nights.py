@@ -16,8 +16,19 @@ from pyspark.sql import SparkSession
 
 from spark_audit.audit import Audit, audit, violations
 from spark_audit.checks import EVENT_CHECKS, Check
+from spark_audit.event_log import EventLog
 from spark_audit.inputs import InputError
-from spark_audit.nights import SCHEMA_VERSION, Carried, Manifest, next_state, open_night, state_path
+from spark_audit.nights import (
+    FORGET_US,
+    SCHEMA_VERSION,
+    Carried,
+    Manifest,
+    next_state,
+    open_night,
+    remembered,
+    state_path,
+)
+from spark_audit.profile import profile
 from spark_audit.schema import KEY
 from tests.spark_audit.conftest import STEP_US, Story, frame
 from tests.spark_audit.test_fingerprint import troubled
@@ -67,11 +78,12 @@ def audited(
     scratch: Path,
     state: Path | None = None,
     checks: Mapping[str, Check] = OF_TRAFFIC,
+    forget_us: int = FORGET_US,
 ) -> Audit:
     log = frame(spark, rows)
     if state is None:
         return audit(log, scratch, pictures=False, checks=checks)
-    night = open_night(spark, state, LATE_US)
+    night = open_night(spark, state, LATE_US, forget_us)
     with next_state(night) as following:
         return audit(log, scratch, pictures=False, checks=checks, night=night, next_state=following)
 
@@ -217,6 +229,57 @@ def test_what_consumers_do_night_after_night_is_told_once(spark: SparkSession, t
     assert shown == {
         (1, "double-owned", None), (1, "orderly-overlap", "m_1"), (3, "failed-and-dropped", "m_0"),
     }  # fmt: skip
+
+
+def leavers(begins: Sequence[int]) -> list[Rows]:
+    """Two groups read a topic in the first night, one of them until it misses a message; in the second only
+    the other does; in the last it comes back, with a client of another name, to what was stored meanwhile."""
+    told, ends = Story(), []
+    for night, offset in enumerate(range(0, 9, 3)):
+        for number in range(offset, offset + 3):
+            told.stored(f"m_{number}", number).deliver(f"m_{number}", number, "h", "stays")
+            if night == 0 and number != 1:
+                told.deliver(f"m_{number}", number, "g", "leaves")
+        if night == 2:
+            for number in (4, 5, 6):
+                told.deliver(f"m_{number}", number, "g", "comes")
+        ends.append(len(told.rows))
+    return at_nights(told, begins, ends)
+
+
+@pytest.mark.deep
+def test_who_stays_away_is_left_behind_and_begins_anew_when_he_comes_back(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    checks = OF_TRAFFIC | {"DELIV-2": EVENT_CHECKS["DELIV-2"]}
+    told: list[set[Any]] = []
+    for number, rows in enumerate(leavers((0, 400 * STEP_US, 800 * STEP_US))):
+        done = audited(
+            spark, rows, tmp_path / f"{number}", tmp_path / "state", checks, forget_us=100 * STEP_US
+        )
+        told.append({(row["rule"], row["msg_id"], row["group"]) for row in violations(done)})
+        carried = open_night(spark, tmp_path / "state").carried
+        assert carried is not None
+        known = {row["node"] for row in carried.profile.select("node").collect()}
+        assert ("leaves" in known) == (number == 0)
+        if number == 1:
+            assert "leaves" not in {row.node for row in carried.rows.collect()}
+            assert {row.group for row in carried.reach.collect()} == {"h", None}
+    assert told == [{(rule, "m_1", "g") for rule in ("lost-write", "poll-skip")}, set(), set()]
+
+
+def test_clients_are_forgotten_and_brokers_are_not(spark: SparkSession) -> None:
+    story = Story().stored("m_0", 0).deliver("m_0", 0, node="leaves").stored("m_1", 1)
+    story.deliver("m_1", 1, node="stays")
+    profiled = profile(EventLog.of(frame(spark, story.rows)))
+    ends = {row["node"]: row["ts"] for row in story.rows}
+
+    def known(since: int) -> set[str]:
+        return {row["node"] for row in remembered(profiled, since).select("node").collect()}
+
+    assert known(ends["leaves"]) == {"broker", "producer", "leaves", "stays"}
+    assert known(ends["leaves"] + 1) == {"broker", "producer", "stays"}
+    assert known(ends["stays"] + 1) == {"broker"}
 
 
 def test_a_state_named_itself_is_used_and_nothing_follows(spark: SparkSession, tmp_path: Path) -> None:
