@@ -6,6 +6,7 @@ A verdict rests on the evidence: having seen nothing is unknown, and so is what 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -57,6 +58,9 @@ _SKEW_MAX_US: Final = 60_000_000
 
 _ROW_GROUP: Final = 100_000
 
+_ABREAST: Final = 2
+"""So many checks or tables at a time: Spark plans one, which takes about as long, while it runs the other."""
+
 _FEW: Final = ("rare", "spans", "causes", "doubted", "messages", "troubled", "steps", "profile")
 """Tables of the evidence that are small, unless much of the log is in doubt."""
 
@@ -89,6 +93,15 @@ class Audit:
     unreadable_rows: int = 0
     """Rows of the input that are no events."""
     unreadable_traces: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """What came of a check."""
+
+    result: Result
+    counted: Mapping[tuple[str, str | None], int] = field(default_factory=dict)
+    """(rule, cause) to the number of findings."""
 
 
 def audit(
@@ -126,13 +139,12 @@ def audit(
         evidence, skew_seen_us = _with_skew(evidence)
         unreadable_rows = max(unreadable_rows, given_rows - seen.rows - repeated)
         missing = max(seen.missing_rows, unreadable_rows)
-        results: list[Result] = []
-        explained: Counter[tuple[str, str, str]] = Counter()
-        for invariant, check in checks.items():
+
+        def run(of: tuple[str, Check]) -> _Ran | None:
+            invariant, check = of
             started = time.monotonic()
             if check.needs and not any(tallies[name] for name in check.needs):
-                results.append(_not_tested(invariant, check))
-                continue
+                return _Ran(_not_tested(invariant, check))
             say(f"{invariant} {catalogue()[invariant].name}")
             path = scratch / "findings" / invariant
             found = check.findings(evidence)
@@ -140,26 +152,34 @@ def audit(
                 found = only_new(_written(found, scratch / "found" / invariant), carried)
             _written(found, path)
             counted = _counted(path)
-            explained.update(
-                {(invariant, rule, cause): n for (rule, cause), n in counted.items() if cause is not None}
-            )
             verdict, detail = judge(check, tallies, counted, missing if check.of_events else 0)
             if store and check.of_stores and check.of_events and not (seen.rows or counted):
                 # Stores alone can show that it is broken; that it holds, only events can.
-                continue
-            results.append(
-                Result(
-                    id=invariant,
-                    name=catalogue()[invariant].name,
-                    layer="audit",
-                    verdict=verdict,
-                    counts=check.looked_at(tallies) | _found(check, counted),
-                    witnesses=_witnesses(path, check),
-                    detail=detail,
-                    replay=replay and f"{replay} --check {invariant}",
-                    seconds=time.monotonic() - started,
-                )
+                return None
+            result = Result(
+                id=invariant,
+                name=catalogue()[invariant].name,
+                layer="audit",
+                verdict=verdict,
+                counts=check.looked_at(tallies) | _found(check, counted),
+                witnesses=_witnesses(path, check),
+                detail=detail,
+                replay=replay and f"{replay} --check {invariant}",
+                seconds=time.monotonic() - started,
             )
+            return _Ran(result, counted)
+
+        with ThreadPoolExecutor(_ABREAST) as pool:
+            done = [each for each in pool.map(run, checks.items()) if each]
+        results = tuple(each.result for each in done)
+        explained = Counter(
+            {
+                (each.result.id, rule, cause): n
+                for each in done
+                for (rule, cause), n in each.counted.items()
+                if cause is not None
+            }
+        )
         shown = draw(evidence, seen, read.profile, read.own) if pictures and seen.rows else {}
         gone = 0
         if night:
@@ -169,7 +189,7 @@ def audit(
             if next_state:
                 settle(night, evidence, read, seen.brokers, found, ran, next_state, batch)
         return Audit(
-            seen, tallies, tuple(results), explained, scratch / "findings", repeated, shown, gone,
+            seen, tallies, results, explained, scratch / "findings", repeated, shown, gone,
             evidence.options.skew_us, skew_seen_us, unreadable_rows,
         )  # fmt: skip
 
@@ -287,7 +307,13 @@ def _cut_off(evidence: Evidence) -> dict[str, Any]:
     most of an audit's time, where the log is small."""
     if not str(evidence.log.sparkSession.sparkContext.master).startswith("local["):
         return {}  # an executor that is lost would take them along
-    return {name: getattr(evidence, name).localCheckpoint(eager=False) for name in _FEW}
+
+    def cut_off(name: str) -> DataFrame:
+        kept: DataFrame = getattr(evidence, name).localCheckpoint(eager=False)
+        return kept
+
+    with ThreadPoolExecutor(_ABREAST) as pool:
+        return dict(zip(_FEW, pool.map(cut_off, _FEW), strict=True))
 
 
 def judge(
