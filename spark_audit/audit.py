@@ -237,15 +237,15 @@ def _gathered(
         options = _planned(options or Options(), log)
         if options.broadcast:
             log = EventLog.of(by_member(log.rows, options.broadcast))
-        parts, profiled, seen = _passed(log, options, keep)
+        parts, profiled, seen = _passed(log, keep)
         if seen.newer_rows and log.files:
             # What Spark reads of the files is without these rows.
             log = EventLog.of(log.rows)
-            parts, profiled, seen = _passed(log, options, keep)
+            parts, profiled, seen = _passed(log, keep)
         given = seen.rows
         if seen.repeated_rows:
             log = EventLog.of(_without_repeats(log.rows))
-            parts, profiled, seen = _passed(log, options, keep)
+            parts, profiled, seen = _passed(log, keep)
             _refuse_namesakes(seen)
         if pictures:
             options = replace(options, sample=max(1, min(_SAMPLE_MAX, seen.rows // _SAMPLE_ROWS)))
@@ -253,7 +253,7 @@ def _gathered(
         if carried:
             profiled, seen = carried.count(tonight, seen)
             given_before = EventLog.of(carried.beside(own.rows, tonight, seen.brokers))
-            parts = parts.unionByName(keep(sum_up(given_before, options)))
+            parts = parts.unionByName(keep(sum_up(given_before)))
             log = log.plus(given_before)
         evidence = gather(log, seen.brokers, options, store, parts, profiled)
         for frame in (
@@ -267,7 +267,6 @@ def _gathered(
             keep(evidence.doubtful)
         # In a small log it costs less to read all of it again.
         if not sums_all or seen.rows > _SMALL:
-            keep(evidence.cells)
             folder = Path(kept.enter_context(TemporaryDirectory(prefix="mqproof-doubt-")))
             evidence = in_doubt(evidence, log, seen.brokers, folder)
         if carried:
@@ -285,11 +284,9 @@ def _gathered(
         yield evidence, seen, given - rows, Looked(own, tonight, name_broker(log.rows, seen.brokers))
 
 
-def _passed(
-    log: EventLog, options: Options, keep: Callable[[DataFrame], DataFrame]
-) -> tuple[DataFrame, DataFrame, Overview]:
+def _passed(log: EventLog, keep: Callable[[DataFrame], DataFrame]) -> tuple[DataFrame, DataFrame, Overview]:
     """The pass over the log: its parts, their profile, and what that tells."""
-    parts = keep(sum_up(log, options))
+    parts = keep(sum_up(log))
     profiled = keep(summed_up(parts))
     return parts, profiled, overview(profiled)
 
@@ -409,19 +406,15 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
     }
     of_messages = evidence.judged.where("part = 'tally'")
     messages = of_messages.agg(*[f.coalesce(f.sum(n), f.lit(0)).alias(n) for n in TALLIED]).first()
-    told = ("messages", "messages_delivered", "acked", "acked_and_delivered", "acked_sync_at_risk")
-    unread = evidence.cells.where("NOT read").agg(*[f.coalesce(f.sum(n), f.lit(0)).alias(n) for n in told])
-    by_cell = unread.first()
     spans = evidence.spans.agg(*[f.coalesce(c, f.lit(0)).alias(name) for name, c in of_spans.items()]).first()
     is_crash = (f.col("kind") == Kind.CRASH) & f.col("broker").isNotNull()
     by_kind = evidence.rare.where(is_crash).groupBy(f.col("attrs")["kind"].alias("how")).count().collect()
     crashes = {row["how"]: row["count"] for row in by_kind}
     assert messages is not None, "an aggregate without keys has one row"
     assert spans is not None, "an aggregate without keys has one row"
-    assert by_cell is not None, "an aggregate without keys has one row"
-    clean = by_cell.asDict()
+    clean = dict(evidence.cells.clean) if evidence.cells else {}
     # A clean cell has messages that were sent, and nothing else.
-    clean["messages_sent"] = clean["messages"]
+    clean["messages_sent"] = clean.get("messages", 0)
     orderly = [row["group"] for row in orderly_groups(evidence.rare, evidence.options).collect()]
     profiled = _profile_tallies(evidence, seen, orderly)
     of_messages_read = messages.asDict()

@@ -1,7 +1,7 @@
 """Gathers what the checks judge: a few small sums over the event log, each computed once and used by many.
 
-Nothing here judges, and but for `in_doubt` nothing runs a Spark action: these are plans, which `audit.py`
-executes.
+Nothing here judges. Small jobs, and one for the fingerprints, tell what tasks must know; the rest are plans,
+which `audit.py` executes.
 Field names are those of docs/protocol.md, "What the audit reads".
 """
 
@@ -10,18 +10,19 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_audit import fingerprint, order, profile, sums
 from spark_audit.event_log import EventLog
-from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, cell, cell_text, message_cells
+from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, Cells
 from spark_audit.order import in_stretch, odd_steps, stretches
 from spark_audit.profile import RARE_KINDS, is_reset, rare_rows
 from spark_audit.schema import PASS, require
-from spark_audit.share import PACKED, quoted
+from spark_audit.share import quoted
 from spark_audit.store import Stored
-from spark_audit.sums import STORED_STATUSES, Known, count, is_of_message, message_key
+from spark_audit.sums import STORED_STATUSES, Known, cell_text, count, is_of_message, message_key
 from spec.events import COLUMNS, Kind
 
 TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "born_ts", "attrs"))
@@ -75,9 +76,8 @@ class Evidence:
     rare: DataFrame
     """The few rows that are not traffic, with their attrs: crashes, recoveries, rebalances, resets, failed
     consumption."""
-    cells: DataFrame
-    """One row a cell of messages: clean as a whole, or not (fingerprint.py); `read` are those whose messages
-    are in `judged`. None where every message is looked at."""
+    cells: Cells | None
+    """Which cells of messages are not clean as a whole (fingerprint.py); None: every message is looked at."""
     judged: DataFrame
     """Of the messages of the cells that are read, numbers only (sums.py): those that somebody may look at, a
     row each, `clean` where no check has anything to find; and how many there are of each kind."""
@@ -122,14 +122,13 @@ class Evidence:
         return self.store
 
 
-def sum_up(log: EventLog, options: Options) -> DataFrame:
+QUERIES: Final = (profile.QUERY, order.QUERY)
+"""What the pass asks of each share."""
+
+
+def sum_up(log: EventLog) -> DataFrame:
     """What one pass over the whole log tells, share by share: schema.PASS."""
-    return log.ask(queries(options), PASS)
-
-
-def queries(options: Options) -> tuple[str, ...]:
-    """What the pass asks of each share."""
-    return (profile.QUERY, order.QUERY, fingerprint.query(options.id_prefix))
+    return log.ask(QUERIES, PASS)
 
 
 def gather(
@@ -148,23 +147,24 @@ def gather(
     """
     require(log.rows, COLUMNS, "the audit")
     options = options or Options()
-    parts = sum_up(log, options) if parts is None else parts
+    parts = sum_up(log) if parts is None else parts
     profiled = profile.summed_up(parts) if profiled is None else profiled
     rare = name_broker(rare_rows(profiled), brokers)
     named = name_broker(log.rows, brokers)
     spans = spans_of(profiled, brokers)
-    cells = message_cells(parts, profiled, subscribed(spans), fates(rare, options), brokers)
     runs = parts.where("part = 'run'").withColumn("broker", _broker(f.col("stated"), brokers))
-    cells, stretched = _read(cells, rare, options, store), stretches(runs)
-    known = Known(_readers(spans).toArrow(), cuts(rare).toArrow(), flush_modes(rare, options.flush).toArrow())
-    base = _Base(cells, rare, stretched, known, options, store)
+    known = _known(profiled, rare, spans, options, brokers)
+    cells = None
+    if not reads_all(options, store):
+        cells = fingerprint.cells(log, known, brokers, options.id_prefix, options.sample)
+    base = _Base(cells, rare, stretches(runs), known, options, store)
     counted = _counted(base, log)
     return Evidence(
         events=_events(named),
         rare=rare,
         cells=cells,
         runs=runs,
-        stretches=stretched,
+        stretches=base.stretches,
         known=known,
         spans=spans,
         causes=_causes(rare),
@@ -181,7 +181,7 @@ def gather(
 class _Base:
     """What decides which rows are looked at one by one; the fields are Evidence's."""
 
-    cells: DataFrame
+    cells: Cells | None
     rare: DataFrame
     stretches: DataFrame
     known: Known
@@ -192,15 +192,12 @@ class _Base:
 def _counted(base: "_Base | Evidence", log: EventLog) -> dict[str, Any]:
     """The fields of Evidence for which all messages of the cells that are read are summed up."""
     options, store = base.options, base.store
-    told = sums.ask(log, base.known).withColumn("cell", cell(options.id_prefix))
-    if not reads_all(options, store):
-        told = told.join(f.broadcast(base.cells.where("read").select("cell")), "cell", "left_semi")
-    is_wanted = f.lit(store is not None)
-    if options.sample:
-        is_wanted = is_wanted | is_sampled(options)
-    parts = told.select("msg_id", PACKED, is_wanted.alias("wanted"))
-    keys = {"key": message_key(), "cell": cell(options.id_prefix)}
-    judged = sums.judge(parts, base.known).withColumns(keys)
+    read = base.cells.read if base.cells else None
+    parts = sums.ask(log, base.known, options.id_prefix, read)
+    # What was acknowledged is looked up in the store.
+    judged = sums.judge(
+        parts, base.known, options.id_prefix, options.sample, all_told=store is not None
+    ).withColumn("key", message_key())
     return {"judged": judged, "doubtful": _doubtful(judged, store)}
 
 
@@ -220,6 +217,21 @@ def _looked_at(
     }
 
 
+def _known(
+    profiled: DataFrame, rare: DataFrame, spans: DataFrame, options: Options, brokers: tuple[str, ...]
+) -> Known:
+    kind = f.col("kind")
+    of_broker = (kind == Kind.SEND_ACK) & f.col("node").isin(*brokers)
+    role = f.when(of_broker, f.lit("acknowledged by the broker")).otherwise(kind)
+    told = profiled.where(kind.isin(Kind.SEND, Kind.SEND_ACK, Kind.APPEND))
+    return Known(
+        readers=_readers(spans).toArrow(),
+        cuts=cuts(rare).toArrow(),
+        modes=flush_modes(rare, options.flush).toArrow(),
+        roles=told.select(role).distinct().count(),
+    )
+
+
 def _in_trouble(rare: DataFrame) -> DataFrame:
     """msg_id of Evidence.troubled."""
     return rare.where(
@@ -237,7 +249,7 @@ def in_doubt(evidence: Evidence, log: EventLog, brokers: tuple[str, ...], folder
     the folder."""
     options = evidence.options
     # Brought to the tasks as Spark would bring them for a join.
-    tables = {"cells": _chosen(evidence).select("text").toArrow(), "stretches": evidence.stretches.toArrow()}
+    tables = {"cells": _chosen(evidence), "stretches": evidence.stretches.toArrow()}
     query = f"""
         SELECT log.* FROM log
         LEFT JOIN cells ON {cell_text(options.id_prefix)} = cells.text
@@ -249,42 +261,20 @@ def in_doubt(evidence: Evidence, log: EventLog, brokers: tuple[str, ...], folder
     return replace(evidence, **_looked_at(evidence, evidence.doubtful, found.rows, brokers))
 
 
-def _chosen(evidence: Evidence) -> DataFrame:
-    """The cells of which rows are looked at one by one."""
-    if not reads_all(evidence.options, evidence.store):
-        return evidence.cells.where("read")
+def _chosen(evidence: Evidence) -> pa.Table:
+    """`text` of the cells of which rows are looked at one by one."""
+    if evidence.cells:
+        return evidence.cells.read
     # Every message was summed up without them.
-    doubtful = evidence.sums.join(f.broadcast(evidence.doubtful), "key", "left_semi").select("cell")
-    chosen = doubtful.unionByName(_cells_in_trouble(evidence.rare, evidence.options)).distinct()
-    return evidence.cells.join(f.broadcast(chosen), "cell", "left_semi")
-
-
-def _cells_in_trouble(rare: DataFrame, options: Options) -> DataFrame:
-    return _in_trouble(rare).select(cell(options.id_prefix).alias("cell"))
-
-
-def _read(cells: DataFrame, rare: DataFrame, options: Options, store: Stored | None) -> DataFrame:
-    """Add `read`: the cells whose messages are looked at one by one."""
-    if reads_all(options, store):
-        return cells.withColumn("read", f.lit(True))
-    sampled = is_sampled(options) if options.sample else f.lit(False)
-    # A message may have been handed to every group once, and failed at one.
-    troubled = _cells_in_trouble(rare, options).distinct().withColumn("troubled", f.lit(True))
-    told = cells.join(f.broadcast(troubled), "cell", "left")
-    return told.withColumn("read", ~f.col("clean") | sampled | f.coalesce("troubled", f.lit(False))).drop(
-        "troubled"
-    )
+    doubtful = evidence.sums.join(f.broadcast(evidence.doubtful), "key", "left_semi").select("msg_id")
+    chosen = doubtful.unionByName(_in_trouble(evidence.rare))
+    return chosen.select(f.expr(cell_text(evidence.options.id_prefix)).alias("text")).distinct().toArrow()
 
 
 def reads_all(options: Options, store: Stored | None) -> bool:
     """Whether every message is looked at, clean or not."""
     # What was acknowledged is looked up in the store, clean or not.
     return bool(options.exact) or store is not None
-
-
-def is_sampled(options: Options) -> Column:
-    """Of a row with its `cell`: it is in one of the cells that are read for the distribution of latencies."""
-    return f.pmod(f.col("cell"), f.lit(max(1, options.sample))) == 0
 
 
 def subscribed(spans: DataFrame) -> DataFrame:
@@ -295,7 +285,8 @@ def subscribed(spans: DataFrame) -> DataFrame:
 def _readers(spans: DataFrame) -> DataFrame:
     """subscribed_topic and group: who was handed anything of it."""
     delivered = spans.where((f.col("kind") == Kind.DELIVER) & ~f.col("topic").startswith(RETRY_TOPIC_PREFIX))
-    return delivered.select(f.col("topic").alias("subscribed_topic"), "group").distinct()
+    told = delivered.where(f.col("group").isNotNull())
+    return told.select(f.col("topic").alias("subscribed_topic"), "group").distinct()
 
 
 def by_member(log: DataFrame, broadcast: tuple[str, ...]) -> DataFrame:
@@ -394,12 +385,6 @@ def flush_modes(rare: DataFrame, default: str | None) -> DataFrame:
     same = f.when(f.col("low") == f.col("high"), f.col("low"))
     silent = f.when(f.col("low").isNull(), f.lit(default))
     return modes.select("mode_node", f.coalesce(same, silent.cast("string")).alias("flush_mode"))
-
-
-def fates(rare: DataFrame, options: Options) -> DataFrame:
-    """The cuts, each with the flush_mode of its node."""
-    modes = flush_modes(rare, options.flush)
-    return cuts(rare).join(f.broadcast(modes), f.col("cut_node") == f.col("mode_node"), "left")
 
 
 def on_broker(rows: DataFrame, rare: DataFrame, options: Options) -> DataFrame:

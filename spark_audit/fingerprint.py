@@ -19,17 +19,21 @@ in 2^32 cells.
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from spark_audit.sums import count, is_of_message
+from spark_audit.event_log import EventLog
+from spark_audit.share import PACKED, Work, of_partition, quoted
+from spark_audit.sums import AT_BROKER, JOIN_FATES, Known, cell_text, in_sample, is_of_message
 from spec.events import Kind
-
-_HASH_DIGITS: Final = 4
-"""Where ids do not count up there are 65,536 cells: enough that a few thousand messages in trouble leave most
-of them clean; so few that a task has them all in memory."""
 
 CELL_MESSAGES: Final = 64
 """Where they do, a cell has so many or more."""
@@ -38,7 +42,6 @@ _SAMPLED_IDS: Final = 1 << 15
 RETRY_TOPIC_PREFIX: Final = "%RETRY%"
 """A group's own topic of redelivered messages."""
 
-_FROM_BROKER: Final = "acknowledged_by_broker"
 _LOW_HALF: Final = 0xFFFFFFFF
 
 _IS_ODD: Final = f"""(
@@ -48,32 +51,120 @@ _IS_ODD: Final = f"""(
 """Rows that always call for a look: retries, failures, weak acknowledgements, what says too little."""
 
 
-def cell_text(id_prefix: int = 0) -> str:
-    """The cell of a row's message, in Spark's SQL and in DuckDB's: the first characters of its id, 0 for its
-    hash."""
-    return f"substring(msg_id, 1, {id_prefix})" if id_prefix else f"substring(md5(msg_id), 1, {_HASH_DIGITS})"
+_ROLES: Final = (Kind.SEND, Kind.SEND_ACK, Kind.APPEND, Kind.DELIVER)
+_NO_ROLE: Final = len(_ROLES)
+_SEND, _ACK, _APPEND, _DELIVER = range(len(_ROLES))
+_BROKERS_ACK: Final = _NO_ROLE + 1
+"""A broker that reports its acknowledgements does so beside the producers."""
+
+_TROUBLE: Final = (Kind.CONSUME_FAIL, Kind.DEAD_LETTER)
+"""A message may have been handed to every group once, and failed at one."""
+
+_NUMBERS: Final = (
+    "audience", "owed", "role", "reader", "rows", "id", "place", "odd", "at_risk", "producer_min",
+    "producer_max",
+)  # fmt: skip
+_PARTS: Final = t.StructType([t.StructField("cell", t.StringType()), t.StructField(PACKED, t.BinaryType())])
+
+_TALLIES: Final = ("messages", "messages_delivered", "acked", "acked_and_delivered", "acked_sync_at_risk")
+_JUDGED: Final = t.StructType(
+    [
+        t.StructField("text", t.StringType()),
+        *[t.StructField(name, t.LongType()) for name in ("cells", *_TALLIES)],
+    ]
+)
 
 
-def cell(id_prefix: int = 0) -> Column:
-    """The cell as a number, which costs Spark less."""
-    return f.xxhash64(f.expr(cell_text(id_prefix)))
+@dataclass(frozen=True, slots=True)
+class Cells:
+    read: pa.Table
+    """`text` of the cells whose messages are looked at one by one."""
+    count: int
+    """Of all cells."""
+    clean: dict[str, int]
+    """What the tallies count in the others."""
 
 
-def query(id_prefix: int) -> str:
-    """Of a share, for the pass over the log: one row a (cell, topic, role)."""
+def cells(log: EventLog, known: Known, brokers: Sequence[str], prefix: int, sample: int) -> Cells:
+    """Runs a job. Of `sample` cells one is read though it is clean; of 0, none."""
+    tables = {"readers": known.readers, "cuts": known.cuts, "modes": known.modes}
+    parts = log.ask([_query(brokers, prefix)], _PARTS, tables, _NUMBERS)
+    judge = Work((_judge(known.roles, sample),), to_arrow_schema(_JUDGED), packed=_NUMBERS)
+    told = parts.repartition("cell").mapInArrow(of_partition(judge), _JUDGED).toArrow()
+    counts = {name: pc.sum(told[name]).as_py() or 0 for name in ("cells", *_TALLIES)}
+    return Cells(told.select(["text"]).drop_null(), counts.pop("cells"), counts)
+
+
+def _query(brokers: Sequence[str], prefix: int) -> str:
+    """Of a share: one row a (cell, audience, role, reader). Topics with one audience share sums."""
+    roles = " ".join(f"WHEN kind = '{kind}' THEN {role}" for role, kind in enumerate(_ROLES))
+    is_brokers = f"kind = '{Kind.SEND_ACK}' AND node IN ({quoted(*brokers)})" if brokers else "false"
     return f"""
-SELECT 'cell' AS part, {cell_text(id_prefix)} AS cell, topic, kind,
-    CASE WHEN kind <> '{Kind.DELIVER}' THEN node END AS node,
-    CASE WHEN kind = '{Kind.DELIVER}' THEN "group" END AS "group",
-    count(*) AS rows,
-    sum((hash(msg_id) & {_LOW_HALF})::BIGINT)::BIGINT AS id,
-    sum((hash(msg_id, queue_id, queue_offset) & {_LOW_HALF})::BIGINT)::BIGINT AS place,
-    bool_or({_IS_ODD}) AS odd,
-    min(seq) FILTER (kind = '{Kind.APPEND}') AS seq_min,
-    max(seq) FILTER (kind = '{Kind.APPEND}') AS seq_max,
-    max(commit_offset) FILTER (kind = '{Kind.APPEND}') AS commit_offset_max
-FROM log WHERE {is_of_message()} GROUP BY ALL
-"""
+WITH audiences AS MATERIALIZED (
+    SELECT subscribed_topic, count(*) AS owed, (hash(list_sort(list("group"))) >> 1)::BIGINT AS audience
+    FROM readers GROUP BY ALL
+), told AS (
+    SELECT {cell_text(prefix)} AS cell, topic, kind,
+        CASE WHEN kind IN ('{Kind.SEND}', '{Kind.SEND_ACK}') THEN node END AS node,
+        CASE WHEN kind = '{Kind.DELIVER}' THEN "group" END AS "group",
+        count(*) AS rows,
+        sum((hash(msg_id) & {_LOW_HALF})::BIGINT) AS id,
+        sum((hash(msg_id, queue_id, queue_offset) & {_LOW_HALF})::BIGINT) AS place,
+        bool_or({_IS_ODD} OR coalesce({AT_BROKER["cut"]}, false)) AS odd,
+        count(*) FILTER ({AT_BROKER["at_risk"]} AND {AT_BROKER["sync_appends"]}) AS at_risk
+    FROM log {JOIN_FATES}
+    WHERE {is_of_message()} OR (msg_id IS NOT NULL AND kind IN ({quoted(*_TROUBLE)})) GROUP BY ALL
+), placed AS (
+    SELECT *, CASE WHEN {is_brokers} THEN {_BROKERS_ACK} {roles} ELSE {_NO_ROLE} END AS role,
+        (hash("group") >> 1)::BIGINT AS reader,
+        CASE WHEN kind = '{Kind.SEND}' THEN (hash(node) >> 1)::BIGINT END AS producer
+    FROM told LEFT JOIN audiences ON topic = subscribed_topic
+)
+SELECT cell, coalesce(audience, 0) AS audience, coalesce(owed, 0) AS owed, role, reader,
+    sum(rows)::BIGINT AS rows, sum(id)::BIGINT AS id, sum(place)::BIGINT AS place,
+    bool_or(odd)::BIGINT AS odd, sum(at_risk)::BIGINT AS at_risk,
+    min(producer) AS producer_min, max(producer) AS producer_max
+FROM placed GROUP BY ALL"""
+
+
+def _judge(roles: int, sample: int) -> str:
+    """A cell is clean when, for each audience, there is one row a role and reader, and all are the same.
+
+    `roles`: so many of those that send, acknowledge and store report in this log at all.
+    """
+    return f"""
+WITH merged AS (
+    SELECT cell, audience, owed, role, reader, sum(rows)::BIGINT AS rows, sum(id)::BIGINT AS id,
+        sum(place)::BIGINT AS place, max(odd) AS odd, sum(at_risk)::BIGINT AS at_risk,
+        min(producer_min) AS producer_min, max(producer_max) AS producer_max
+    FROM log GROUP BY ALL
+), audiences AS (
+    SELECT cell, count(*) FILTER (role IN ({_ACK}, {_BROKERS_ACK})) AS acks, owed, max(rows) AS rows,
+        sum(at_risk)::BIGINT AS at_risk, min(producer_min) AS producer_min,
+        max(producer_max) AS producer_max,
+        count(*) FILTER (role = {_SEND}) = 1 AND count(*) FILTER (role <> {_DELIVER}) = {roles}
+            AND count(*) FILTER (role = {_DELIVER}) = owed AND max(odd) = 0
+            AND min(rows) = max(rows) AND min(id) = max(id)
+            -- A send knows no place yet.
+            AND min(place) FILTER (role <> {_SEND}) IS NOT DISTINCT FROM max(place) FILTER (role <> {_SEND})
+        AS clean
+    FROM merged GROUP BY cell, audience, owed
+), judged AS MATERIALIZED (
+    SELECT cell,
+        -- One id may have been sent to two topics, of different audiences.
+        NOT coalesce(bool_and(clean) AND min(producer_min) = max(producer_max), false)
+            OR {in_sample("cell", sample)} AS read,
+        sum(rows)::BIGINT AS messages,
+        coalesce(sum(rows) FILTER (owed > 0), 0)::BIGINT AS messages_delivered,
+        coalesce(sum(rows) FILTER (acks > 0), 0)::BIGINT AS acked,
+        coalesce(sum(rows) FILTER (acks > 0 AND owed > 0), 0)::BIGINT AS acked_and_delivered,
+        coalesce(sum(at_risk) FILTER (acks > 0), 0)::BIGINT AS acked_sync_at_risk
+    FROM audiences GROUP BY cell
+)
+SELECT cell AS text FROM judged WHERE read
+UNION ALL BY NAME
+SELECT {", ".join(f"sum({name}) FILTER (NOT read)::BIGINT AS {name}" for name in _TALLIES)}, count(*) AS cells
+FROM judged"""
 
 
 def id_prefix(log: DataFrame) -> int:
@@ -97,107 +188,3 @@ def shared_prefix(ids: list[str]) -> int:
         span = sum(at[-1] - at[0] + 1 for at in places.values()) / len(places)
         return length if 4 * span <= len(ids) else 0
     return 0
-
-
-def message_cells(
-    parts: DataFrame, profiled: DataFrame, groups: DataFrame, fates: DataFrame, brokers: tuple[str, ...]
-) -> DataFrame:
-    """One row a cell: its `text`, `clean`, and what the tallies count, which is right where it is clean.
-
-    `parts` is what `query` yields of the shares; `profiled` is their log's profile; `groups` has
-    subscribed_topic and the array subscribed; `fates` is evidence.fates.
-    """
-    role = _role(brokers)
-    summed = parts.where("part = 'cell'").withColumnRenamed("cell", "text").withColumn("role", role)
-    known = _add_fate(_add_owed(summed, groups), fates)
-    merged = known.groupBy("text", "audience", "owed", "role", "group").agg(
-        *[f.sum(name).alias(name) for name in ("rows", "id", "place", "at_risk")],
-        f.max("odd").alias("odd"),
-        # A text would turn the hash aggregation into a sort.
-        *_least_and_most(f.when(f.col("role") == Kind.SEND, f.xxhash64("node")), "producer"),
-    )
-    compared = f.col("kind").isin(Kind.SEND, Kind.SEND_ACK, Kind.APPEND)
-    expected = profiled.where(compared).agg(f.countDistinct(role).alias("roles_expected"))
-    return _judged(merged, expected).withColumn("cell", f.xxhash64("text"))
-
-
-def _role(brokers: tuple[str, ...]) -> Column:
-    """Whose word it is: a broker that reports its acknowledgements does so beside the producers."""
-    from_broker = (f.col("kind") == Kind.SEND_ACK) & f.col("node").isin(*brokers)
-    return f.when(from_broker, f.lit(_FROM_BROKER)).otherwise(f.col("kind"))
-
-
-def _add_fate(summed: DataFrame, fates: DataFrame) -> DataFrame:
-    """Add `at_risk`, and make `odd` what a recovery may have cut off.
-
-    Appends of a cell that are not all on one side of a recovery are looked at one by one.
-    """
-    met = fates.select(
-        f.col("cut_node").alias("cut_off_at"),
-        f.struct("after_seq", "until_seq", "kept_end", "flush_mode").alias("fate"),
-    )
-    by_node = met.groupBy("cut_off_at").agg(f.collect_list("fate").alias("fates"))
-    at_node = (f.col("kind") == Kind.APPEND) & (f.col("node") == f.col("cut_off_at"))
-    known = summed.join(f.broadcast(by_node), at_node, "left")
-    touches = "fate.after_seq < seq_max AND seq_min < fate.until_seq"
-    encloses = "fate.after_seq < seq_min AND seq_max < fate.until_seq"
-    known = known.withColumn("fate", f.expr(f"get(filter(fates, fate -> {encloses}), 0)")).withColumn(
-        "touched", f.coalesce(f.expr(f"exists(fates, fate -> {touches})"), f.lit(False))
-    )
-    cut_off = f.expr("touched AND (fate IS NULL OR commit_offset_max >= fate.kept_end)")
-    is_sync = f.expr("fate.flush_mode = 'SYNC_FLUSH'")
-    return known.withColumn("odd", f.col("odd") | f.coalesce(cut_off, f.lit(False))).withColumn(
-        "at_risk", f.when(is_sync, f.col("rows")).otherwise(0)
-    )
-
-
-def _add_owed(summed: DataFrame, groups: DataFrame) -> DataFrame:
-    """Add `owed`, how many groups read the topic, and `audience`, which: topics with one audience share
-    sums."""
-    owed = groups.select(
-        "subscribed_topic",
-        f.size("subscribed").alias("owed"),
-        f.xxhash64(f.array_sort("subscribed")).alias("audience"),
-    )
-    known = summed.join(f.broadcast(owed), f.col("topic") == f.col("subscribed_topic"), "left")
-    return known.withColumn("owed", f.coalesce("owed", f.lit(0)))
-
-
-def _judged(summed: DataFrame, expected: DataFrame) -> DataFrame:
-    """A cell is clean when, for each audience, there is one row a role and group, and all are the same."""
-    is_delivery, is_send = f.col("role") == Kind.DELIVER, f.col("role") == Kind.SEND
-    # A send knows no place yet.
-    compared = {"rows": f.col("rows"), "id": f.col("id"), "place": f.when(~is_send, f.col("place"))}
-    audiences = summed.groupBy("text", "audience", "owed").agg(
-        count(~is_delivery, "roles"),
-        count(is_send, "producers"),
-        count(is_delivery, "groups"),
-        count(f.col("role").isin(Kind.SEND_ACK, _FROM_BROKER), "acks"),
-        *[column for name, value in compared.items() for column in _least_and_most(value, name)],
-        f.max("odd").alias("odd"),
-        f.sum("at_risk").alias("at_risk"),
-        f.min("producer_min").alias("producer_min"),
-        f.max("producer_max").alias("producer_max"),
-    )
-    same = f.lit(True)
-    for name in compared:
-        same = same & f.col(f"{name}_min").eqNullSafe(f.col(f"{name}_max"))
-    whole = f.expr("producers = 1 AND roles = roles_expected AND groups = owed AND NOT odd")
-    told = audiences.crossJoin(f.broadcast(expected)).withColumn("clean", whole & same)
-    return told.groupBy("text").agg(
-        # One id may have been sent to two topics, of different audiences.
-        (f.min("clean") & (f.min("producer_min") == f.max("producer_max"))).alias("clean"),
-        f.sum("rows_max").alias("messages"),
-        _sum_where("owed > 0", "rows_max", "messages_delivered"),
-        _sum_where("acks > 0", "rows_max", "acked"),
-        _sum_where("acks > 0 AND owed > 0", "rows_max", "acked_and_delivered"),
-        _sum_where("acks > 0", "at_risk", "acked_sync_at_risk"),
-    )
-
-
-def _least_and_most(value: Column, name: str) -> tuple[Column, Column]:
-    return f.min(value).alias(f"{name}_min"), f.max(value).alias(f"{name}_max")
-
-
-def _sum_where(condition: str, value: str, name: str) -> Column:
-    return f.sum(f.when(f.expr(condition), f.col(value)).otherwise(0)).alias(name)

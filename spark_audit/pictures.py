@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from spark_audit.event_log import EventLog
-from spark_audit.evidence import Evidence, is_sampled
+from spark_audit.evidence import Evidence
 from spark_audit.profile import Overview
 from spec.events import Kind
 
@@ -48,7 +48,7 @@ def pictures(evidence: Evidence, seen: Overview, profiled: DataFrame, log: Event
     """
     width = bucket_us(seen)
     # Not of the cells in doubt beside the sample: those have more trouble than others.
-    messages = evidence.sums.where(is_sampled(evidence.options))
+    messages = evidence.sums.where("sampled")
     by_bucket = f"""
         SELECT (ts - {seen.first_ts}) // {width} AS bucket, kind, count(*) AS rows FROM log GROUP BY ALL
     """

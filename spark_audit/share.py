@@ -254,7 +254,7 @@ def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _packed(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
     numbers = np.empty((len(batch), len(names)), np.int64)
     for i, name in enumerate(names):
-        numbers[:, i] = batch[name].fill_null(_NULL)
+        numbers[:, i] = batch[name].cast(pa.int64()).fill_null(_NULL)
     ends = np.arange(len(batch) + 1, dtype=np.int32) * numbers.itemsize * len(names)
     packed = pa.Array.from_buffers(pa.binary(), len(batch), [None, pa.py_buffer(ends), pa.py_buffer(numbers)])
     return batch.drop_columns([*names]).append_column(PACKED, packed)

@@ -46,7 +46,7 @@ _COUNTS: Final = {
 }
 """A count to the rows that it counts."""
 
-_AT_BROKER: Final = {
+AT_BROKER: Final = {
     "at_risk": "until_seq IS NOT NULL",
     "cut": "commit_offset >= kept_end",
     "sync_appends": "flush_mode = 'SYNC_FLUSH'",
@@ -56,7 +56,11 @@ _AT_BROKER: Final = {
 _HASH: Final = '(hash("group") >> 1)::BIGINT'
 _TOPIC: Final = "(hash(topic) >> 1)::BIGINT"
 
-_NUMBERS: Final = ("topic", *_FIRST, *_COUNTS, *_AT_BROKER, "handed")
+_HASH_DIGITS: Final = 4
+"""Where ids do not count up there are 65,536 cells: enough that a few thousand messages in trouble leave most
+of them clean; so few that a task has them all in memory."""
+
+_NUMBERS: Final = ("topic", *_FIRST, *_COUNTS, *AT_BROKER, "handed")
 
 SUMS: Final = t.StructType([t.StructField("msg_id", t.StringType()), t.StructField(PACKED, t.BinaryType())])
 """What `ask` yields."""
@@ -72,6 +76,26 @@ class Known:
     """What brokers lost (evidence.cuts)."""
     modes: pa.Table
     """How they flush (evidence.flush_modes)."""
+    roles: int
+    """So many of those that send, acknowledge and store report in the log at all."""
+
+
+JOIN_FATES: Final = f"""
+LEFT JOIN cuts ON {_APPEND} AND node = cut_node AND seq > after_seq AND seq < until_seq
+LEFT JOIN modes ON {_APPEND} AND node = mode_node"""
+"""What became of an append at its broker; it meets one cut at most."""
+
+
+def cell_text(id_prefix: int = 0) -> str:
+    """The cell of a row's message (fingerprint.py), in Spark's SQL and in DuckDB's: the first characters of
+    its id, 0 for its hash."""
+    return f"substring(msg_id, 1, {id_prefix})" if id_prefix else f"substring(md5(msg_id), 1, {_HASH_DIGITS})"
+
+
+def in_sample(cell: str, sample: int) -> str:
+    """Whether a cell, in DuckDB's SQL, is one of those that are read for the distribution of latencies: of so
+    many, one; of 0, none."""
+    return f"(hash({cell}) % {sample} = 0)" if sample else "false"
 
 
 def is_of_message() -> str:
@@ -79,22 +103,18 @@ def is_of_message() -> str:
     return f"msg_id IS NOT NULL AND kind IN ({quoted(*KINDS)})"
 
 
-def _query() -> str:
+def _query(cells: str) -> str:
+    """Of a share: a row a message."""
     sums = [
         *(f"min(ts) FILTER ({rows}) AS {name}" for name, rows in _FIRST.items()),
-        *(f"count(*) FILTER ({rows}) AS {name}" for name, rows in (_COUNTS | _AT_BROKER).items()),
+        *(f"count(*) FILTER ({rows}) AS {name}" for name, rows in (_COUNTS | AT_BROKER).items()),
         f"bit_xor({_HASH}) FILTER ({_DELIVER}) AS handed",
     ]
     return f"""
 SELECT msg_id, max({_TOPIC}) FILTER (NOT ({_DELIVER})) AS topic, {", ".join(sums)}
-FROM log
-LEFT JOIN cuts ON {_APPEND} AND node = cut_node AND seq > after_seq AND seq < until_seq
-LEFT JOIN modes ON {_APPEND} AND node = mode_node
-WHERE {is_of_message()} GROUP BY msg_id"""
+FROM log {JOIN_FATES}
+WHERE {is_of_message()} AND {cells} GROUP BY msg_id"""
 
-
-_QUERY: Final = _query()
-"""Of a share: a row a message. An append meets one cut at most."""
 
 _TALLIES: Final = {
     "messages": "true",
@@ -118,21 +138,23 @@ _IS_CLEAN: Final = """
     AND (deliveries = 0 OR (sends > 0 AND (acked + soft_acked > 0 OR unknown = 0)))
     AND ((deliveries = owed AND handed = owed_xor) OR (acked + soft_acked = 0 AND deliveries = 0))"""
 
-_IS_TOLD: Final = "NOT clean OR wanted OR sends > 1 OR (acked = 0 AND deliveries = 0)"
+_IS_TOLD: Final = "NOT clean OR sampled OR sends > 1 OR (acked = 0 AND deliveries = 0)"
 """Whose sums somebody may want to see."""
 
 
-def _judge() -> str:
+def _judge(cell: str, sample: int, *, all_told: bool) -> str:
+    """Of what `_query` yielded of some messages, all there is of them: those of a message, a row each, and
+    the tallies of all."""
     sums = [
         *(f"min({name}) AS {name}" for name in _FIRST),
-        *(f"sum({name})::BIGINT AS {name}" for name in (*_COUNTS, *_AT_BROKER)),
+        *(f"sum({name})::BIGINT AS {name}" for name in (*_COUNTS, *AT_BROKER)),
         "coalesce(bit_xor(handed), 0) AS handed",
         # Sent to two topics: one of them says who is owed it.
         "max(topic) AS topic",
-        "bool_or(wanted) AS wanted",
     ]
     tallies = [f"count(*) FILTER ({condition}) AS {name}" for name, condition in _TALLIES.items()]
-    own = ", ".join(("msg_id", *_FIRST, *_COUNTS, *_AT_BROKER, "clean"))
+    own = ", ".join(("msg_id", *_FIRST, *_COUNTS, *AT_BROKER, "clean", "sampled"))
+    is_told = "true" if all_told else _IS_TOLD
     return f"""
 WITH told AS (
     SELECT msg_id, {", ".join(sums)} FROM log GROUP BY msg_id
@@ -144,16 +166,12 @@ WITH told AS (
     SELECT told.*, coalesce(owed, 0) AS owed, coalesce(owed_xor, 0) AS owed_xor
     FROM told LEFT JOIN debts USING (topic)
 ), judged AS MATERIALIZED (
-    SELECT *, ({_IS_CLEAN}) AS clean FROM owing
+    SELECT *, ({_IS_CLEAN}) AS clean, {in_sample(cell, sample)} AS sampled FROM owing
 )
-SELECT 'message' AS part, {own} FROM judged WHERE {_IS_TOLD}
+SELECT 'message' AS part, {own} FROM judged WHERE {is_told}
 UNION ALL BY NAME
 SELECT 'tally' AS part, {", ".join(tallies)} FROM judged"""
 
-
-_JUDGE: Final = _judge()
-"""Of what `_QUERY` yielded of some messages, all there is of them: those of a message, a row each, and the
-tallies of all."""
 
 JUDGED: Final = t.StructType(
     [
@@ -161,29 +179,35 @@ JUDGED: Final = t.StructType(
         t.StructField("msg_id", t.StringType()),
         *[
             t.StructField(name, t.LongType())
-            for name in dict.fromkeys((*_FIRST, *_COUNTS, *_AT_BROKER, *TALLIED))
+            for name in dict.fromkeys((*_FIRST, *_COUNTS, *AT_BROKER, *TALLIED))
         ],
         t.StructField("clean", t.BooleanType()),
+        t.StructField("sampled", t.BooleanType()),
     ]
 )
-"""What that yields."""
+"""What `judge` tells, `part` by part: messages, and tallies."""
 
 
 def message_key() -> Column:
     return f.xxhash64("msg_id")
 
 
-def ask(log: EventLog, known: Known) -> DataFrame:
-    """What the shares of a log tell of each message, in numbers."""
-    return log.ask([_QUERY], SUMS, {"cuts": known.cuts, "modes": known.modes}, _NUMBERS)
+def ask(log: EventLog, known: Known, prefix: int, cells: pa.Table | None) -> DataFrame:
+    """What the shares of a log tell of each message, or of each in the cells whose `text` is in a table."""
+    tables = {"cuts": known.cuts, "modes": known.modes}
+    if cells is None:
+        return log.ask([_query("true")], SUMS, tables, _NUMBERS)
+    chosen = f"{cell_text(prefix)} IN (SELECT text FROM cells)"
+    return log.ask([_query(chosen)], SUMS, tables | {"cells": cells}, _NUMBERS)
 
 
-def judge(parts: DataFrame, known: Known) -> DataFrame:
-    """The messages that somebody may look at, and the tallies of all: schema JUDGED.
+def judge(parts: DataFrame, known: Known, prefix: int, sample: int, *, all_told: bool) -> DataFrame:
+    """The messages that somebody may look at, or all of them, and the tallies of all: schema JUDGED.
 
-    `parts` is what `ask` told, with `wanted`: of whom is told though nothing is odd about them.
+    `parts` is what `ask` told.
     """
-    work = Work((_JUDGE,), to_arrow_schema(JUDGED), (("readers", known.readers),), packed=_NUMBERS)
+    query = _judge(cell_text(prefix), sample, all_told=all_told)
+    work = Work((query,), to_arrow_schema(JUDGED), (("readers", known.readers),), packed=_NUMBERS)
     return parts.repartition("msg_id").mapInArrow(of_partition(work), JUDGED)
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from report.model import Exit
@@ -19,7 +18,7 @@ from spark_audit import share
 from spark_audit.audit import audit
 from spark_audit.cli import _blame
 from spark_audit.event_log import EventLog
-from spark_audit.evidence import Options, sum_up
+from spark_audit.evidence import Options, gather
 from spark_audit.profile import QUERY, overview, profile
 from spark_audit.read import read
 from spark_audit.schema import PASS
@@ -42,13 +41,6 @@ def written(rows: list[dict[str, Any]], path: Path) -> LogFile:
     return LogFile(path)
 
 
-def sums(parts: DataFrame) -> list[str]:
-    """What the checks go by, whatever the shares were."""
-    cells = parts.where("part = 'cell'").groupBy("cell", "topic", "kind", "node", "group")
-    added = cells.agg(*[f.sum(n) for n in ("rows", "id", "place")], f.max("odd"), f.max("commit_offset_max"))
-    return sorted(map(str, added.collect()))
-
-
 def test_files_and_rows_tell_the_same(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,9 +49,14 @@ def test_files_and_rows_tell_the_same(
     in_file = EventLog(rows, (written(story().rows, tmp_path / "a.parquet"),))
     assert len(shares(in_file.files)) == -(-len(story().rows) // GROUP_ROWS)
     assert in_file.count() == len(story().rows)
-    handed, read_there = (sum_up(log, Options(id_prefix=3)).cache() for log in (EventLog.of(rows), in_file))
-    assert sums(handed) == sums(read_there)
-    assert len(sums(handed)) > 10
+    options = Options(id_prefix=3)
+    handed, read_there = (gather(log, ("broker",), options) for log in (EventLog.of(rows), in_file))
+    assert handed.cells
+    assert handed.cells == read_there.cells
+    assert len(handed.cells.read) > 1
+    judged = [sorted(map(str, evidence.sums.collect())) for evidence in (handed, read_there)]
+    assert judged[0] == judged[1]
+    assert len(judged[0]) > 2
     of_rows, of_file = (sorted(map(str, profile(log).collect())) for log in (EventLog.of(rows), in_file))
     assert of_rows == of_file
 
