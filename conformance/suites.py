@@ -43,6 +43,10 @@ class Registered(Protocol):
         """The same for a dry run, with what people want to know of each."""
         ...
 
+    def in_short(self, results: tuple[Result, ...]) -> tuple[Result, ...] | None:
+        """In fewer rows, for people; None: as they are."""
+        ...
+
     def run(self, order: Order, progress: Progress) -> Part:
         """Raises UnknownTargetError, TargetError, OrderError."""
         ...
@@ -69,6 +73,9 @@ class Drawn:
     def lines(self, order: Order) -> Iterator[str]:
         for each in self.listed(order):
             yield f"{each.id}  {each.layer}  {catalogue()[each.id].statement}"
+
+    def in_short(self, results: tuple[Result, ...]) -> None:  # noqa: ARG002
+        return None
 
     def run(self, order: Order, progress: Progress) -> Part:
         suite = self.load()
@@ -121,7 +128,7 @@ def conduct(order: Order, name: str, progress: Progress) -> Part:
     except (UnknownTargetError, TargetError) as error:
         verdict = Verdict.NOT_TESTED if isinstance(error, UnknownTargetError) else Verdict.UNKNOWN
         told = tuple(replace(one, verdict=verdict, detail=str(error)) for one in suite.listed(order))
-        return Part(name, told, {}, 0.0, refusal=error)
+        return Part(name, told, {}, 0.0, summary=suite.in_short(told), refusal=error)
 
 
 # -- the suites
@@ -237,6 +244,8 @@ class Module:
 
     about: str
     module: str
+    is_long: bool = False
+    """It says how its results are told in short."""
 
     def listed(self, order: Order) -> tuple[Result, ...]:
         found: tuple[Result, ...] = import_module(self.module).listed(order)
@@ -245,6 +254,12 @@ class Module:
     def lines(self, order: Order) -> Iterable[str]:
         found: Iterable[str] = import_module(self.module).lines(order)
         return found
+
+    def in_short(self, results: tuple[Result, ...]) -> tuple[Result, ...] | None:
+        rows: tuple[Result, ...] | None = (
+            import_module(self.module).in_short(results) if self.is_long else None
+        )
+        return rows
 
     def run(self, order: Order, progress: Progress) -> Part:
         found: Part = import_module(self.module).run(order, progress)
@@ -268,6 +283,8 @@ SUITES: Final[dict[str, Registered]] = {
     ),
     "consumers": Module("our push consumers as the members of a group", "conformance.delivery.consumers"),
     "workload": Module("many clients at once, whatever befalls the broker", "conformance.history.suite"),
-    "wire": Module("numbered questions, request code by request code", "conformance.wire.command"),
+    "wire": Module(
+        "numbered questions, request code by request code", "conformance.wire.command", is_long=True
+    ),
 }
 """By the name given to `--suite`, in the order in which they run."""

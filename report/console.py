@@ -1,5 +1,6 @@
 """What every command does on a terminal beside its report: progress, and stopping with one clear line."""
 
+import logging
 import signal
 import sys
 import time
@@ -20,21 +21,31 @@ def stop(message: str, code: int) -> NoReturn:
 
 @contextmanager
 def stages(title: str) -> Iterator[Callable[[str], None]]:
-    """Tells what a long command is at: a moving line on a terminal, a line a stage elsewhere.
-
-    Goes to standard error, away from the result. Each stage is told when it begins, with the seconds so far.
-    """
+    """Tells what a long command is at: a moving line on a terminal, with the seconds so far; a line a stage
+    elsewhere. Goes to standard error, away from the result."""
     console = Console(stderr=True, highlight=False, markup=False)
     started = time.monotonic()
     if not console.is_terminal:
         yield lambda stage: console.print(f"{title}: {stage}", soft_wrap=True)
         return
-    with console.status(title, spinner="dots") as status:
+    moving = _Moving(title, started)
+    with console.status(moving, spinner="dots"):
+        yield moving.told
 
-        def told(stage: str) -> None:
-            status.update(f"{title}: {stage} ({time.monotonic() - started:.0f} s so far)")
 
-        yield told
+class _Moving:
+    """A line that is right whenever it is drawn."""
+
+    def __init__(self, title: str, started: float) -> None:
+        self._text = title
+        self._title = title
+        self._started = started
+
+    def told(self, stage: str) -> None:
+        self._text = f"{self._title}: {stage}"
+
+    def __rich__(self) -> str:
+        return f"{self._text} ({time.monotonic() - self._started:.0f} s so far)"
 
 
 class _TerminatedError(KeyboardInterrupt):
@@ -43,15 +54,17 @@ class _TerminatedError(KeyboardInterrupt):
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM unwinds the stack, as an interrupt does: processes that we started would live on."""
+    """SIGTERM unwinds the stack, as an interrupt does: processes that we started would live on. Then the
+    command ends with a line, and the exit code that shells give to what a signal ended."""
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
     except _TerminatedError:
-        raise SystemExit(_TERMINATED) from None
+        stop("ended by SIGTERM", _TERMINATED)
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
 def _terminate(*_: object) -> NoReturn:
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)  # what is left undone is no news
     raise _TerminatedError

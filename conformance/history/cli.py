@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from report.console import stages, stop
+from report.console import stages, stop, terminable
 from report.model import Exit, exit_code
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -108,7 +108,7 @@ def workload(
     from conformance.targets.workload import run
 
     try:
-        with stages(f"workload {target}") as told:
+        with terminable(), stages(f"workload {target}") as told:
             lines = run(
                 target, Workload(messages=messages, producers=producers, faults=faults, seed=seed), told
             )

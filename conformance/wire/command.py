@@ -15,8 +15,13 @@ from report.model import Result
 
 
 def listed(order: Order) -> tuple[Result, ...]:
-    """What of it is asked for, in one row; nothing, if there is no such case."""
-    return tuple(summary([untested(case) for case in _cases(order)]))
+    """Each case that is asked for."""
+    return tuple(map(untested, _cases(order)))
+
+
+def in_short(results: tuple[Result, ...]) -> tuple[Result, ...]:
+    """The results in fewer rows."""
+    return tuple(summary(results))
 
 
 def lines(order: Order) -> Iterator[str]:
@@ -44,7 +49,7 @@ def run(order: Order, progress: Progress) -> Part:
         raise TargetError(str(error)) from None
     found = tuple(results(judged, asked))
     looked_at = {"cases": len(found), "exchanges": sum(one.counts.get("exchanges", 0) for one in found)}
-    return Part(LAYER, found, looked_at, time.perf_counter() - began, (table(judged),), tuple(summary(found)))
+    return Part(LAYER, found, looked_at, time.perf_counter() - began, (table(judged),), in_short(found))
 
 
 def _cases(order: Order) -> tuple[Case, ...]:

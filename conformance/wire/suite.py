@@ -82,7 +82,7 @@ def verdict_of(result: Result) -> str:
 
 def _summed(members: list[Result]) -> Result:
     held = sum(result.verdict is model.Verdict.HELD for result in members)
-    verdict = model.Verdict.HELD if held else model.Verdict.NOT_TESTED
+    verdict = model.Verdict.HELD if held else members[0].verdict
     detail = "" if held else members[0].detail
     seconds = sum(result.seconds for result in members)
     counts = {"cases": len(members), "held": held, "not tested": len(members) - held}

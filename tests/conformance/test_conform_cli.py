@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from conformance.cli import app
 from conformance.order import SINCE, Order, since_of
 from conformance.round_trip import Wrong
+from conformance.suites import conduct
 from conformance.target import TargetError
 from report import json_file
 from report.model import Exit, Verdict
@@ -73,6 +74,14 @@ def test_a_suite_that_could_not_be_driven_is_unknown_beside_others(monkeypatch: 
     code, out, _ = conform("--target", "impl", "--examples", "6", "--id", "FLUSH-4", "--id", "ROUTE-1")
     assert code == Exit.INCONCLUSIVE
     assert "unknown ROUTE-1 TablesAgree (routing): the broker is on fire" in out
+
+
+def test_of_a_target_that_refuses_each_wire_case_has_its_row_and_people_see_one() -> None:
+    part = conduct(Order("remoting://127.0.0.1:1", ids=("remoting/send/*",)), "wire", lambda *_: None)
+    assert len(part.results) > 10
+    assert {(one.verdict, "no connection" in one.detail) for one in part.results} == {(Verdict.UNKNOWN, True)}
+    assert part.summary is not None
+    assert [(one.id, one.verdict) for one in part.summary] == [("wire", Verdict.UNKNOWN)]
 
 
 def test_the_order_of_suites_on_the_command_line_does_not_matter() -> None:

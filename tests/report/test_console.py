@@ -4,6 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from rich.console import Console
+
+from report import console
+
 ENDED_BY_SIGTERM = 143
 
 SCRIPT = """
@@ -34,5 +39,42 @@ def test_sigterm_ends_an_examination_at_once_and_unwinds_the_stack(tmp_path: Pat
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(log)], capture_output=True, text=True, timeout=120, check=False
     )
-    assert (done.returncode, done.stdout, done.stderr) == (ENDED_BY_SIGTERM, "", "")
+    assert (done.returncode, done.stdout) == (ENDED_BY_SIGTERM, "")
+    assert done.stderr == "mqproof: ended by SIGTERM\n"
     assert log.read_text().splitlines() == ["example", "cleaned up"]
+
+
+WAITS = """
+import asyncio, os, signal
+from report.console import terminable
+
+async def connect():
+    reading = asyncio.create_task(asyncio.sleep(60))
+    asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGTERM)
+    try:
+        await reading
+    finally:
+        raise OSError("not connected")
+
+with terminable():
+    asyncio.run(connect())
+"""
+
+
+def test_sigterm_while_something_is_waited_for_is_one_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WAITS], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (ENDED_BY_SIGTERM, "mqproof: ended by SIGTERM\n")
+
+
+def test_the_seconds_go_on_while_a_stage_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("report.console.time.monotonic", lambda: now)
+    line = console._Moving("conform", now)
+    line.told("wire: 0 of 7")
+    now = 109.0
+    terminal = Console(width=60)
+    with terminal.capture() as drawn:
+        terminal.print(line)
+    assert drawn.get() == "conform: wire: 0 of 7 (9 s so far)\n"
