@@ -50,6 +50,7 @@ _ABANDON_S: Final = (0.0, 0.0005, 0.002, 0.01)
 _FAULTS: Final = frozenset(
     {Capability.ISOLATE, Capability.CUT, Capability.DELAY, Capability.SLOW_DISK, Capability.FULL_DISK}
 )
+_HEARD_S: Final = 0.001
 _DELAY_S: Final = 0.2
 _SLOW_MS_MAX: Final = 40 * _FLUSH_MS_MAX
 _CUT_S: Final = (0.0, 0.001, 0.004)
@@ -68,6 +69,7 @@ class ImplTarget:
         self.events_file: Path | None = None
         """Where `close` writes the events, as NDJSON."""
         self._loop: SimulatedLoop | None = None
+        self._fault: Fault | None = None
 
     def open(self, setup: Setup) -> None:
         # What our crashes and failing disks break is no news, and telling it would cost more than the run.
@@ -146,6 +148,7 @@ class ImplTarget:
 
     def disturb(self, fault: Fault) -> None:
         assert self._loop is not None
+        self._fault = fault
         match fault:
             case Fault.ISOLATE:
                 self._network.silence(self._address)
@@ -160,9 +163,17 @@ class ImplTarget:
 
     def calm(self) -> None:
         self._network.heal(self._address)
+        if self._fault is Fault.ISOLATE and self._loop is not None:
+            self._run(self._hang_up())
+        self._fault = None
         self._network.delay_s = 0.0
         self._syncs.delay_ms_max = _FLUSH_MS_MAX
         self._disk.on_step = None
+
+    async def _hang_up(self) -> None:
+        """Connections that lost something end, at the latest when a broker is asked that has hung up."""
+        self._network.cut(self._address)
+        await asyncio.sleep(_HEARD_S)
 
     def close(self) -> None:
         if self._loop is not None:

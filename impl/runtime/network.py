@@ -258,8 +258,9 @@ class SimulatedNetwork:
         return near
 
     def cut(self, address: Address) -> None:
-        """Break every connection to the listener at `address`: both ends hear `closed`."""
-        for connection in [c for c in self._connections if c.local == address]:
+        """Break every connection to the listener at `address`: both ends hear `closed`, also the one that did
+        not hear of the end of the other."""
+        for connection in [c for c in self._connections if c.has_end_at(address)]:
             connection.abort()
 
     def silence(self, address: Address) -> None:
@@ -318,6 +319,10 @@ class _SimulatedConnection:
     def write(self, data: bytes) -> None:
         if self._open and not self._network.is_lost(self):
             _later(self._network.delay_s, self.peer.deliver, data)
+
+    def has_end_at(self, address: Address) -> bool:
+        """This one; or the other one, of which nothing is left."""
+        return self.local == address or (self.remote == address and not self.peer._open)
 
     def close(self) -> None:
         self._end(self._network.delay_s)

@@ -2,7 +2,9 @@
 
 import pytest
 
+from conformance.target import Fault, PullStatus, Setup
 from conformance.targets import UnknownTargetError, resolve
+from conformance.targets.impl import ImplTarget
 from conformance.targets.mutants import MUTANTS
 
 
@@ -26,3 +28,17 @@ def test_a_target_knows_its_name(name: str) -> None:
 def test_a_wrong_name_says_what_was_expected(name: str, expected: str) -> None:
     with pytest.raises(UnknownTargetError, match=expected):
         resolve(name)
+
+
+def test_who_was_isolated_for_so_long_that_the_broker_hung_up_connects_again() -> None:
+    target = ImplTarget()
+    target.open(Setup("SYNC_FLUSH"))
+    try:
+        target.send("T", 0, "m1", b"m1")
+        target.disturb(Fault.ISOLATE)
+        for number in range(60):  # each is waited for, for seconds
+            target.send("T", 0, f"lost {number}", b"lost")
+        target.calm()
+        assert target.pull("T", 0, 0, 1).status is PullStatus.FOUND
+    finally:
+        target.close()
