@@ -273,9 +273,10 @@ def _gathered(
             # What is carried of messages is not all that a node told; checks of its order rest on more.
             told = name_broker(carried.told(own.rows), seen.brokers)
             evidence = replace(carried.amend(evidence, seen.brokers), log=told)
+        # In this order: what is kept is planned without what is kept later.
         for frame in (
-            evidence.doubted, evidence.messages, evidence.troubled, evidence.steps,
             *(() if sums_all else (evidence.judged, evidence.doubtful)),
+            evidence.doubted, evidence.messages, evidence.troubled, evidence.steps,
         ):  # fmt: skip
             keep(frame)
         # Known to be few, they are brought to the rows, which then need not be sorted by message.

@@ -226,8 +226,7 @@ def _known(
     told = profiled.where(kind.isin(Kind.SEND, Kind.SEND_ACK, Kind.APPEND))
     return Known(
         readers=_readers(spans).toArrow(),
-        cuts=cuts(rare).toArrow(),
-        modes=flush_modes(rare, options.flush).toArrow(),
+        fates=fates(rare, options).toArrow(),
         roles=told.select(role).distinct().count(),
     )
 
@@ -385,6 +384,12 @@ def flush_modes(rare: DataFrame, default: str | None) -> DataFrame:
     same = f.when(f.col("low") == f.col("high"), f.col("low"))
     silent = f.when(f.col("low").isNull(), f.lit(default))
     return modes.select("mode_node", f.coalesce(same, silent.cast("string")).alias("flush_mode"))
+
+
+def fates(rare: DataFrame, options: Options) -> DataFrame:
+    """The cuts, each with the flush_mode of its node."""
+    modes = flush_modes(rare, options.flush)
+    return cuts(rare).join(f.broadcast(modes), f.col("cut_node") == f.col("mode_node"), "left")
 
 
 def on_broker(rows: DataFrame, rare: DataFrame, options: Options) -> DataFrame:

@@ -61,7 +61,7 @@ _TROUBLE: Final = (Kind.CONSUME_FAIL, Kind.DEAD_LETTER)
 """A message may have been handed to every group once, and failed at one."""
 
 _NUMBERS: Final = (
-    "audience", "owed", "role", "reader", "rows", "id", "place", "odd", "at_risk", "producer_min",
+    "audience", "owed", "role", "reader", "rows", "id", "place", "odd", "sync_at_risk", "producer_min",
     "producer_max",
 )  # fmt: skip
 _PARTS: Final = t.StructType([t.StructField("cell", t.StringType()), t.StructField(PACKED, t.BinaryType())])
@@ -87,12 +87,13 @@ class Cells:
 
 def cells(log: EventLog, known: Known, brokers: Sequence[str], prefix: int, sample: int) -> Cells:
     """Runs a job. Of `sample` cells one is read though it is clean; of 0, none."""
-    tables = {"readers": known.readers, "cuts": known.cuts, "modes": known.modes}
+    tables = {"readers": known.readers, "fates": known.fates}
     parts = log.ask([_query(brokers, prefix)], _PARTS, tables, _NUMBERS)
     judge = Work((_judge(known.roles, sample),), to_arrow_schema(_JUDGED), packed=_NUMBERS)
     told = parts.repartition("cell").mapInArrow(of_partition(judge), _JUDGED).toArrow()
     counts = {name: pc.sum(told[name]).as_py() or 0 for name in ("cells", *_TALLIES)}
-    return Cells(told.select(["text"]).drop_null(), counts.pop("cells"), counts)
+    read = told.select(["text"]).drop_null().sort_by("text")
+    return Cells(read, counts.pop("cells"), counts)
 
 
 def _query(brokers: Sequence[str], prefix: int) -> str:
@@ -111,7 +112,7 @@ WITH audiences AS MATERIALIZED (
         sum((hash(msg_id) & {_LOW_HALF})::BIGINT) AS id,
         sum((hash(msg_id, queue_id, queue_offset) & {_LOW_HALF})::BIGINT) AS place,
         bool_or({_IS_ODD} OR coalesce({AT_BROKER["cut"]}, false)) AS odd,
-        count(*) FILTER ({AT_BROKER["at_risk"]} AND {AT_BROKER["sync_appends"]}) AS at_risk
+        count(*) FILTER ({AT_BROKER["sync_at_risk"]}) AS sync_at_risk
     FROM log {JOIN_FATES}
     WHERE {is_of_message()} OR (msg_id IS NOT NULL AND kind IN ({quoted(*_TROUBLE)})) GROUP BY ALL
 ), placed AS (
@@ -122,7 +123,7 @@ WITH audiences AS MATERIALIZED (
 )
 SELECT cell, coalesce(audience, 0) AS audience, coalesce(owed, 0) AS owed, role, reader,
     sum(rows)::BIGINT AS rows, sum(id)::BIGINT AS id, sum(place)::BIGINT AS place,
-    bool_or(odd)::BIGINT AS odd, sum(at_risk)::BIGINT AS at_risk,
+    bool_or(odd)::BIGINT AS odd, sum(sync_at_risk)::BIGINT AS sync_at_risk,
     min(producer) AS producer_min, max(producer) AS producer_max
 FROM placed GROUP BY ALL"""
 
@@ -135,12 +136,12 @@ def _judge(roles: int, sample: int) -> str:
     return f"""
 WITH merged AS (
     SELECT cell, audience, owed, role, reader, sum(rows)::BIGINT AS rows, sum(id)::BIGINT AS id,
-        sum(place)::BIGINT AS place, max(odd) AS odd, sum(at_risk)::BIGINT AS at_risk,
+        sum(place)::BIGINT AS place, max(odd) AS odd, sum(sync_at_risk)::BIGINT AS sync_at_risk,
         min(producer_min) AS producer_min, max(producer_max) AS producer_max
     FROM log GROUP BY ALL
 ), audiences AS (
     SELECT cell, count(*) FILTER (role IN ({_ACK}, {_BROKERS_ACK})) AS acks, owed, max(rows) AS rows,
-        sum(at_risk)::BIGINT AS at_risk, min(producer_min) AS producer_min,
+        sum(sync_at_risk)::BIGINT AS sync_at_risk, min(producer_min) AS producer_min,
         max(producer_max) AS producer_max,
         count(*) FILTER (role = {_SEND}) = 1 AND count(*) FILTER (role <> {_DELIVER}) = {roles}
             AND count(*) FILTER (role = {_DELIVER}) = owed AND max(odd) = 0
@@ -158,7 +159,7 @@ WITH merged AS (
         coalesce(sum(rows) FILTER (owed > 0), 0)::BIGINT AS messages_delivered,
         coalesce(sum(rows) FILTER (acks > 0), 0)::BIGINT AS acked,
         coalesce(sum(rows) FILTER (acks > 0 AND owed > 0), 0)::BIGINT AS acked_and_delivered,
-        coalesce(sum(at_risk) FILTER (acks > 0), 0)::BIGINT AS acked_sync_at_risk
+        coalesce(sum(sync_at_risk) FILTER (acks > 0), 0)::BIGINT AS acked_sync_at_risk
     FROM audiences GROUP BY cell
 )
 SELECT cell AS text FROM judged WHERE read

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from spec import spark
 
 _BYTES_A_PARTITION: Final = 8 << 20
-_SHORT_BYTES: Final = 256 << 20
+_SHORT_BYTES: Final = 4 << 30
 _SHIPPED: Final = ("spark_audit", "spec", "impl", "report")
 """What runs on executors; what these need beside it, pyarrow and DuckDB above all, their Python must have."""
 
@@ -39,8 +39,8 @@ class SessionOptions:
 
     @property
     def is_short(self) -> bool:
-        """Over before the JVM's second compiler has paid for itself: measured, it doubles the processor time
-        of an audit of a million events."""
+        """Over before the JVM's second compiler has paid for itself: tasks do most of their work outside the
+        JVM. Measured, it takes 46 CPU seconds of an audit of 99 million events, to spare 7."""
         return self.input_bytes < _SHORT_BYTES
 
 

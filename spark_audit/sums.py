@@ -47,9 +47,8 @@ _COUNTS: Final = {
 """A count to the rows that it counts."""
 
 AT_BROKER: Final = {
-    "at_risk": "until_seq IS NOT NULL",
     "cut": "commit_offset >= kept_end",
-    "sync_appends": "flush_mode = 'SYNC_FLUSH'",
+    "sync_at_risk": "flush_mode = 'SYNC_FLUSH'",
 }
 """A count of appends to what became of them at their broker, in the columns of Known."""
 
@@ -72,17 +71,15 @@ class Known:
 
     readers: pa.Table
     """subscribed_topic, group: who was handed anything of it."""
-    cuts: pa.Table
-    """What brokers lost (evidence.cuts)."""
-    modes: pa.Table
-    """How they flush (evidence.flush_modes)."""
+    fates: pa.Table
+    """What brokers lost, and how they flush (evidence.fates)."""
     roles: int
     """So many of those that send, acknowledge and store report in the log at all."""
 
 
-JOIN_FATES: Final = f"""
-LEFT JOIN cuts ON {_APPEND} AND node = cut_node AND seq > after_seq AND seq < until_seq
-LEFT JOIN modes ON {_APPEND} AND node = mode_node"""
+JOIN_FATES: Final = (
+    f"LEFT JOIN fates ON {_APPEND} AND node = cut_node AND seq > after_seq AND seq < until_seq"
+)
 """What became of an append at its broker; it meets one cut at most."""
 
 
@@ -123,7 +120,7 @@ _TALLIES: Final = {
     "soft_acked": "soft_acked > 0",
     "unknown_outcome": "unknown > 0 AND acked + soft_acked = 0",
     "acked_and_delivered": "acked > 0 AND deliveries > 0",
-    "acked_sync_at_risk": "acked > 0 AND sync_appends > 0 AND at_risk > 0",
+    "acked_sync_at_risk": "acked > 0 AND sync_at_risk > 0",
     "messages_delivered": "deliveries > 0",
     "messages_cut": "cut > 0",
     "sends_again": "sends > 1",
@@ -194,7 +191,7 @@ def message_key() -> Column:
 
 def ask(log: EventLog, known: Known, prefix: int, cells: pa.Table | None) -> DataFrame:
     """What the shares of a log tell of each message, or of each in the cells whose `text` is in a table."""
-    tables = {"cuts": known.cuts, "modes": known.modes}
+    tables = {"fates": known.fates}
     if cells is None:
         return log.ask([_query("true")], SUMS, tables, _NUMBERS)
     chosen = f"{cell_text(prefix)} IN (SELECT text FROM cells)"
