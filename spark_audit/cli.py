@@ -668,7 +668,15 @@ _DISK_FULL: Final = "No space left on device"
 
 
 def _blame(error: Exception) -> tuple[str, int]:
-    """One line and an exit code for what Spark threw."""
+    """One line and an exit code for what Spark threw.
+
+    Raises:
+        KeyboardInterrupt: somebody ended it, and Spark told of the job that it cancelled therefore.
+    """
+    behind: BaseException | None = error
+    while behind := behind and behind.__context__:
+        if isinstance(behind, KeyboardInterrupt):
+            raise behind
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     for line in lines:
         if damaged := re.search(r"FAILED_READ_FILE.*?reading file (?:file:/*)?(/?\S+)\.\s", line):

@@ -130,6 +130,17 @@ def test_a_failure_of_spark_is_told_by_its_innermost_cause() -> None:
     assert _blame(thrown) == ("Spark failed: c.D: no space left", Exit.TOOL)
 
 
+def test_an_interrupt_that_a_cancelled_job_hides_is_still_one() -> None:
+    try:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("Job 16 cancelled as part of cancellation of all jobs")
+    except RuntimeError as thrown:
+        with pytest.raises(KeyboardInterrupt):
+            _blame(thrown)
+
+
 def test_a_full_disk_is_told_in_words_with_a_way_out() -> None:
     thrown = RuntimeError(
         "An error occurred while calling o1.parquet.\n: a.B: job aborted\n"
