@@ -111,11 +111,11 @@ def bench_audit(events: int = 1_000_000, side: list[str] | None = None) -> None:
         raise SystemExit(2) from None
 
 
-def mutants(layer: str = "", name: str = "", json: str = "") -> None:
+def mutants(layer: str = "", name: list[str] | None = None, json: str = "") -> None:
     """Run the deliberately broken variants; exit 1 if a check lets one survive.
 
     Layers: tla (TLC), reference (the explorer), impl (the conformance suite), fuzz, simulation (clusters and
-    groups, seed after seed), audit. Default is all.
+    groups, seed after seed), audit. Default is all. --name, once for each, chooses among them.
 
     Examples: mqproof mutants --layer impl;  mqproof mutants --layer reference --name AckBeforeFlush
     """
@@ -127,12 +127,14 @@ def mutants(layer: str = "", name: str = "", json: str = "") -> None:
     if layer and layer not in MUTANTS:
         stop(f"--layer {layer}: expected one of {', '.join(MUTANTS)}", Exit.USAGE)
     suites = {each: importlib.import_module(MUTANTS[each]) for each in ([layer] if layer else MUTANTS)}
+    known = [mutant for suite in suites.values() for mutant in suite.names()]
+    for one in name or ():
+        if one not in known:
+            stop(f"--name {one}: no such mutant; there are {', '.join(known)}", Exit.USAGE)
     chosen = {
-        each: [mutant for mutant in suite.names() if name in ("", mutant)] for each, suite in suites.items()
+        each: [mutant for mutant in suite.names() if mutant in (name or known)]
+        for each, suite in suites.items()
     }
-    if not any(chosen.values()):
-        known = ", ".join(mutant for suite in suites.values() for mutant in suite.names())
-        stop(f"--name {name}: no such mutant; there are {known}", Exit.USAGE)
     results = []
     with stages("mutants") as told:
         for each, wanted in chosen.items():

@@ -42,11 +42,20 @@ def test_a_mutant_is_run_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert (result.id, result.name, result.verdict) == ("DELIV-5", "LateCommit", "held")
 
 
+def test_each_mutant_that_is_named_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    answer = tmp_path / "mutants.json"
+    arguments = ("mutants", "--layer", "impl", "--json", str(answer))
+    assert _run(monkeypatch, *arguments, "--name", "pull-skips", "--name", "refused-but-stored") == 0
+    results = from_json(answer.read_text(encoding="utf-8")).results
+    assert {result.name for result in results} == {"pull-skips", "refused-but-stored"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--layer", "nope"), "expected one of tla, reference"),
         (("--layer", "reference", "--name", "X"), "no such mutant"),
+        (("--layer", "reference", "--name", "LateCommit", "--name", "X"), "--name X: no such mutant"),
     ],
 )
 def test_a_mutant_that_is_not_there_is_wrong_use(
