@@ -141,7 +141,8 @@ def conform(
     if dryrun:
         sys.stdout.writelines(f"{line}\n" for name in names for line in SUITES[name].lines(order))
         raise typer.Exit(Exit.HELD)
-    _finish(_conducted(order, names, named=bool(suite)), order, json_file, junit_file, report_file)
+    named = bool(suite)
+    _finish(_conducted(order, names, named=named), order, json_file, junit_file, report_file, named=named)
 
 
 @conform_app.command()
@@ -260,7 +261,7 @@ def check_adapter(
 
 
 def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]":
-    """A part for each suite. Ends the command on wrong use, and where no suite could judge anything."""
+    """A part for each suite. Ends the command on wrong use, and where no suite has such a target."""
     from conformance.order import OrderError
     from conformance.suites import conduct
     from conformance.targets import MUTANT, UnknownTargetError
@@ -272,30 +273,41 @@ def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]"
                 parts.append(conduct(order, name, _progress(told, name)))
             except OrderError as error:
                 stop(str(error), Exit.USAGE)
-            if named and isinstance(refusal := parts[-1].refusal, UnknownTargetError):
-                stop(f"--target {refusal}", Exit.USAGE)
-    refusals = [part.refusal for part in parts if part.refusal]
-    if len(refusals) == len(parts):
-        for refusal in refusals:
-            if not isinstance(refusal, UnknownTargetError):
-                stop(f"{order.target}: {refusal}", Exit.TOOL)
-        stop(f"--target {refusals[0]}", Exit.USAGE)
-    if order.target.startswith(MUTANT):  # of one suite, and nothing to the others
-        return [part for part in parts if not isinstance(part.refusal, UnknownTargetError)]
+    with_target = [part for part in parts if not isinstance(part.refusal, UnknownTargetError)]
+    if not with_target:
+        stop(f"--target {parts[0].refusal}", Exit.USAGE)
+    if order.target.startswith(MUTANT) and not named:  # of one suite, and nothing to the others
+        return with_target
     return parts
 
 
 def _finish(
-    parts: "list[Part]", order: "Order", json: Path | None, junit: Path | None, page: Path | None
+    parts: "list[Part]",
+    order: "Order",
+    json: Path | None,
+    junit: Path | None,
+    page: Path | None,
+    *,
+    named: bool,
 ) -> None:
+    """Show and write what there is, before a refusal ends the command: a suite may have run for hours."""
     from conformance import scoreboard
+    from conformance.targets import UnknownTargetError
     from report import terminal
     from report.files import write_files
 
+    refusals = [part.refusal for part in parts if part.refusal]
     whole = scoreboard.scoreboard(parts, order)
-    terminal.show(scoreboard.screen(parts, order))
+    if len(refusals) < len(parts):
+        terminal.show(scoreboard.screen(parts, order))
     write_files(whole, json=json, junit=junit)
     write_files(scoreboard.page(parts, order) if page and page.suffix in _FOR_PEOPLE else whole, page=page)
+    for refusal in refusals:
+        if named and isinstance(refusal, UnknownTargetError):
+            stop(f"--target {refusal}", Exit.USAGE)
+    if len(refusals) == len(parts):
+        told = next(one for one in refusals if not isinstance(one, UnknownTargetError))
+        stop(f"{order.target}: {told}", Exit.TOOL)
     raise typer.Exit(exit_code(whole.results))
 
 

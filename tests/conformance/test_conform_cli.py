@@ -140,10 +140,31 @@ def test_a_target_that_dies_on_the_way_exits_with_4_and_one_line(monkeypatch: py
     assert "Traceback" not in err
 
 
-def test_a_cluster_that_is_not_there_exits_with_4_and_one_line() -> None:
-    code, _, err = conform("--target", "remoting://127.0.0.1:1", "--examples", "1")
-    assert code == Exit.TOOL
+def test_a_cluster_that_is_not_there_exits_with_4_and_one_line_and_its_files_say_so(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    chosen = ("--suite", "flush", "--suite", "wire", "--id", "FLUSH-4", "--id", "remoting/send/1")
+    code, out, err = conform("--target", "remoting://127.0.0.1:1", *chosen, "--json", str(file))
+    assert (code, out) == (Exit.TOOL, "")
     assert err.startswith("mqproof: remoting://127.0.0.1:1: name server 127.0.0.1:1: no connection")
+    assert err.count("\n") == 1
+    found = json_file.from_json(file.read_text()).results
+    assert {(one.layer, one.verdict) for one in found} == {
+        ("flush", Verdict.UNKNOWN), ("wire", Verdict.UNKNOWN),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["reference", "remoting://127.0.0.1:1"])
+def test_a_suite_that_has_no_such_target_takes_nothing_from_the_others(target: str, tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    chosen = ("--suite", "flush", "--suite", "consumers", "--examples", "5", "--id", "DELIV-4")
+    code, out, err = conform("--target", target, *chosen, "--json", str(file))
+    assert code == Exit.USAGE
+    assert err.splitlines()[-1].startswith(
+        f"mqproof: --target {target!r}: the suite examines our own consumers"
+    )
+    flush, consumers = json_file.from_json(file.read_text()).results
+    assert (flush.verdict is Verdict.HELD) == ("flush" in out) == (target == "reference")
+    assert consumers.verdict is Verdict.NOT_TESTED
 
 
 def test_a_line_of_apaches_is_asked_its_own_rules_and_a_replay_asks_the_same() -> None:
