@@ -12,6 +12,7 @@ Each figure is told as soon as it is there, so that a run that is interrupted le
 
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ProcessPoolExecutor
@@ -198,9 +199,11 @@ class _Clock:
     def cost(self, name: str, work: Callable[[], Any], *, ours: bool = False) -> Any:
         """What `work` returns, which Spark's process does with its Python workers; `ours`: this one does."""
         pid, workers = (os.getpid(), False) if ours else (self.java, True)
-        before, began = _cpu_seconds(pid, workers=workers), time.monotonic()
-        result = work()
-        self.take(name, Cost(time.monotonic() - began, _cpu_seconds(pid, workers=workers) - before))
+        began = time.monotonic()
+        with _Processor(pid, workers=workers) as processor:
+            result = work()
+            seconds = time.monotonic() - began
+        self.take(name, Cost(seconds, processor.seconds))
         return result
 
     def take(self, name: str, cost: Cost) -> None:
@@ -239,24 +242,52 @@ def _java_pid(spark: SparkSession) -> int:
     return int(spark.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]
 
 
-def _cpu_seconds(pid: int, *, workers: bool) -> float:
-    """User and system time of the process so far, as Linux tells it; 0 elsewhere.
+class _Processor:
+    """User and system time of a process and of those that it starts, as Linux tells it; 0 elsewhere.
 
-    `workers`: and of its children. Some that end take theirs along, which makes little of what comes after.
+    Looks a few times a second: what a process had when it ended is known only of some afterwards.
     """
-    ticks, waiting = 0, [pid]
-    while waiting:
-        process = Path("/proc") / str(waiting.pop())
-        try:
-            fields = (process / "stat").read_text(encoding="ascii").rpartition(")")[2].split()
-            children = [task.read_text(encoding="ascii") for task in process.glob("task/*/children")]
-        except OSError:
-            continue
-        # Its own, and that of children which have ended.
-        ticks += sum(map(int, fields[11 : 15 if workers else 13]))
-        if workers:
-            waiting += [int(child) for line in children for child in line.split()]
-    return ticks / os.sysconf("SC_CLK_TCK")
+
+    def __init__(self, pid: int, *, workers: bool) -> None:
+        self._pid, self._workers = pid, workers
+        self._ticks: dict[tuple[int, str], int] = {}
+        self._is_done = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> "_Processor":
+        self._look()
+        self._before = sum(self._ticks.values())
+        self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_done.set()
+        self._watcher.join()
+        self._look()
+
+    @property
+    def seconds(self) -> float:
+        """Since it was entered."""
+        return (sum(self._ticks.values()) - self._before) / os.sysconf("SC_CLK_TCK")
+
+    def _watch(self) -> None:
+        while not self._is_done.wait(0.2):
+            self._look()
+
+    def _look(self) -> None:
+        waiting = [self._pid]
+        while waiting:
+            pid = waiting.pop()
+            process = Path("/proc") / str(pid)
+            try:
+                fields = (process / "stat").read_text(encoding="ascii").rpartition(")")[2].split()
+                children = [task.read_text(encoding="ascii") for task in process.glob("task/*/children")]
+            except OSError:
+                continue
+            # A number may be given to another process later, which begins at another time.
+            self._ticks[pid, fields[19]] = int(fields[11]) + int(fields[12])
+            if self._workers:
+                waiting += [int(child) for line in children for child in line.split()]
 
 
 def _memory_bytes(pid: int) -> int:

@@ -4,6 +4,9 @@ Two implementations that share no code so agree on every violation: the audit wi
 and DuckDB here.
 """
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,6 +61,13 @@ def test_what_was_measured_before_an_interruption_has_been_told() -> None:
         clock.cost(DIRTY, _interrupted)
     scan = clock.costs[SCAN]
     assert told == [(SCAN, 7, scan), (CLEAN, 7, scan)]
+
+
+def test_what_a_process_had_that_has_ended_is_counted() -> None:
+    busy = "import time\nwhile time.process_time() < 1: pass"
+    clock = _Clock(os.getpid(), lambda *_: None)
+    clock.cost(SCAN, lambda: subprocess.run([sys.executable, "-c", busy], check=True))
+    assert clock.costs[SCAN].cpu_seconds > 0.5
 
 
 def _interrupted() -> None:
