@@ -42,7 +42,9 @@ def test_the_template_passes_its_checklist_and_the_suite(
     assert verdicts["flush", "DELIV-1"] is Verdict.HELD
     assert verdicts["flush", "FLUSH-1"] is Verdict.NOT_TESTED
     assert verdicts["routing", "ROUTE-1"] is Verdict.NOT_TESTED
-    assert verdicts["wire", "wire"] is Verdict.NOT_TESTED
+    of_wire = [verdict for (layer, _), verdict in verdicts.items() if layer == "wire"]
+    assert len(of_wire) > 600
+    assert set(of_wire) == {Verdict.NOT_TESTED}
 
 
 def test_a_template_does_not_overwrite(tmp_path: Path) -> None:
