@@ -19,6 +19,10 @@ ALIKE: Final[dict[str, Callable[[Any], str]]] = {
     "Flush": lambda s: (
         f"{s.phase} {len(s.log)} {s.flushed} {s.dispatched} {s.system_crashes + s.process_crashes}"
     ),
+    "QueueChoice": lambda s: f"{s.strategy} {len(s.route)} {len(s.tried)} {s.waiting} {sum(s.penalty)}",
+    "OrderLock": lambda s: (
+        f"{len(s.assigned)} {len(s.leaving)} {s.holder != 'nobody'} {s.held} {len(s.calls)} {len(s.robbed)}"
+    ),
     "Delivery": lambda s: f"{sum(s.sends)} {sum(map(len, s.queue))} {s.serving} {s.promise}",
 }
 _COLUMN: Final = 70

@@ -113,4 +113,8 @@ def resolve(name: str, model: str) -> Callable[[], BehaviourTarget] | None:
         from conformance.targets.stepped_pair import SteppedPair
 
         return SteppedPair
+    if (name, model) == ("impl", "QueueChoice"):
+        from conformance.targets.producers.stepped import SteppedProducer
+
+        return SteppedProducer
     return None

@@ -1,16 +1,22 @@
-"""Mutants of the producer's queue choice: one rule replaced by a wrong one each. They judge the suite."""
+"""Mutants of the producer's queue choice: one rule replaced by a wrong one each. They judge the suite.
+
+Behaviours of QueueChoice catch these too, and two that a suite of one send at a time does not see
+(`STEPPED`).
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from conformance.targets.mutants import Mutant
 from impl.client.model import MessageQueue
+from impl.client.producer import Producer
 from impl.client.queue_choice import QueueChoice
 
 Queues = Sequence[MessageQueue]
 
 _choose, _answered, _failed = QueueChoice.choose, QueueChoice.answered, QueueChoice.failed
 _is_rested = QueueChoice._is_rested
+_target = Producer._target
 
 
 def _last_broker_too(choice: QueueChoice, queues: Queues, _last: str | None, now_s: float) -> MessageQueue:
@@ -80,6 +86,20 @@ def _rested_longer(choice: QueueChoice, broker: str, took_s: float, now_s: float
         choice._rested_until_s[broker] += 3
 
 
+async def _chosen_in_turn(
+    producer: Producer, topic: str, last: str | None, asked: MessageQueue | None, *more: Any
+) -> MessageQueue:
+    if asked is not None:
+        producer._choice._turn += 1
+    return await _target(producer, topic, last, asked, *more)
+
+
+def _latest_alone(choice: QueueChoice, broker: str, took_s: float, now_s: float) -> None:
+    """As if there were one attempt at a time, and with the next one's end the one before were forgotten."""
+    choice._rested_until_s.clear()
+    _answered(choice, broker, took_s, now_s)
+
+
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
     return name, Mutant(name, defect, breaks, f"impl.client.queue_choice:QueueChoice.{where}", wrong)
 
@@ -124,3 +144,18 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
     ]
 )  # fmt: skip
 """By name."""
+
+STEPPED: Final = {
+    mutant.name: mutant
+    for mutant in (
+        Mutant(
+            "chosen-queue-in-turn", "a send to a queue that the application chose counts in the round robin",
+            "SPEC-1", "impl.client.producer:Producer._target", _chosen_in_turn,
+        ),
+        Mutant(
+            "latest-rest-alone", "the end of an attempt ends what other brokers are to be rested", "SPEC-1",
+            "impl.client.queue_choice:QueueChoice.answered", _latest_alone,
+        ),
+    )
+}  # fmt: skip
+"""By name; taken by a producer step by step (`stepped`)."""
