@@ -34,7 +34,7 @@ def behaviours(
     models: Annotated[list[str] | None, typer.Argument(metavar="[MODEL...]", help="Default: all.")] = None,
     target: Annotated[
         str,
-        typer.Option(help="reference, or impl: ours (Flush, Routing, Replication, Election, QueueChoice)."),
+        typer.Option(help="reference, or impl: ours."),
     ] = "impl",
     every: Annotated[int, typer.Option(min=1, help="Replay every so many-th behaviour only.")] = 1,
     corpus: Annotated[

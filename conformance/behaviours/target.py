@@ -117,4 +117,8 @@ def resolve(name: str, model: str) -> Callable[[], BehaviourTarget] | None:
         from conformance.targets.producers.stepped import SteppedProducer
 
         return SteppedProducer
+    if (name, model) == ("impl", "OrderLock"):
+        from conformance.targets.stepped_lock import SteppedLock
+
+        return SteppedLock
     return None

@@ -80,3 +80,11 @@ async def at_rest() -> None:
         if not loop._ready:
             return
     raise DeviationError("a client that never rests")
+
+
+async def all_ended() -> None:
+    """Nobody waits for an answer any more."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)

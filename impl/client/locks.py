@@ -6,7 +6,7 @@ See docs/protocol.md, "Queue locks".
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from impl.client.calls import GroupCalls
@@ -15,7 +15,7 @@ from impl.client.model import ClientError, MessageQueue
 _log = logging.getLogger(__name__)
 
 RENEWAL_S: Final = 20.0
-_LIFE_S: Final = 30.0
+LIFE_S: Final = 30.0
 """After the last renewal we do not count on a lock; the broker gives it away 30 s later."""
 
 
@@ -25,10 +25,12 @@ class QueueLocks:
     def __init__(self, calls: GroupCalls) -> None:
         self._calls = calls
         self._confirmed_s: dict[MessageQueue, float] = {}
+        self._renewed = asyncio.Event()
+        self._renewed.set()
 
     def holds(self, queue: MessageQueue) -> bool:
         """Whether nobody else can be consuming the queue."""
-        return _now_s() - self._confirmed_s.get(queue, -_LIFE_S) < _LIFE_S
+        return _now_s() - self._confirmed_s.get(queue, -LIFE_S) < LIFE_S
 
     def confirmed_s(self, queue: MessageQueue) -> float | None:
         """Loop time when the broker last confirmed the lock."""
@@ -45,28 +47,19 @@ class QueueLocks:
 
     async def renew(self) -> list[MessageQueue]:
         """Renew all locks. Returns the queues that are somebody else's now, which are no longer held."""
-        by_broker: defaultdict[str, list[MessageQueue]] = defaultdict(list)
-        for queue in self._confirmed_s:
-            by_broker[queue.broker_name].append(queue)
-        lost: list[MessageQueue] = []
-        for queues in by_broker.values():
-            try:
-                ours = await self._ask(queues)
-            except ClientError as error:
-                _log.warning("locks are not renewed: %s", error)
-                continue
-            for queue in sorted(set(queues) - ours):
-                self._confirmed_s.pop(queue, None)
-                lost.append(queue)
-        return lost
+        self._renewed.clear()
+        try:
+            lost = await asyncio.gather(*map(self._renew, self._by_broker(self._confirmed_s)))
+        finally:
+            self._renewed.set()
+        return [queue for each in lost for queue in each]
 
     async def unlock(self, queues: Collection[MessageQueue]) -> None:
         """Give locks up; a broker that does not hear of it waits until they are old."""
-        by_broker: defaultdict[str, list[MessageQueue]] = defaultdict(list)
-        for queue in queues:
-            if self._confirmed_s.pop(queue, None) is not None:
-                by_broker[queue.broker_name].append(queue)
-        for of_broker in by_broker.values():
+        # A renewal that is under way would take them once more, and be believed.
+        await self._renewed.wait()
+        ours = [queue for queue in queues if self._confirmed_s.pop(queue, None) is not None]
+        for of_broker in self._by_broker(ours):
             try:
                 await self._calls.unlock(of_broker)
             except ClientError as error:
@@ -75,6 +68,23 @@ class QueueLocks:
     async def unlock_all(self) -> None:
         """As unlock, whatever we hold."""
         await self.unlock(list(self._confirmed_s))
+
+    async def _renew(self, queues: Collection[MessageQueue]) -> list[MessageQueue]:
+        try:
+            ours = await self._ask(queues)
+        except ClientError as error:
+            _log.warning("locks are not renewed: %s", error)
+            return []
+        lost = sorted(set(queues) - ours)
+        for queue in lost:
+            self._confirmed_s.pop(queue, None)
+        return lost
+
+    def _by_broker(self, queues: Iterable[MessageQueue]) -> Collection[list[MessageQueue]]:
+        found: defaultdict[str, list[MessageQueue]] = defaultdict(list)
+        for queue in queues:
+            found[queue.broker_name].append(queue)
+        return found.values()
 
     async def _ask(self, queues: Collection[MessageQueue]) -> set[MessageQueue]:
         asked_s = _now_s()  # from then on the broker counts, at the earliest

@@ -6,11 +6,11 @@ See docs/protocol.md, "Push consumers".
 import asyncio
 import logging
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from impl.client.allocation import Strategy, averagely
 from impl.client.assigned import AssignedQueues, PullLimits
@@ -168,12 +168,7 @@ class PushConsumer:
             self._session, self._calls, self, self._events, self._subscriptions.topics, strategy
         )
         await self._announce()
-        work = [self._rebalancer.run(), repeat(self._offsets.save, config.persist_interval_ms / 1000)]
-        if isinstance(self._consumption, ConcurrentConsumption):
-            work.append(repeat(self._give_back_overdue, config.consume_timeout_ms / 1000))
-        if self._locks is not None:
-            work.append(repeat(self._renew_locks, RENEWAL_S, _FIRST_RENEWAL_S))
-        self._tasks = [asyncio.create_task(each) for each in work]
+        self._tasks = [asyncio.create_task(each) for each in self._background()]
 
     async def stop(self) -> None:
         """Let the listeners end, store how far they came, and leave the group."""
@@ -207,6 +202,8 @@ class PushConsumer:
         except ClientError as error:
             _log.warning("%s is not read yet: %s", queue, error)
             return False
+        if self._locks is not None and self._locks.confirmed_s(queue) is None:
+            return False  # a renewal found it to be somebody else's meanwhile
         self._queues.assign(queue, offset)
         return True
 
@@ -275,6 +272,16 @@ class PushConsumer:
         )
 
     # Inside.
+
+    def _background(self) -> list[Coroutine[Any, Any, None]]:
+        """What goes on while the consumer is started."""
+        config = self._config
+        work = [self._rebalancer.run(), repeat(self._offsets.save, config.persist_interval_ms / 1000)]
+        if isinstance(self._consumption, ConcurrentConsumption):
+            work.append(repeat(self._give_back_overdue, config.consume_timeout_ms / 1000))
+        if self._locks is not None:
+            work.append(repeat(self._renew_locks, RENEWAL_S, _FIRST_RENEWAL_S))
+        return work
 
     def _offset_store(self) -> BrokerOffsets | FileOffsets:
         if self._is_cluster:

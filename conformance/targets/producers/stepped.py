@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from conformance.behaviours.target import DeviationError
-from conformance.targets.held_requests import Held, HeldRequests, at_rest, session
+from conformance.targets.held_requests import Held, HeldRequests, all_ended, at_rest, session
 from impl.client.model import MessageQueue, Outcome, Sent
 from impl.client.producer import Producer, ProducerConfig
 from impl.client.queue_choice import LatencyLevels, Selector
@@ -128,7 +128,7 @@ class SteppedProducer:
         return could
 
     def close(self) -> None:
-        self._run(_ended(self._loop))
+        self._run(all_ended())
         self._loop.close()
 
     # A send
@@ -302,11 +302,3 @@ def _end(attempt: Held, *, made_it: bool, busy: bool = False) -> None:
         attempt.answer(request.answer(ResponseCode.SYSTEM_BUSY, remark="busy"))
     else:
         attempt.lose()
-
-
-async def _ended(loop: SimulatedLoop) -> None:
-    """Nobody waits for an answer any more."""
-    left = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
-    for task in left:
-        task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)

@@ -218,6 +218,59 @@ def test_deliv_7_a_message_that_nobody_takes_stays_in_front(monkeypatch: pytest.
     assert (bodies, offset) == ({b"0"}, 0)
 
 
+def test_a_queue_is_not_unlocked_while_its_lock_is_being_renewed() -> None:
+    """The broker might hear of the renewal later, and our client would believe its answer."""
+    told: list[str] = []
+
+    class Slow:
+        async def lock(self, queues: Collection[MessageQueue]) -> set[MessageQueue]:
+            await asyncio.sleep(1)
+            told.append("locked")
+            return set(queues)
+
+        async def unlock(self, _: Collection[MessageQueue]) -> None:
+            told.append("unlocked")
+
+    async def main() -> float | None:
+        locks = QueueLocks(cast(GroupCalls, Slow()))
+        assert await locks.lock(QUEUE)
+        renewal = asyncio.create_task(locks.renew())
+        await asyncio.sleep(0.5)
+        await locks.unlock([QUEUE])
+        assert await renewal == []
+        return locks.confirmed_s(QUEUE)
+
+    assert run_simulated(main(), SimulatedLoop()) is None
+    assert told == ["locked", "locked", "unlocked"]
+
+
+def test_a_queue_whose_lock_is_lost_before_it_is_read_is_asked_for_again() -> None:
+    """Its broker was started again, and another member was sooner, while its offset was looked up."""
+
+    async def scene(world: World) -> list[bytes]:
+        ear = Ear()
+        await send_to_queue(world, numbers(0, 2))
+        gained = asyncio.Event()
+
+        async def slowly(offsets: Offsets, queue: MessageQueue) -> int:
+            del offsets
+            if queue == QUEUE:
+                await gained.wait()
+            return 0
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Offsets, "load", slowly)
+            async with member(world, "c1", ear, ORDERLY) as consumer:
+                assert consumer._locks is not None
+                assert consumer._locks.holds(QUEUE)
+                consumer._locks._confirmed_s.pop(QUEUE)  # what a renewal does that is refused
+                gained.set()
+                await asyncio.sleep(5)
+        return ear.bodies()
+
+    assert play(scene) == numbers(0, 2)
+
+
 def test_a_queue_that_somebody_else_has_locked_is_not_read_until_it_is_free() -> None:
     async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
         ear = Ear()
