@@ -268,16 +268,13 @@ def _gathered(
         # In a small log it costs less to read all of it again.
         if not sums_all or seen.rows > _SMALL:
             folder = Path(kept.enter_context(TemporaryDirectory(prefix="mqproof-doubt-")))
-            evidence = in_doubt(evidence, log, seen.brokers, folder)
+            evidence = in_doubt(evidence, log, seen.brokers, folder, keep)
         if carried:
             # What is carried of messages is not all that a node told; checks of its order rest on more.
             told = name_broker(carried.told(own.rows), seen.brokers)
             evidence = replace(carried.amend(evidence, seen.brokers), log=told)
         # In this order: what is kept is planned without what is kept later.
-        for frame in (
-            *(() if sums_all else (evidence.judged, evidence.doubtful)),
-            evidence.doubted, evidence.messages, evidence.troubled, evidence.steps,
-        ):  # fmt: skip
+        for frame in (evidence.doubted, evidence.messages, evidence.troubled, evidence.steps):
             keep(frame)
         # Known to be few, they are brought to the rows, which then need not be sorted by message.
         evidence.doubtful.count()

@@ -5,7 +5,7 @@ do; what comes out is small, and merged by Spark. Rows that are in no such file,
 night left, are handed to the same queries by Spark.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -16,8 +16,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from spark_audit import piece
+from spark_audit.piece import Fold
 from spark_audit.schema import EVENTS
-from spark_audit.share import LogFile, Work, of_files, of_rows, shares
+from spark_audit.share import Batches, LogFile, Share, Work, of_files, of_rows, shares
+
+Run = Callable[[Batches], Batches]
 
 _FILES: Final = t.StructType([t.StructField("file", t.StringType())])
 
@@ -61,6 +65,14 @@ class EventLog:
         given = tuple((tables or {}).items())
         return self._done(Work(tuple(queries), to_arrow_schema(schema), given, packed), schema)
 
+    def fold(self, folds: Sequence[Fold], schema: t.StructType) -> DataFrame:
+        """What the folds yield of each piece (piece.py), one after the other; null where one has no such
+        column."""
+        wanted = to_arrow_schema(schema)
+        return self._each(
+            lambda cut: piece.of_files(folds, wanted, cut), piece.of_rows(folds, wanted), schema
+        )
+
     def extract(self, query: str, tables: Mapping[str, pa.Table], folder: Path) -> "EventLog":
         """The rows that a query (as in `ask`) chooses, in files of their own in the folder, which every
         executor sees. Runs a job.
@@ -74,13 +86,18 @@ class EventLog:
         return EventLog(rows, tuple(LogFile(Path(file)) for file in files))
 
     def _done(self, work: Work, schema: t.StructType) -> DataFrame:
+        return self._each(lambda cut: of_files(work, cut), of_rows(work), schema)
+
+    def _each(
+        self, in_files: Callable[[Sequence[Share]], Run], in_rows: Run, schema: t.StructType
+    ) -> DataFrame:
         cut = shares(self.files)
         parts = []
         if cut:
             numbers = self.rows.sparkSession.range(0, len(cut), 1, len(cut))
-            parts.append(numbers.mapInArrow(of_files(work, cut), schema))
+            parts.append(numbers.mapInArrow(in_files(cut), schema))
         if self.rest is not None:
-            parts.append(self.rest.mapInArrow(of_rows(work), schema))
+            parts.append(self.rest.mapInArrow(in_rows, schema))
         if not parts:
             return self.rows.sparkSession.createDataFrame([], schema)
         return reduce(DataFrame.unionByName, parts)

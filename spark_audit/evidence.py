@@ -5,6 +5,7 @@ which `audit.py` executes.
 Field names are those of docs/protocol.md, "What the audit reads".
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -29,6 +30,9 @@ TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", 
 
 
 _OF_HALVES: Final = (Kind.HALF, Kind.COMMIT)
+
+_NAMED_MAX: Final = 500_000
+"""So many messages are named to each task, some 16 MB."""
 
 MEMBER: Final = "@"
 """Between a group that is broadcast to and one of its members."""
@@ -122,13 +126,13 @@ class Evidence:
         return self.store
 
 
-QUERIES: Final = (profile.QUERY, order.QUERY)
-"""What the pass asks of each share."""
+FOLDS: Final = (profile.of_piece, order.of_piece)
+"""What the first pass asks of each piece."""
 
 
 def sum_up(log: EventLog) -> DataFrame:
-    """What one pass over the whole log tells, share by share: schema.PASS."""
-    return log.ask(QUERIES, PASS)
+    """What one pass over the whole log tells, piece by piece: schema.PASS."""
+    return log.fold(FOLDS, PASS)
 
 
 def gather(
@@ -243,31 +247,55 @@ def _events(named: DataFrame) -> DataFrame:
     return named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
 
 
-def in_doubt(evidence: Evidence, log: EventLog, brokers: tuple[str, ...], folder: Path) -> Evidence:
-    """The same evidence, for which the rows that are looked at one by one are found in one pass, and put into
-    the folder."""
-    options = evidence.options
+def in_doubt(
+    evidence: Evidence,
+    log: EventLog,
+    brokers: tuple[str, ...],
+    folder: Path,
+    keep: Callable[[DataFrame], DataFrame],
+) -> Evidence:
+    """The same evidence, for which the rows that are looked at one by one are put into the folder; `keep` is
+    called with what is read more than once."""
+    if evidence.cells:
+        among = _in_cells(evidence, log, brokers, folder, evidence.cells.read)
+        evidence = replace(evidence, **_counted(evidence, among))
+        keep(evidence.judged)
+        keep(evidence.doubtful)
+    else:
+        among = log  # every message was summed up
+    ids = _ids(evidence).distinct().limit(_NAMED_MAX + 1).toArrow()
+    if len(ids) <= _NAMED_MAX:
+        among = _extracted(evidence, among, brokers, folder, ids, "msg_id")
+    elif not evidence.cells:
+        cell = f.expr(cell_text(evidence.options.id_prefix)).alias("text")
+        among = _in_cells(evidence, log, brokers, folder, _ids(evidence).select(cell).distinct().toArrow())
+    return replace(evidence, **_looked_at(evidence, evidence.doubtful, among.rows, brokers))
+
+
+def _ids(evidence: Evidence) -> DataFrame:
+    """msg_id of the messages that are looked at one by one."""
+    doubtful = evidence.sums.join(f.broadcast(evidence.doubtful), "key", "left_semi").select("msg_id")
+    return doubtful.unionByName(_in_trouble(evidence.rare))
+
+
+def _in_cells(
+    evidence: Evidence, log: EventLog, brokers: tuple[str, ...], folder: Path, texts: pa.Table
+) -> EventLog:
+    return _extracted(evidence, log, brokers, folder, texts, cell_text(evidence.options.id_prefix))
+
+
+def _extracted(
+    evidence: Evidence, log: EventLog, brokers: tuple[str, ...], folder: Path, chosen: pa.Table, text: str
+) -> EventLog:
+    """Those rows of a log whose `text` is the one column of `chosen`, and those of the stretches."""
     # Brought to the tasks as Spark would bring them for a join.
-    tables = {"cells": _chosen(evidence), "stretches": evidence.stretches.toArrow()}
+    tables = {"chosen": chosen.rename_columns(["text"]), "stretches": evidence.stretches.toArrow()}
     query = f"""
         SELECT log.* FROM log
-        LEFT JOIN cells ON {cell_text(options.id_prefix)} = cells.text
+        LEFT JOIN chosen ON {text} = chosen.text
         LEFT JOIN stretches ON {in_stretch(_broker_text(brokers))}
-        WHERE cells.text IS NOT NULL OR stretches.begin_seq IS NOT NULL"""
-    found = log.extract(query, tables, folder)
-    if not reads_all(options, evidence.store):
-        evidence = replace(evidence, **_counted(evidence, found))
-    return replace(evidence, **_looked_at(evidence, evidence.doubtful, found.rows, brokers))
-
-
-def _chosen(evidence: Evidence) -> pa.Table:
-    """`text` of the cells of which rows are looked at one by one."""
-    if evidence.cells:
-        return evidence.cells.read
-    # Every message was summed up without them.
-    doubtful = evidence.sums.join(f.broadcast(evidence.doubtful), "key", "left_semi").select("msg_id")
-    chosen = doubtful.unionByName(_in_trouble(evidence.rare))
-    return chosen.select(f.expr(cell_text(evidence.options.id_prefix)).alias("text")).distinct().toArrow()
+        WHERE chosen.text IS NOT NULL OR stretches.begin_seq IS NOT NULL"""
+    return log.extract(query, tables, folder)
 
 
 def reads_all(options: Options, store: Stored | None) -> bool:

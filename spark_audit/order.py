@@ -13,11 +13,16 @@ A node's rows should stand in the files in about the order of their numbers: whe
 of it, all of its runs overlap.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from spark_audit.piece import Piece, alike, is_one_of
 from spark_audit.share import quoted
 from spec.events import Kind
 
@@ -29,36 +34,31 @@ _STRETCH_BITS: Final = 16
 _NUMBERED: Final = f"kind IN ({quoted(Kind.DELIVER, Kind.OFFSET_COMMIT)}) AND queue_offset IS NOT NULL"
 """Whether a row is one of a sequence."""
 
-_TOLD: Final = 'kind, node, stated, "group", topic, queue_id'
-_IS_START: Final = (
-    "seq_before IS NULL OR queue_offset < offset_before"
-    f" OR (kind = '{Kind.DELIVER}' AND queue_offset > offset_before + 1)"
-)
-QUERY: Final = f"""
-WITH told AS (
-    SELECT kind, node, attrs['broker'] AS stated, "group", topic, queue_id, seq, queue_offset, ts
-    FROM log WHERE {_NUMBERED}
-), numbered AS (
-    -- A number for what tells sequences apart: to sort by texts takes twice as long.
-    SELECT *, hash({_TOLD}) AS sequence FROM told
-), placed AS (
-    SELECT *, lag(seq) OVER by_seq AS seq_before, lag(queue_offset) OVER by_seq AS offset_before,
-        lag(ts) OVER by_seq AS ts_before, lead(seq) OVER by_seq IS NULL AS is_last
-    FROM numbered WINDOW by_seq AS (PARTITION BY sequence ORDER BY seq)
-), edges AS (
-    SELECT *, ({_IS_START}) AS is_start FROM placed WHERE is_last OR {_IS_START}
-), ended AS (
-    SELECT *, max(seq) OVER own AS seq_end, arg_max(queue_offset, seq) OVER own AS offset_end,
-        arg_max(ts, seq) OVER own AS ts_end
-    FROM edges WINDOW own AS (PARTITION BY sequence)
-)
-SELECT 'run' AS part, {_TOLD}, seq AS seq_min, queue_offset AS offset_min, ts AS first_ts,
-    coalesce(lead(seq_before) OVER by_seq, seq_end) AS seq_max,
-    coalesce(lead(offset_before) OVER by_seq, offset_end) AS offset_max,
-    coalesce(lead(ts_before) OVER by_seq, ts_end) AS last_ts
-FROM ended WHERE is_start WINDOW by_seq AS (PARTITION BY sequence ORDER BY seq)
-"""
-"""Of a share: its runs, with the times of their first and last row."""
+_TOLD: Final = ("kind", "node", "stated", "group", "topic", "queue_id")
+_EXTENTS: Final = (
+    ("seq", "seq_min", "seq_max"), ("queue_offset", "offset_min", "offset_max"), ("ts", "first_ts", "last_ts")
+)  # fmt: skip
+"""A column, and what it is in a run's first and last row."""
+
+
+def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
+    """Of a piece: its runs, with the times of their first and last row."""
+    is_step = is_one_of(piece.told["kind"], [Kind.DELIVER, Kind.OFFSET_COMMIT])
+    rows = piece.told.filter(pc.and_(is_step, piece.told["queue_offset"].is_valid()))
+    if not len(rows):
+        return
+    sequence = alike(rows, _TOLD)
+    by_seq = np.lexsort((rows["seq"], sequence))
+    rows, sequence = rows.take(by_seq), sequence[by_seq]
+    step = np.diff(rows["queue_offset"])
+    is_delivery = np.asarray(is_one_of(rows["kind"], [Kind.DELIVER]))[1:]
+    is_next = (np.diff(sequence) == 0) & (step >= 0) & ~(is_delivery & (step > 1))
+    begins = np.append(0, np.flatnonzero(~is_next) + 1)
+    first, last = rows.take(begins), rows.take(np.append(begins[1:], len(rows)) - 1)
+    runs = {name: first[name] for name in _TOLD} | {"part": pa.array(["run"] * len(first))}
+    for name, low, high in _EXTENTS:
+        runs |= {low: first[name], high: last[name]}
+    yield pa.RecordBatch.from_pydict(runs)
 
 
 def odd_steps(events: DataFrame, stretched: DataFrame) -> DataFrame:

@@ -2,21 +2,25 @@
 
 Counts and extents by node, kind, group and queue; and, one by one, the rare rows that are not traffic
 (crashes, recoveries, rebalances, resets, failed consumption), carried along in the keys of the same
-aggregation, so that they need no query of their own.
+aggregation, so that they need no pass of their own.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_audit.event_log import EventLog
+from spark_audit.piece import Piece, is_one_of
 from spark_audit.schema import EVENTS, PASS
-from spark_audit.share import quoted
-from spec.events import SCHEMA_VERSION, Kind
+from spec.events import Kind
 
 BROKER_KINDS: Final = (Kind.APPEND, Kind.FLUSH, Kind.DISPATCH, Kind.TRUNCATE, Kind.RECOVER)
 """Only a broker reports these: who does is one."""
@@ -55,31 +59,40 @@ class Overview:
 
 
 _KEYS: Final = ("kind", "node", "stated", "group", "topic", "queue_id", "placed", "rare")
-_IS_RARE: Final = (
-    f"kind IN ({quoted(*RARE_KINDS)}) OR (kind = '{Kind.OFFSET_COMMIT}' AND attrs['reset'] = 'true')"
-)
-_ROW: Final = ", ".join(f"'{name}': \"{name}\"" for name in EVENTS.fieldNames())
-_IS_OURS: Final = (
-    f"coalesce(TRY_CAST(attrs['schema'] AS INTEGER) <= {SCHEMA_VERSION}, attrs['schema'] IS NULL)"
-)
-QUERY: Final = f"""
-SELECT 'profile' AS part, CASE WHEN {_IS_OURS} THEN kind END AS kind, node,
-    attrs['broker'] AS stated, "group", topic, queue_id,
-    queue_offset IS NOT NULL AS placed, CASE WHEN {_IS_RARE} THEN to_json({{{_ROW}}}) END AS rare,
-    count(*) AS rows, min(seq) AS seq_min, max(seq) AS seq_max, min(ts) AS first_ts, max(ts) AS last_ts,
-    min(queue_offset) AS offset_min, max(queue_offset) AS offset_max
-FROM log GROUP BY ALL
-"""
-"""Of a share; summed_up adds them up. Rows of a later schema have no kind."""
+_EXTENTS: Final = {
+    "rows": ([], "count_all"),
+    "seq_min": ("seq", "min"), "seq_max": ("seq", "max"), "first_ts": ("ts", "min"), "last_ts": ("ts", "max"),
+    "offset_min": ("queue_offset", "min"), "offset_max": ("queue_offset", "max"),
+}  # fmt: skip
 _MERGED: Final[dict[str, Callable[[str], Column]]] = {
     "rows": f.sum, "seq_min": f.min, "seq_max": f.max, "first_ts": f.min, "last_ts": f.max,
     "offset_min": f.min, "offset_max": f.max,
 }  # fmt: skip
 
 
+def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
+    """Of a piece: a row a (kind, node, stated, group, topic, queue_id, placed), and one each of the rare
+    rows."""
+    told = piece.told
+    rare = np.flatnonzero(_is_rare(told))
+    rows = [msgspec.json.encode(row).decode() for row in piece.whole(rare)] if len(rare) else []
+    which = np.full(len(told), -1, np.int32)
+    which[rare] = np.arange(len(rare))
+    as_text = pa.DictionaryArray.from_arrays(pa.array(which, mask=which < 0), pa.array(rows, pa.string()))
+    keyed = told.append_column("placed", told["queue_offset"].is_valid()).append_column("rare", as_text)
+    groups = pa.Table.from_batches([keyed]).group_by([*_KEYS], use_threads=False)
+    summed = groups.aggregate([*_EXTENTS.values()]).rename_columns([*_KEYS, *_EXTENTS])
+    yield from summed.append_column("part", pa.array(["profile"] * len(summed))).to_batches()
+
+
+def _is_rare(told: pa.RecordBatch) -> pa.BooleanArray:
+    is_reset = pc.and_(is_one_of(told["kind"], [Kind.OFFSET_COMMIT]), told["reset"])
+    return pc.or_(is_one_of(told["kind"], RARE_KINDS), is_reset).fill_null(False)
+
+
 def profile(log: EventLog) -> DataFrame:
     """As `summed_up`, by a pass for it alone."""
-    return summed_up(log.ask([QUERY], PASS))
+    return summed_up(log.fold([of_piece], PASS))
 
 
 def summed_up(parts: DataFrame) -> DataFrame:

@@ -132,23 +132,23 @@ def _of_file(connection: "DuckDBPyConnection", work: Work, share: Share) -> Batc
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.ConversionException as error:
-        raise ShareError(f"{share.file.path}: a value does not fit its column: {_said(error)}") from None
+        raise ShareError(f"{share.file.path}: a value does not fit its column: {said(error)}") from None
     except duckdb.Error as error:
         if os.strerror(errno.ENOSPC) in str(error):
             raise  # of what is spilled
-        raise ShareError(f"{share.file.path}: {_why(share.file.path, error)}") from None
+        raise ShareError(f"{share.file.path}: {why(share.file.path, error)}") from None
 
 
-def _why(path: Path, error: Exception) -> str:
+def why(path: Path, error: Exception) -> str:
     """What is wrong with a file that was there when the run began."""
     try:
         path.open("rb").close()
     except OSError as refused:
         return refused.strerror or type(refused).__name__
-    return f"damaged, cannot be read to its end: {_said(error)}"
+    return f"damaged, cannot be read to its end: {said(error)}"
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
@@ -157,7 +157,7 @@ def of_rows(work: Work) -> Callable[[Batches], Batches]:
 
     def run(batches: Batches) -> Batches:
         with _opened(work) as connection:
-            for table in _gathered(batches):
+            for table in gathered(batches):
                 connection.register("log", table)
                 yield from _asked(connection, work)
 
@@ -176,12 +176,12 @@ def of_partition(work: Work) -> Callable[[Batches], Batches]:
             reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], unpacked))
             connection.register("log", reader)
             for batch in connection.sql(work.queries[0]).to_arrow_reader(_BATCH_ROWS):
-                yield _shaped(batch, work.schema)
+                yield shaped(batch, work.schema)
 
     return run
 
 
-def _gathered(batches: Batches) -> Iterator[pa.Table]:
+def gathered(batches: Batches) -> Iterator[pa.Table]:
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
@@ -228,7 +228,7 @@ def _asked(connection: "DuckDBPyConnection", work: Work) -> Batches:
             yield from _stored(connection, query, Path(work.folder), work.schema)
             continue
         for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
-            yield _shaped(_packed(batch, work.packed) if work.packed else batch, work.schema)
+            yield shaped(_packed(batch, work.packed) if work.packed else batch, work.schema)
 
 
 def _stored(connection: "DuckDBPyConnection", query: str, folder: Path, schema: pa.Schema) -> Batches:
@@ -242,7 +242,7 @@ def _stored(connection: "DuckDBPyConnection", query: str, folder: Path, schema: 
         file.unlink()
 
 
-def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     found: Mapping[str, pa.Array] = dict(zip(batch.schema.names, batch.columns, strict=True))
     arrays = [
         found[field.name].cast(field.type) if field.name in found else pa.nulls(len(batch), field.type)

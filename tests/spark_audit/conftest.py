@@ -19,11 +19,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_audit.chunk import Chunk, State
 from spark_audit.event_log import EventLog
-from spark_audit.evidence import QUERIES, Evidence, Options, gather
+from spark_audit.evidence import FOLDS, Evidence, Options, gather
 from spark_audit.generate import Wish, prepare
+from spark_audit.piece import of_rows
 from spark_audit.schema import PASS
 from spark_audit.session import SessionOptions, open_session
-from spark_audit.share import Work, of_rows
 from spec.events import COLUMNS
 
 STEP_US = 1_000_000
@@ -125,7 +125,7 @@ def evidence_in(
     """What is gathered of the rows, summed up in this very process: no task starts a Python of its own."""
     options = options or Options()
     schema = to_arrow_schema(PASS)
-    parts = of_rows(Work(QUERIES, schema))(iter(table(rows).to_batches()))
+    parts = of_rows(FOLDS, schema)(iter(table(rows).to_batches()))
     summed: DataFrame = spark.createDataFrame(pa.Table.from_batches([*parts], schema))
     return gather(EventLog.of(frame(spark, rows)), brokers, options, parts=summed)
 

@@ -19,10 +19,11 @@ from spark_audit.audit import audit
 from spark_audit.cli import _blame
 from spark_audit.event_log import EventLog
 from spark_audit.evidence import Options, gather
-from spark_audit.profile import QUERY, overview, profile
+from spark_audit.piece import of_files
+from spark_audit.profile import of_piece, overview, profile
 from spark_audit.read import read
 from spark_audit.schema import PASS
-from spark_audit.share import LogFile, ShareError, Work, of_files, shares
+from spark_audit.share import LogFile, ShareError, shares
 from tests.spark_audit.conftest import Story, frame, table, write_ndjson
 
 GROUP_ROWS = 7
@@ -112,7 +113,7 @@ def test_a_file_that_is_damaged_within_is_named(tmp_path: Path) -> None:
     damaged = bytearray(path.read_bytes())
     damaged[100:1100] = b"\xff" * 1000
     path.write_bytes(damaged)
-    run = of_files(Work((QUERY,), to_arrow_schema(PASS)), shares([LogFile(path)]))
+    run = of_files([of_piece], to_arrow_schema(PASS), shares([LogFile(path)]))
     with pytest.raises(ShareError, match="damaged") as told:
         list(run(iter([pa.RecordBatch.from_pydict({"id": [0]})])))
     thrown = RuntimeError(f"An error occurred.\n  spark_audit.share.ShareError: {told.value}\n")

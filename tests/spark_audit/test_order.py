@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from spark_audit.event_log import EventLog
-from spark_audit.order import QUERY, SEQUENCE, odd_steps, stretches
+from spark_audit.order import SEQUENCE, odd_steps, of_piece, stretches
 from spark_audit.schema import PASS
 
 COLUMNS = (
@@ -66,7 +66,7 @@ def rows(seed: int) -> list[tuple[str, str, str | None, str, str, int, int, int,
 def runs(shared: DataFrame) -> DataFrame:
     """Of a log whose partitions are the shares."""
     rows = shared.withColumn("attrs", f.create_map(f.lit("broker"), "broker"))
-    return EventLog.of(rows).ask([QUERY], PASS).withColumn("broker", f.col("stated"))
+    return EventLog.of(rows).fold([of_piece], PASS).withColumn("broker", f.col("stated"))
 
 
 @pytest.mark.parametrize("in_order", [True, False])

@@ -1,0 +1,134 @@
+"""A piece has the rows that are events and no others, and their attrs where they belong.
+
+Method: random rows with trouble of every kind (fields that are missing, kinds nobody knows, maps that are
+null, empty or lack the key), in files as various writers make them, and as slices that Spark hands over;
+against the same rows taken one by one.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_audit import piece, share
+from spark_audit.piece import Piece, alike, of_files, of_rows
+from spark_audit.share import LogFile, ShareError, shares
+from spec.events import REQUIRED, SCHEMA_VERSION, Kind
+from tests.spark_audit.conftest import table
+
+SHOWN = pa.schema([("text", pa.string())])
+NUMBERS = pa.RecordBatch.from_pydict({"id": [0]})
+
+attrs = st.none() | st.dictionaries(
+    st.sampled_from(["broker", "reset", "schema", "x"]), st.sampled_from(["a", "true", "1", "2", "new"])
+)
+rows_of_a_log = st.lists(
+    st.fixed_dictionaries(
+        {
+            "ts": st.integers(0, 9),
+            "seq": st.none() | st.integers(0, 9),
+            "node": st.sampled_from(["n", "m", None]),
+            "kind": st.sampled_from([*Kind, "unheard of", None]),
+            "topic": st.sampled_from(["t", None]),
+            "queue_id": st.sampled_from([0, 1, None]),
+            "msg_id": st.sampled_from(["m_1", None]),
+            "attrs": attrs,
+        }
+    ),
+    max_size=20,
+)
+whatever = st.tuples(rows_of_a_log, st.integers(1, 7))
+
+
+def shown(of: Piece) -> Iterator[pa.RecordBatch]:
+    """A row of what was told at first, beside the row as a whole."""
+    whole = of.whole(np.arange(len(of.told)))
+    texts = [str((told, row)) for told, row in zip(of.told.to_pylist(), whole, strict=True)]
+    yield pa.RecordBatch.from_pydict({"text": pa.array(texts, pa.string())})
+
+
+def expected(rows: list[dict[str, Any]]) -> list[str]:
+    texts = []
+    for row in table(rows).to_pylist():
+        if row["kind"] not in list(Kind) or any(row[name] is None for name in REQUIRED):
+            continue
+        own = dict(row["attrs"] or {})
+        schema = own.get("schema", "1")
+        is_newer = not schema.isdigit() or int(schema) > SCHEMA_VERSION
+        told = {name: row[name] for name in piece._OWN} | {
+            "kind": None if is_newer else row["kind"],
+            "stated": own.get("broker"),
+            "reset": own.get("reset") == "true",
+        }
+        row["attrs"] = None if row["attrs"] is None else own
+        texts.append(str((told, row)))
+    return texts
+
+
+def texts(batches: Iterator[pa.RecordBatch]) -> list[str]:
+    return [text for batch in batches for text in batch["text"].to_pylist()]
+
+
+def of_file(path: Path) -> list[str]:
+    cut = shares([LogFile(path)])
+    numbers = pa.RecordBatch.from_pydict({"id": list(range(len(cut)))})
+    return texts(of_files([shown], SHOWN, cut)(iter([numbers])))
+
+
+@given(whatever)
+def test_what_spark_hands_over_is_told_row_by_row(made: tuple[list[dict[str, Any]], int]) -> None:
+    rows, width = made
+    whole = table(rows)
+    slices = [whole.slice(at, width).to_batches() for at in range(0, len(rows), width)]
+    handed = iter([batch for batches in slices for batch in batches])
+    assert texts(of_rows([shown], SHOWN)(handed)) == expected(rows)
+
+
+@given(whatever)
+def test_a_file_is_told_row_by_row(
+    tmp_path_factory: pytest.TempPathFactory, made: tuple[list[dict[str, Any]], int]
+) -> None:
+    rows, width = made
+    path = tmp_path_factory.mktemp("told") / "a.parquet"
+    # As few rows in a piece, so that a group has several.
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(piece, "_ROWS", 3)
+        patched.setattr(share, "_SHARE_BYTES", 1)
+        pq.write_table(table(rows), path, row_group_size=2 * width)
+        assert of_file(path) == expected(rows)
+
+
+@pytest.mark.parametrize("text", [pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
+def test_texts_may_be_stored_in_other_ways(tmp_path: Path, text: pa.DataType) -> None:
+    rows = [
+        {"ts": 1, "seq": n, "node": "n", "kind": "flush", "topic": None, "attrs": {"broker": f"b{n % 2}"}}
+        for n in range(5)
+    ]
+    told = table(rows)
+    for name in ("node", "kind", "topic"):
+        at = told.schema.get_field_index(name)
+        told = told.set_column(at, name, told[name].cast(text))
+    pq.write_table(told, tmp_path / "a.parquet", row_group_size=2)
+    assert of_file(tmp_path / "a.parquet") == expected(rows)
+
+
+def test_a_number_that_does_not_fit_is_named_with_its_file(tmp_path: Path) -> None:
+    rows = pa.table({"seq": pa.array([1 << 63], pa.uint64()), "ts": [1], "node": ["a"], "kind": ["flush"]})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    with pytest.raises(ShareError, match=r"a\.parquet: a value does not fit its column: .*922337"):
+        of_file(tmp_path / "a.parquet")
+
+
+def test_rows_are_alike_where_all_columns_are() -> None:
+    values = [(a, b, c) for a in ("x", "y", None) for b in (0, 1, None) for c in ("u", None)] * 3
+    columns = zip(*values, strict=True)
+    batch = pa.RecordBatch.from_arrays([pa.array(column) for column in columns], ["a", "b", "c"])
+    numbers = alike(batch, ["a", "b", "c"]).tolist()
+    assert len(set(zip(values, numbers, strict=True))) == len(set(values)) == len(set(numbers))
+    assert sorted(set(numbers)) == list(range(len(set(values))))
