@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from conformance.scoreboard import EVIDENCE
+from conformance.scoreboard import EVIDENCE, FAULTS
 from report.model import Report, Result, Table, Verdict
 
 ABSENT: Final = "absent"
@@ -84,10 +84,10 @@ def _evidence(before: Report, after: Report) -> Table:
 
 
 def _cells(run: Report) -> Iterator[tuple[tuple[str, str], str]]:
-    """((suite, what), how much) of the scoreboard's table."""
+    """((suite, what), how much) of the scoreboard's tables."""
     for table in run.tables:
-        if table.title == EVIDENCE:
-            for suite, *cells in table.rows:
-                for what, cell in zip(table.columns[1:], cells, strict=True):
-                    if cell and what != "seconds":
-                        yield (suite, what), cell
+        if table.title in (EVIDENCE, FAULTS):
+            for row, *cells in table.rows:
+                for column, cell in zip(table.columns[1:], cells, strict=True):
+                    if cell and column != "seconds":
+                        yield ((row, column) if table.title == EVIDENCE else (column, row)), cell

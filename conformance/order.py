@@ -1,13 +1,14 @@
 """What a run of `mqproof conform` is asked for, and what each suite gives for it."""
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
 from conformance.controls import Controls
+from conformance.fault_kinds import FaultKind
 from conformance.targets import APACHE, REMOTING
 from report.model import Result, Table
 
@@ -69,10 +70,12 @@ class Part:
     suite: str
     results: tuple[Result, ...]
     looked_at: dict[str, int]
-    """The evidence: examples, operations, faults, cases and the like, to their number."""
+    """The evidence: examples, operations, cases and the like, to their number."""
     seconds: float
     tables: tuple[Table, ...] = ()
     summary: tuple[Result, ...] | None = None
     """The results in fewer rows, for people; None: as they are."""
     refusal: Exception | None = None
     """Why nothing of it was judged."""
+    faults: Mapping[FaultKind, int] | None = None
+    """How often each was met; None where there are none to be met."""

@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from conformance.fault_kinds import FaultKind
 from conformance.order import Order, Part
 from conformance.suite import SCRIPT
 from report.model import Report, Result, Table, Verdict
 
 EVIDENCE: Final = "Evidence"
 """The title of the table that says how much each suite looked at."""
+FAULTS: Final = "Faults"
+"""The title of the table that says how often each suite met each kind."""
 
 
 def scoreboard(parts: Sequence[Part], order: Order) -> Report:
@@ -24,7 +27,7 @@ def page(parts: Sequence[Part], order: Order) -> Report:
 
 def screen(parts: Sequence[Part], order: Order) -> Report:
     """The same for a terminal: without what is of one suite alone, if there are several."""
-    tables = _tables(parts) if len(parts) == 1 else (*_untried(parts), _evidence(parts))
+    tables = _tables(parts) if len(parts) == 1 else (*_untried(parts), _evidence(parts), *_faults(parts))
     return _report(parts, order, _summed(parts), (*_minimal_scripts(parts), *tables))
 
 
@@ -54,6 +57,7 @@ def _facts(parts: Sequence[Part], order: Order) -> dict[str, str]:
 def _tables(parts: Sequence[Part]) -> Iterator[Table]:
     yield from _untried(parts)
     yield _evidence(parts)
+    yield from _faults(parts)
     for part in parts:
         yield from part.tables
 
@@ -91,3 +95,15 @@ def _evidence(parts: Sequence[Part]) -> Table:
         for part in parts
     )  # fmt: skip
     return Table(EVIDENCE, ("suite", *columns, "seconds"), rows)
+
+
+def _faults(parts: Sequence[Part]) -> Iterator[Table]:
+    """A row for each kind that was met, a column for each suite that can meet any."""
+    met = {part.suite: part.faults for part in parts if part.faults is not None}
+    rows = tuple(
+        (kind.value, *(f"{faults.get(kind, 0):,}" for faults in met.values()))
+        for kind in FaultKind
+        if any(faults.get(kind) for faults in met.values())
+    )
+    if rows:
+        yield Table(FAULTS, ("fault", *met), rows)

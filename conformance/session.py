@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
+from conformance.fault_kinds import KINDS, FaultKind
 from conformance.history.alone import judge
 from conformance.history.finding import Finding
 from conformance.history.steps import (
@@ -178,13 +179,9 @@ class Session:
 
     # -- the verdict
 
-    @property
-    def faults(self) -> int:
-        """How many befell the broker, clean exits not counted."""
-        return sum(
-            isinstance(one, SyncsFail | Disturb) or (isinstance(one, Down) and one.how is not End.SHUTDOWN)
-            for one in self._operations
-        )
+    def faults(self) -> Counter[FaultKind]:
+        """How often each befell the broker."""
+        return Counter(kind for one in self._operations if (kind := _fault(one)))
 
     def actions(self) -> Counter[str]:
         """How often each action of the model was needed to explain what was seen."""
@@ -240,6 +237,19 @@ class Session:
         if not explained:
             text = f"no state of the model explains step {len(self._operations) + 1} ({operation})"
             self.unexplained = Witness(text, {"the model allowed before": self.oracle.explain(before)})
+
+
+def _fault(operation: Operation) -> FaultKind | None:
+    match operation:
+        case SyncsFail():
+            return FaultKind.FAIL_SYNCS
+        case Disturb(fault):
+            return KINDS[fault]
+        case Down(how):
+            return KINDS[how]
+        case Send(abandoned=True):
+            return FaultKind.UNHEARD
+    return None
 
 
 def _flush_modes(target: Target, setup: Setup) -> tuple[str, ...]:

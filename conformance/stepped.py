@@ -10,6 +10,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from conformance.broker_faults import Befall
+from conformance.fault_kinds import KINDS, FaultKind
 from conformance.history.finding import Finding
 from conformance.session import SPEC_1
 from report.model import Verdict, Witness
@@ -105,6 +107,14 @@ class Stepped(Generic[StateT, OperationT]):
     def actions(self) -> Counter[str]:
         """How often each action of the model was taken to explain something."""
         return self._actions
+
+    def faults(self) -> Counter[FaultKind]:
+        """How often each was met."""
+        return Counter(kind for one in self._operations for kind in self.faults_in(one))
+
+    def faults_in(self, operation: OperationT) -> Iterable[FaultKind]:
+        """Those that the operation met; a suite adds its own."""
+        return (KINDS[operation.fault],) if isinstance(operation, Befall) else ()
 
     def script(self) -> list[str]:
         """The run as steps for people, the first of which opens the target."""

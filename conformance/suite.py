@@ -8,7 +8,7 @@ import shlex
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final, Protocol
 
@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+from conformance.fault_kinds import FaultKind
 from conformance.history.alone import CHECKERS
 from conformance.history.finding import Finding
 from conformance.machine import UndrivableError
@@ -60,6 +61,10 @@ class Session(Protocol):
         ...
 
     def findings(self) -> dict[str, Finding]: ...
+    def faults(self) -> Counter[FaultKind]:
+        """How often each was met."""
+        ...
+
     def actions(self) -> Counter[str]:
         """How often each action of the model was needed to explain what was seen."""
         ...
@@ -71,6 +76,8 @@ class Session(Protocol):
 
 TargetFactory = Callable[[], Any]
 """Of targets of one suite."""
+OnExample = Callable[[int, Session], None]
+"""Told of each example that counts, with its number; not of what makes a violation smaller."""
 Judge = Callable[[Session], None]
 """Told of each run that nothing interrupted; raises if it is displeased."""
 
@@ -97,8 +104,6 @@ class Suite:
     needs: Needs
     machine: Callable[[Any, Judge], RuleBasedStateMachine]
     """A class of state machines, made of a target and a judge."""
-    faults: Callable[[Any], int] = lambda _: 0
-    """How many faults befell the target in a session."""
 
 
 _CRASHES: Final = (Capability.KILL, Capability.OS_CRASH, Capability.POWER_LOSS)
@@ -111,9 +116,7 @@ _NEEDS: Final = {
     "DELIV-5": Need(frozenset({Capability.COMMIT_OFFSET})),
 }
 
-FLUSH: Final = Suite(
-    "flush", "Flush.tla", (*CHECKERS, SPEC_1), _NEEDS, FlushMachine, lambda session: session.faults
-)
+FLUSH: Final = Suite("flush", "Flush.tla", (*CHECKERS, SPEC_1), _NEEDS, FlushMachine)
 """One broker and its store: sends, pulls, offsets, crashes."""
 
 
@@ -125,7 +128,7 @@ class Examination:
     examples: int = 0
     """Until the first violation; shrinking is not counted."""
     operations: int = 0
-    faults: int = 0
+    faults: Counter[FaultKind] = field(default_factory=Counter)
     counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     held_in: Counter[str] = field(default_factory=Counter)
     """Id to the number of examples in which it held."""
@@ -144,6 +147,8 @@ class Failure:
     """It took so many to find the first violation."""
     events: tuple[Event, ...] = ()
     """The target's event log of this run, if it keeps one."""
+    drawn: bool = True
+    """That one is a violation of this invariant; else only a shorter run is, made of it."""
 
 
 class ViolationError(Exception):
@@ -185,6 +190,7 @@ def examine(
     suite: Suite = FLUSH,
     wanted: frozenset[str] | None = None,
     shrink: bool = True,
+    on_example: OnExample = lambda *_: None,
 ) -> Examination:
     """Draw and judge examples until one violates an invariant; then shrink it.
 
@@ -206,6 +212,7 @@ def examine(
         # The example of a broker that does not come up, which nobody asked about, is drawn again.
         if not examination.failures and (chosen or not session.dead):
             _count(examination, session, findings)
+            on_example(examination.examples, session)
             if on_progress:
                 on_progress(examination.examples, examples)
         shrunk += bool(examination.failures)
@@ -215,10 +222,14 @@ def examine(
             return
         script, events = tuple(session.script()), tuple(getattr(session.target, "events", ()))
         for invariant in chosen:
-            failure = Failure(script, findings[invariant], examination.examples, events)
-            found = examination.failures.setdefault(invariant, failure)
-            if len(failure.script) <= len(found.script):
-                examination.failures[invariant] = failure
+            found = examination.failures.get(invariant)
+            if found is None and shrunk:
+                examination.counts[invariant].update(findings[invariant].counts)
+            if found is None or len(script) <= len(found.script):
+                drawn = not shrunk if found is None else found.drawn
+                examination.failures[invariant] = Failure(
+                    script, findings[invariant], examination.examples, events, drawn=drawn
+                )
         raise _violation(chosen[0])("\n".join(script))
 
     def machine() -> RuleBasedStateMachine:
@@ -280,7 +291,7 @@ def _settings(examples: int, *, shrink: bool) -> hypothesis.settings:
 def _count(examination: Examination, session: Session, findings: dict[str, Finding]) -> None:
     examination.examples += 1
     examination.operations += len(session.script()) - 1  # the first step opens the target
-    examination.faults += examination.suite.faults(session)
+    examination.faults.update(session.faults())
     examination.actions.update(session.actions())
     for invariant, finding in findings.items():
         examination.counts[invariant].update(finding.counts)
@@ -305,10 +316,20 @@ def results(
         f"mqproof conform --target {shlex.quote(target.name)}{of_suite(suite)} --seed {seed}"
         f" --examples {examples}"
     )
-    return tuple(
+    found = (
         _result(examination, target.capabilities, invariant, replay)
         for invariant in known(suite)
         if ids is None or invariant in ids
+    )
+    return shared(found, examination.seconds)
+
+
+def shared(found: Iterable[Result], seconds: float) -> tuple[Result, ...]:
+    """Results that were found together, each with its share of the time that they took."""
+    results = tuple(found)
+    share = seconds / max(1, sum(each.verdict is not Verdict.NOT_TESTED for each in results))
+    return tuple(
+        each if each.verdict is Verdict.NOT_TESTED else replace(each, seconds=share) for each in results
     )
 
 
@@ -333,9 +354,8 @@ def _result(examination: Examination, capabilities: frozenset[Any], invariant: s
             Verdict.VIOLATED,
             counts,
             (*failure.finding.witnesses, scripted(failure.script)),
-            f"violated by example {failure.examples}",
+            f"violated by {'' if failure.drawn else 'a shorter run made of '}example {failure.examples}",
             replay,
-            examination.seconds,
         )
     need = examination.suite.needs.get(invariant, Need())
     if missing := _missing(need, capabilities):
@@ -347,7 +367,7 @@ def _result(examination: Examination, capabilities: frozenset[Any], invariant: s
         return Result(invariant, name, layer, Verdict.UNKNOWN, counts, detail=detail)
     lacking = ", ".join(sorted(need.ways - capabilities))
     detail = f"the target cannot be asked for {lacking}" if lacking else ""
-    return Result(invariant, name, layer, Verdict.HELD, counts, detail=detail, seconds=examination.seconds)
+    return Result(invariant, name, layer, Verdict.HELD, counts, detail=detail)
 
 
 def _missing(need: Need, capabilities: frozenset[Any]) -> str:

@@ -3,24 +3,31 @@
 The imports are late: nobody loads what is not asked for.
 """
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from conformance.order import SINCE, Order, OrderError, Part
-from conformance.suite import Examination, Suite, TargetFactory, examine, known, results
+from conformance.suite import (
+    Examination,
+    OnExample,
+    Session,
+    Suite,
+    TargetFactory,
+    examine,
+    known,
+    results,
+)
 from conformance.target import TargetError
 from conformance.targets import APACHE, UnknownTargetError
 from report.model import Result, Table, Verdict
 from spec.catalogue import catalogue
+from spec.events import encode
 
 if TYPE_CHECKING:
     from conformance.round_trip import Class
-    from conformance.targets.impl import ImplTarget
 
 Progress = Callable[[int, int], None]
 """Told (done, to do), of examples or cases."""
@@ -84,7 +91,10 @@ class Drawn:
         with ExitStack() as stack:
             factory = stack.enter_context(self.targets(order))
             target = factory()
-            examination = examine(factory, order.examples, order.seed, progress, suite=suite, wanted=wanted)
+            examination = examine(
+                factory, order.examples, order.seed, progress,
+                suite=suite, wanted=wanted, on_example=_kept(order, suite.name),
+            )  # fmt: skip
         options = ["--seed", str(order.seed), "--examples", str(order.examples)]
         options += [word for glob in order.ids for word in ("--id", glob)]
         found = results(
@@ -100,11 +110,29 @@ class Drawn:
         looked_at = {
             "examples": examination.examples,
             "operations": examination.operations,
-            "faults": examination.faults,
             "traces": sum(one.traces for one in classed.values()),
             "transitions": examination.actions.total(),
         }
-        return Part(suite.name, found, looked_at, examination.seconds, tuple(_actions(examination)))
+        return Part(
+            suite.name, found, looked_at, examination.seconds, tuple(_actions(examination)),
+            faults=examination.faults,
+        )  # fmt: skip
+
+
+def _kept(order: Order, suite: str) -> OnExample:
+    """Writes the event logs of targets that keep one, if that is wanted."""
+    if (folder := order.events) is None:
+        return lambda *_: None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OrderError(f"--events {folder}: {error.strerror}") from None
+
+    def keep(number: int, session: Session) -> None:
+        if events := getattr(session.target, "events", ()):
+            (folder / f"{suite}-{number:05}.ndjson").write_bytes(b"".join(map(encode, events)))
+
+    return keep
 
 
 def _actions(examination: Examination) -> Iterator[Table]:
@@ -151,28 +179,9 @@ def _flush_targets(order: Order) -> Iterator[TargetFactory]:
             yield factory
     else:
         factory = resolve(order.name_server, order.controls)
-        yield factory if order.events is None else _recorded(factory, order.events)
-
-
-def _recorded(factory: TargetFactory, folder: Path) -> TargetFactory:
-    """Targets that write their event logs to the folder, numbered."""
-    from conformance.targets.impl import ImplTarget
-
-    if not isinstance(factory(), ImplTarget):
-        raise OrderError("--events: only the targets impl and mutant:NAME have a broker's event log")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OrderError(f"--events {folder}: {error.strerror}") from None
-    numbers = itertools.count(1)
-
-    def recorded() -> "ImplTarget":
-        target = factory()
-        assert isinstance(target, ImplTarget)
-        target.events_file = folder / f"example-{next(numbers):05}.ndjson"
-        return target
-
-    return recorded
+        if order.events is not None and not hasattr(factory(), "events"):
+            raise OrderError("--events: only the targets impl and mutant:NAME have a broker's event log")
+        yield factory
 
 
 def _broker() -> type[Any]:

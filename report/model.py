@@ -69,6 +69,7 @@ class Result:
     """Why the verdict is UNKNOWN or NOT_TESTED, or what was violated, in a sentence."""
     replay: str = ""
     seconds: float = 0.0
+    """Of results that were found together each has its share."""
 
     def __post_init__(self) -> None:
         if self.verdict is Verdict.HELD and not any(self.counts.values()):

@@ -96,15 +96,16 @@ class AdminMachine(Machine[AdminTarget, AdminSession]):
             self.session.query(destination, topic, queue)
 
     @precondition(lambda machine: bool(machine.ahead))
-    @rule()
-    def befall(self) -> None:
-        """Everything that was answered is still to be found."""
+    @rule(topic=_topics, burst=_bursts)
+    def befall(self, topic: str, burst: list[tuple[int, str]]) -> None:
+        """Everything that was answered is still to be found, and what is sent at once as well."""
         self.session.befall(self.ahead.pop())
+        self.send(topic, burst)
         self._look_everywhere()
 
     def last_look(self) -> None:
         while self.ahead:
-            self.befall()
+            self.befall(TOPICS[0], [])
         self._look_everywhere()
 
     def _look_everywhere(self) -> None:

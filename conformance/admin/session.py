@@ -35,7 +35,6 @@ class AdminSession(Stepped[State, Operation]):
         self.target = target
         self.sent: dict[str, str] = {}
         """Messages that were stored: id to offset message id."""
-        self.befallen = 0
         self._drawn = 0
         super().__init__("a broker with none of our topics and groups", EXPLANATION, CHECKERS)
         target.open()
@@ -77,7 +76,6 @@ class AdminSession(Stepped[State, Operation]):
         self.saw(Commit(group, topic, queue_id, offset, taken))
 
     def befall(self, fault: BrokerFault) -> None:
-        self.befallen += 1
         self.target.befall(fault)
         self.saw(Befall(fault))
 

@@ -8,6 +8,10 @@ from conformance.session import SPEC_1
 from conformance.suite import Suite
 
 ADMIN: Final = Suite(
-    "admin", "Delivery.tla", (*CHECKERS, SPEC_1), {}, AdminMachine, lambda session: session.befallen
+    "admin",
+    "Delivery.tla",
+    (*CHECKERS, SPEC_1),
+    {},
+    AdminMachine,
 )
 """A broker's administration: topics, groups, offsets, look-ups."""

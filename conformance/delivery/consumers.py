@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from conformance.delivery.checkers import CHECKERS
+from conformance.fault_kinds import FaultKind
 from conformance.history.finding import Finding
 from conformance.order import Order, Part
 from conformance.session import SPEC_1
-from conformance.suite import scripted
+from conformance.suite import scripted, shared
 from conformance.targets import IMPL, UnknownTargetError
 from report.model import Result, Verdict
 from spec.catalogue import catalogue
@@ -43,11 +44,12 @@ def run(order: Order, progress: Callable[[int, int], None]) -> Part:
     began = time.perf_counter()
     found: dict[str, list[Finding]] = {each.id: [] for each in listed(order)}
     scripts: dict[str, tuple[int, list[str]]] = {}
-    operations = 0
+    operations, faults = 0, Counter[FaultKind]()
     groups = -(-order.examples // CHANGES)
     for number in range(groups):
         group = live(order.seed + number)
         operations += len(group.run.operations)
+        faults.update(group.faults())
         for id_, finding in group.findings().items():
             if id_ in found:
                 found[id_].append(finding)
@@ -55,13 +57,12 @@ def run(order: Order, progress: Callable[[int, int], None]) -> Part:
                     scripts.setdefault(id_, (order.seed + number, group.script()))
         progress(min((number + 1) * CHANGES, order.examples), order.examples)
     seconds = time.perf_counter() - began
-    results = tuple(_result(order, id_, found[id_], scripts.get(id_), seconds) for id_ in found)
-    return Part(NAME, results, {"examples": order.examples, "operations": operations}, seconds)
+    results = shared((_result(order, id_, found[id_], scripts.get(id_)) for id_ in found), seconds)
+    looked_at = {"examples": order.examples, "operations": operations}
+    return Part(NAME, results, looked_at, seconds, faults=faults)
 
 
-def _result(
-    order: Order, id_: str, found: Sequence[Finding], failed: tuple[int, list[str]] | None, seconds: float
-) -> Result:
+def _result(order: Order, id_: str, found: Sequence[Finding], failed: tuple[int, list[str]] | None) -> Result:
     counts = Counter({"groups": len(found)})
     for finding in found:
         counts.update(finding.counts)
@@ -72,8 +73,8 @@ def _result(
         witnesses = (*first.witnesses, scripted(script))
         return Result(
             id_, catalogue()[id_].name, NAME, Verdict.VIOLATED, dict(counts), witnesses,
-            f"violated by the group of seed {seed}", replay, seconds,
+            f"violated by the group of seed {seed}", replay,
         )  # fmt: skip
     held = any(finding.verdict is Verdict.HELD for finding in found)
     verdict = Verdict.HELD if held else Verdict.UNKNOWN
-    return Result(id_, catalogue()[id_].name, NAME, verdict, dict(counts), seconds=seconds)
+    return Result(id_, catalogue()[id_].name, NAME, verdict, dict(counts))

@@ -1,6 +1,7 @@
 """One run of one group: plays the members as clients behave, writes down what was seen, and follows what the
 model allows."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from conformance.broker_faults import Befall, BrokerFault
@@ -16,8 +17,10 @@ from conformance.delivery.steps import (
     Rebalance,
     Send,
     Settled,
+    faults_of_members,
 )
 from conformance.delivery.target import QUEUES, DeliveryTarget, Message
+from conformance.fault_kinds import FaultKind
 from conformance.stepped import Stepped
 
 _COUNT: Final = 8
@@ -37,7 +40,6 @@ class DeliverySession(Stepped[State, Operation]):
         """By member that is there: where it goes on, in the queues that it reads."""
         self.unknown = 0
         """Commits of which nobody knows whether they were noted."""
-        self.befallen = 0
         self._sent = 0
         opened = f"a broker with a new topic of {QUEUES} queues and a new group"
         super().__init__(opened, EXPLANATION, CHECKERS)
@@ -70,7 +72,6 @@ class DeliverySession(Stepped[State, Operation]):
 
     def befall(self, fault: BrokerFault) -> None:
         """Members whose connections broke make new ones, one after the other, and read on."""
-        self.befallen += 1
         self.target.befall(fault)
         self.saw(Befall(fault))
         if fault is not BrokerFault.FREEZE:
@@ -124,10 +125,8 @@ class DeliverySession(Stepped[State, Operation]):
                 self._commit(member, queue_id, oneway=False)
         self.saw(Settled())
 
-    @property
-    def faults(self) -> int:
-        """Members that died or fell silent, answers that nobody heard, and what befell the broker."""
-        return sum(_is_fault(one) for one in self.run.operations) + self.befallen
+    def faults_in(self, operation: Operation) -> Iterable[FaultKind]:
+        return faults_of_members(operation) or super().faults_in(operation)
 
     def _commit(self, member: str, queue_id: int, *, oneway: bool) -> None:
         """Only what is ahead: a late commit of a former owner would send the group back."""
@@ -140,12 +139,3 @@ class DeliverySession(Stepped[State, Operation]):
         else:
             self.target.commit(member, queue_id, offset)
         self.saw(Commit(member, queue_id, offset, oneway))
-
-
-def _is_fault(operation: Operation) -> bool:
-    match operation:
-        case Membership(change=change):
-            return change in (Change.DIES, Change.SILENT)
-        case Commit(oneway=oneway):
-            return oneway
-    return False

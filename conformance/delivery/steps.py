@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from conformance.broker_faults import Befall
 from conformance.delivery.target import Message
+from conformance.fault_kinds import FaultKind
 
 
 class Change(StrEnum):
@@ -103,3 +104,15 @@ class Settled:
 
 
 Operation = Send | Membership | Rebalance | Deliver | Commit | Query | Reset | Settled | Befall
+
+
+def faults_of_members(operation: Operation) -> tuple[FaultKind, ...]:
+    """What befell those who are in the group, or what they asked for without hearing of it."""
+    match operation:
+        case Membership(change=Change.DIES):
+            return (FaultKind.CLIENT,)
+        case Membership(change=Change.SILENT):
+            return (FaultKind.SILENCE,)
+        case Commit(oneway=True):
+            return (FaultKind.UNHEARD,)
+    return ()

@@ -8,6 +8,10 @@ from conformance.session import SPEC_1
 from conformance.suite import Suite
 
 DELIVERY: Final = Suite(
-    "delivery", "Group.tla", (*CHECKERS, SPEC_1), {}, DeliveryMachine, lambda session: session.faults
+    "delivery",
+    "Group.tla",
+    (*CHECKERS, SPEC_1),
+    {},
+    DeliveryMachine,
 )
 """A broker and a group: who is there, who is told, who begins where."""

@@ -4,15 +4,18 @@ Every rule judges what they saw. An example is a send of each producer; for twen
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from conformance.fault_kinds import KINDS
 from conformance.history.judge import results
 from conformance.history.lines import encode
 from conformance.history.record import record
 from conformance.history.rules import RULES, Rule
 from conformance.history.workload import Workload
 from conformance.order import Order, OrderError, Part
+from conformance.suite import shared
 from conformance.targets import UnknownTargetError
 from report.model import Result, Verdict
 
@@ -56,8 +59,11 @@ def run(order: Order, progress: Callable[[int, int], None]) -> Part:
     replay = order.replay(NAME, "--seed", str(order.seed), "--examples", str(order.examples))
     wanted = {rule.id for rule in _rules(order)}
     found = tuple(each for each in results(seen, NAME, replay) if each.id in wanted)
-    looked_at = {"examples": order.examples, "operations": seen.operations, "faults": len(seen.faults) // 2}
-    return Part(NAME, found, looked_at, time.perf_counter() - began)
+    looked_at = {"examples": order.examples, "operations": seen.operations}
+    kinds = (KINDS.get(fault.value.kind) for fault in seen.faults)
+    faults = Counter(kind for kind in kinds if kind)
+    seconds = time.perf_counter() - began
+    return Part(NAME, shared(found, seconds), looked_at, seconds, faults=faults)
 
 
 def _keep(order: Order, history: bytes) -> None:

@@ -46,9 +46,10 @@ def _crashes(machine: "FlushMachine") -> list[End]:
     return [end for end in _ends(machine) if end is not End.SHUTDOWN]
 
 
-def _faults(machine: "FlushMachine") -> list[Fault]:
-    """What may disturb this broker now."""
-    return [f for f in Fault if not machine.disturbed and Capability(f.value) in machine.target.capabilities]
+def _faults(machine: "FlushMachine") -> list[Fault | None]:
+    """What may disturb this broker in an example: in every other one nothing."""
+    faults = [fault for fault in Fault if Capability(fault.value) in machine.target.capabilities]
+    return [*(len(faults) or 1) * [None], *faults]
 
 
 def _second_ends(machine: "FlushMachine") -> list[End | None]:
@@ -76,16 +77,18 @@ class FlushMachine(Machine[Target, Session]):
     as an argument.
     """
 
-    disturbed = False
-    """Once an example is enough: time-outs take their time."""
+    ahead: Fault | None = None
+    """Comes before the end of the example at the latest. Once is enough: time-outs take their time."""
 
     @initialize(
         mode=st.sampled_from((flush.SYNC_FLUSH, flush.ASYNC_FLUSH)),
         queues=st.integers(1, QUEUES_MAX),
         seed=_seeds,
+        fault=_drawn_by(_faults),
     )
-    def open(self, mode: str, queues: int, seed: int) -> None:
+    def open(self, mode: str, queues: int, seed: int, fault: Fault | None) -> None:
         self.session = Session(self.target, Setup(mode, queues, seed))
+        self.ahead = fault
 
     @precondition(_certain)
     @rule(queue=_queues, size=_sizes)
@@ -137,14 +140,16 @@ class FlushMachine(Machine[Target, Session]):
         self.session.end(how, seed)
         self._restart()
 
-    @precondition(lambda machine: bool(_faults(machine)))
-    @rule(fault=_drawn_by(_faults), burst=_bursts)
-    def disturb(self, fault: Fault, burst: list[tuple[int, int]]) -> None:
+    @precondition(lambda machine: machine.ahead is not None)
+    @rule(burst=_bursts, then=_bursts)
+    def disturb(self, burst: list[tuple[int, int]], then: list[tuple[int, int]]) -> None:
         """The broker is sent to while something is the matter; nobody knows what came of what."""
-        self.disturbed = True
+        fault, self.ahead = self.ahead, None
+        assert fault is not None, "the precondition"
         self.session.disturb(fault)
         self.send_some(burst)
         self.session.calm()
+        self.send_some(then)
         self.session.drain()
 
     @precondition(lambda machine: bool(_ends(machine)))
@@ -161,6 +166,8 @@ class FlushMachine(Machine[Target, Session]):
         self._restart()
 
     def last_look(self) -> None:
+        if self.ahead:
+            self.disturb([(0, 1)], [])
         self.session.drain()
 
     def _restart(self) -> None:

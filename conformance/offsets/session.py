@@ -1,9 +1,10 @@
 """One run of one broker: drives it, writes down what was seen, and follows what the model allows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from conformance.broker_faults import Befall, BrokerFault
+from conformance.fault_kinds import FaultKind
 from conformance.offsets.checkers import CHECKERS
 from conformance.offsets.oracle import EXPLANATION, State
 from conformance.offsets.steps import (
@@ -41,7 +42,6 @@ class OffsetsSession(Stepped[State, Operation]):
         """By queue: one more than the last offset."""
         self.unknown = 0
         """Commits of which nobody knows whether they were noted."""
-        self.befallen = 0
         self._sent = 0
         super().__init__(f"a broker with a new topic of {QUEUES} queues", EXPLANATION, CHECKERS)
         target.open()
@@ -108,7 +108,6 @@ class OffsetsSession(Stepped[State, Operation]):
         if late and Capability.WRITE in self.target.capabilities:
             self.target.write()
             self.saw(Write())
-        self.befallen += 1
         self.target.befall(fault)
         self.saw(Befall(fault))
         self.look()
@@ -129,11 +128,10 @@ class OffsetsSession(Stepped[State, Operation]):
                     break
                 offset = answer.next_offset
 
-    @property
-    def faults(self) -> int:
-        """Answers that nobody heard, and what befell the broker."""
-        unheard = sum(isinstance(one, Commit) and one.oneway for one in self.run.operations)
-        return unheard + self.befallen
+    def faults_in(self, operation: Operation) -> Iterable[FaultKind]:
+        if isinstance(operation, Commit) and operation.oneway:
+            return (FaultKind.UNHEARD,)
+        return super().faults_in(operation)
 
     def _next_id(self) -> str:
         self._sent += 1

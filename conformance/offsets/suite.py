@@ -8,6 +8,10 @@ from conformance.session import SPEC_1
 from conformance.suite import Suite
 
 OFFSETS: Final = Suite(
-    "offsets", "Delivery.tla", (*CHECKERS, SPEC_1), {}, OffsetsMachine, lambda session: session.faults
+    "offsets",
+    "Delivery.tla",
+    (*CHECKERS, SPEC_1),
+    {},
+    OffsetsMachine,
 )
 """One broker: pulls from anywhere, tags, waits, the group's offsets, expiry."""

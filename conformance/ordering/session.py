@@ -1,9 +1,10 @@
 """One run of one broker's locks: plays the members as clients behave, writes down what was seen, and follows
 what the model allows."""
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 
 from conformance.broker_faults import ENDS, Befall, BrokerFault
+from conformance.fault_kinds import FaultKind
 from conformance.ordering.checkers import checkers
 from conformance.ordering.oracle import State, explanation
 from conformance.ordering.steps import Begin, End, Lock, Operation, Unlock, Wait
@@ -24,7 +25,6 @@ class OrderingSession(Stepped[State, Operation]):
         self.trust_s = lease_s / 2
         """So long members trust a lock that they were granted, as clients of RocketMQ do."""
         self.unheard = 0
-        self.befallen = 0
         self._granted_s: dict[tuple[str, int, str], float] = {}
         self._calls: set[tuple[str, int, str]] = set()
         opened = f"a broker that keeps a lock for {lease_s:g} s"
@@ -76,15 +76,13 @@ class OrderingSession(Stepped[State, Operation]):
     def befall(self, fault: BrokerFault) -> None:
         """A broker's locks end with its life: members trust them no more. They trust them on when only their
         connections break."""
-        self.befallen += 1
         self.target.befall(fault)
         self.saw(Befall(fault, self.target.now_s()))
         if fault in ENDS:
             self._granted_s.clear()
             self._calls.clear()
 
-    @property
-    def faults(self) -> int:
-        """Answers that nobody heard, and what befell the broker."""
-        unheard = sum(isinstance(one, Lock) and one.granted is None for one in self.run.operations)
-        return unheard + self.befallen
+    def faults_in(self, operation: Operation) -> Iterable[FaultKind]:
+        if isinstance(operation, Lock) and operation.granted is None:
+            return (FaultKind.UNHEARD,)
+        return super().faults_in(operation)

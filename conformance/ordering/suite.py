@@ -7,6 +7,10 @@ from conformance.session import SPEC_1
 from conformance.suite import Suite
 
 ORDERING: Final = Suite(
-    "ordering", "OrderLock.tla", ("DELIV-13", SPEC_1), {}, OrderingMachine, lambda session: session.faults
+    "ordering",
+    "OrderLock.tla",
+    ("DELIV-13", SPEC_1),
+    {},
+    OrderingMachine,
 )
 """A broker's queue locks: who holds which queue of which group, and for how long."""

@@ -1,10 +1,21 @@
 """One run of one producer: drives it, writes down where it sent, and follows what the model allows."""
 
+from collections.abc import Iterable
+from typing import Final
+
+from conformance.fault_kinds import FaultKind
 from conformance.producers.checkers import checkers
 from conformance.producers.oracle import State, explanation
 from conformance.producers.steps import Operation, Route, Send, Wait
 from conformance.producers.target import Fate, ProducerTarget, Setup
 from conformance.stepped import Stepped
+
+_KINDS: Final = {
+    Fate.SLOW: FaultKind.DELAY,
+    Fate.BUSY: FaultKind.REFUSAL,
+    Fate.ILLEGAL: FaultKind.REFUSAL,
+    Fate.SILENT: FaultKind.SILENCE,
+}
 
 
 class ProducerSession(Stepped[State, Operation]):
@@ -33,8 +44,6 @@ class ProducerSession(Stepped[State, Operation]):
         self.target.wait(seconds)
         self.saw(Wait(seconds))
 
-    @property
-    def faults(self) -> int:
-        """Attempts that failed, or took long."""
-        sends = (one for one in self.run.operations if isinstance(one, Send))
-        return sum(attempt.fate is not Fate.OK for send in sends for attempt in send.attempts)
+    def faults_in(self, operation: Operation) -> Iterable[FaultKind]:
+        attempts = operation.attempts if isinstance(operation, Send) else ()
+        return (kind for attempt in attempts if (kind := _KINDS.get(attempt.fate)))

@@ -12,6 +12,5 @@ PRODUCERS: Final = Suite(
     ("ROUTE-5", "ROUTE-6", SPEC_1),
     {},
     ProducerMachine,
-    lambda session: session.faults,
 )
 """A producer: which broker it sends to, which next when that fails, and whom it rests."""

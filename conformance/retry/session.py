@@ -1,9 +1,11 @@
 """One run of one broker: drives it, writes down what was seen, and follows what the model allows."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 from conformance.broker_faults import Befall, BrokerFault
+from conformance.fault_kinds import FaultKind
 from conformance.retry.checkers import checkers
 from conformance.retry.oracle import State, bound_for, explanation, wait_s
 from conformance.retry.steps import Operation, Read, Send, SendBack, Wait
@@ -30,7 +32,6 @@ class RetrySession(Stepped[State, Operation]):
         self.setup = target.open(retry_queues)
         self.copies: list[Copy] = []
         """All that were read, which may be sent back."""
-        self.befallen = 0
         self._retry_queues = retry_queues
         self._due_s = 0.0
         """When all that is on its way should have come."""
@@ -77,7 +78,6 @@ class RetrySession(Stepped[State, Operation]):
             self._wait(seconds)
 
     def befall(self, fault: BrokerFault) -> None:
-        self.befallen += 1
         self.target.befall(fault)
         over_s = self.target.now_s()
         self._due_s = max(self._due_s, over_s)  # nothing came meanwhile
@@ -106,13 +106,10 @@ class RetrySession(Stepped[State, Operation]):
                 self.target.wait(_POLL_S)
         self.read(settled=True)
 
-    @property
-    def faults(self) -> int:
-        """Answers that nobody heard, and what befell the broker."""
-        unheard = sum(
-            isinstance(one, SendBack) and one.answer is Answer.UNKNOWN for one in self.run.operations
-        )
-        return unheard + self.befallen
+    def faults_in(self, operation: Operation) -> Iterable[FaultKind]:
+        if isinstance(operation, SendBack) and operation.answer is Answer.UNKNOWN:
+            return (FaultKind.UNHEARD,)
+        return super().faults_in(operation)
 
     def _affordable(self, waits_s: float) -> bool:
         return self.target.is_simulated or waits_s <= PATIENCE_S

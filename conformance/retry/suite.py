@@ -12,6 +12,5 @@ RETRY: Final = Suite(
     ("DELIV-2", "DELIV-3", "DELIV-7", "DELIV-8", SPEC_1),
     {},
     RetryMachine,
-    lambda session: session.faults,
 )
 """One broker: delay levels, messages that come again, dead letters."""

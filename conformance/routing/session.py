@@ -1,8 +1,10 @@
 """One run of one name server: drives it, writes down what was seen, and asks the oracle after every step."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
+from conformance.fault_kinds import FaultKind
 from conformance.history.finding import Finding
 from conformance.routing.checkers import CHECKERS
 from conformance.routing.oracle import Oracle
@@ -23,6 +25,13 @@ from conformance.routing.steps import (
 from conformance.routing.target import TOPICS, Broker, Capability, NameServerTarget
 from conformance.session import SPEC_1
 from report.model import Verdict, Witness
+
+_KINDS: Final[Mapping[type[Operation], FaultKind]] = {
+    HangUp: FaultKind.CUT,
+    Wait: FaultKind.SILENCE,
+    Restart: FaultKind.NAME_SERVER,
+    RegisterIsolated: FaultKind.NAME_SERVER_AWAY,
+}
 
 
 class RoutingSession:
@@ -104,10 +113,9 @@ class RoutingSession:
         held = history.operations and not self.unexplained
         return {**findings, SPEC_1: Finding(Verdict.HELD if held else Verdict.UNKNOWN, counts)}
 
-    @property
-    def faults(self) -> int:
-        """Connections that closed, silences, deaths of the name server, and times when it was cut off."""
-        return sum(isinstance(one, HangUp | Wait | Restart | RegisterIsolated) for one in self._operations)
+    def faults(self) -> Counter[FaultKind]:
+        """How often each was met."""
+        return Counter(kind for one in self._operations if (kind := _KINDS.get(type(one))))
 
     def actions(self) -> Counter[str]:
         """How often each action of the model was taken to explain something."""

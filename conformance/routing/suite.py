@@ -17,6 +17,5 @@ ROUTING: Final = Suite(
         "ROUTE-4": Need(frozenset({Capability.CLIENT})),
     },
     RoutingMachine,
-    lambda session: session.faults,
 )
 """One name server: registrations, silence, closed connections, routes."""

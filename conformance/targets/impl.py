@@ -10,7 +10,6 @@ import errno
 import logging
 import random
 from collections.abc import Coroutine
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from conformance.target import Capability, Fault, Pulled, RestartFailedError, Sent, Setup
@@ -26,7 +25,7 @@ from impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDis
 from impl.runtime.simulated_loop import EPOCH_US, SimulatedClock, SimulatedLoop
 from impl.store.config import FlushMode, StoreConfig
 from impl.store.errors import StoreError
-from spec.events import Event, encode
+from spec.events import Event
 
 T = TypeVar("T")
 
@@ -47,12 +46,10 @@ _NEAR_BYTES: Final = 40
 _ABANDON_S: Final = (0.0, 0.0005, 0.002, 0.01)
 
 
-_FAULTS: Final = frozenset(
-    {Capability.ISOLATE, Capability.CUT, Capability.DELAY, Capability.SLOW_DISK, Capability.FULL_DISK}
-)
 _HEARD_S: Final = 0.001
 _DELAY_S: Final = 0.2
 _SLOW_MS_MAX: Final = 40 * _FLUSH_MS_MAX
+_LOSSES: Final = frozenset({Fault.ISOLATE, Fault.LOSE_REQUESTS, Fault.LOSE_ANSWERS})
 _CUT_S: Final = (0.0, 0.001, 0.004)
 
 _log = logging.getLogger("impl")
@@ -61,13 +58,11 @@ _log = logging.getLogger("impl")
 class ImplTarget:
     """A broker of ours in a world of its own. `events` fills with the broker's event log."""
 
-    capabilities = frozenset(Capability) - {Capability(each) for each in Fault} | _FAULTS
+    capabilities = frozenset(Capability)
 
     def __init__(self, name: str = "impl") -> None:
         self.name = name
         self.events: list[Event] = []
-        self.events_file: Path | None = None
-        """Where `close` writes the events, as NDJSON."""
         self._loop: SimulatedLoop | None = None
         self._fault: Fault | None = None
 
@@ -150,8 +145,14 @@ class ImplTarget:
         assert self._loop is not None
         self._fault = fault
         match fault:
+            case Fault.FREEZE:
+                self._loop.stop_process(NODE)
             case Fault.ISOLATE:
                 self._network.silence(self._address)
+            case Fault.LOSE_REQUESTS:
+                self._network.deafen(self._address)
+            case Fault.LOSE_ANSWERS:
+                self._network.mute(self._address)
             case Fault.CUT:
                 self._loop.call_later(self._chance.choice(_CUT_S), self._network.cut, self._address)
             case Fault.DELAY:
@@ -162,8 +163,10 @@ class ImplTarget:
                 self._disk.on_step = _refuse_file
 
     def calm(self) -> None:
+        assert self._loop is not None
+        self._loop.continue_process(NODE)
         self._network.heal(self._address)
-        if self._fault is Fault.ISOLATE and self._loop is not None:
+        if self._fault in _LOSSES:
             self._run(self._hang_up())
         self._fault = None
         self._network.delay_s = 0.0
@@ -179,15 +182,15 @@ class ImplTarget:
         if self._loop is not None:
             self._end()
         _log.setLevel(logging.NOTSET)
-        if self.events_file is not None and self.events:
-            self.events_file.write_bytes(b"".join(map(encode, self.events)))
 
     async def _start(self, runtime: Runtime) -> None:
+        assert self._loop is not None
         name_server = await NameServer(NameServerConfig(), runtime).start()
         config = BrokerConfig(name_servers=(name_server,), store_directory=_STORE, store=self._store)
         self._log = EventLog(self.events.append, NODE, self._clock, len(self.events))
         self._broker = Broker(config, runtime, self._log)
-        self._address = await self._broker.start()
+        starting = self._loop.create_task(self._broker.start(), context=self._loop.context_of(NODE))
+        self._address = await starting
         self._client = Client(name_server, runtime, self._setup.topic, self._setup.group)
         await self._client.start()
 
@@ -212,6 +215,7 @@ class ImplTarget:
         self._now_us = self._clock.now_us()
         self._disk.crash_process()
         self._disk.on_step = _dead
+        self._loop.continue_process(NODE)
         tasks = asyncio.all_tasks(self._loop)
         for task in tasks:
             task.cancel()

@@ -10,6 +10,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import Context, copy_context
 from typing import Final, NamedTuple, Protocol
 
 
@@ -225,7 +226,8 @@ class SimulatedNetwork:
     Bytes arrive in order, one loop turn after they were written, or `delay_s` later by the loop's clock.
     The send buffer never fills. `cut` closes every connection to an address, `silence` makes the bytes from
     and to it vanish without a word (a partition that no side notices), `deafen` and `mute` those of one way,
-    `heal` ends that.
+    `heal` ends that. A receiver is told in the context of whoever connected or listens, so that the loop
+    knows whose process it is.
     """
 
     def __init__(self, delay_s: float = 0.0) -> None:
@@ -253,7 +255,8 @@ class SimulatedNetwork:
         far = _SimulatedConnection(self, address, near.local)
         near.peer, far.peer = far, near
         self._connections += [near, far]
-        far.receiver = listener.on_connection(far)
+        far.context = listener.context
+        far.receiver = far.context.run(listener.on_connection, far)
         near.receiver = on_connection(near)
         return near
 
@@ -298,6 +301,7 @@ class _SimulatedListener:
     ) -> None:
         self.address = address
         self.on_connection = on_connection
+        self.context = copy_context()
         self._listeners = listeners
 
     def close(self) -> None:
@@ -311,6 +315,7 @@ class _SimulatedConnection:
     def __init__(self, network: SimulatedNetwork, local: Address, remote: Address) -> None:
         self.local = local
         self.remote = remote
+        self.context = copy_context()
         self._network = network
         self._open = True
         self._reading = True
@@ -318,7 +323,7 @@ class _SimulatedConnection:
 
     def write(self, data: bytes) -> None:
         if self._open and not self._network.is_lost(self):
-            _later(self._network.delay_s, self.peer.deliver, data)
+            _later(self._network.delay_s, self.peer.context, self.peer.deliver, data)
 
     def has_end_at(self, address: Address) -> bool:
         """This one; or the other one, of which nothing is left."""
@@ -337,7 +342,7 @@ class _SimulatedConnection:
         self._reading = True
         unread, self._unread = self._unread, []
         for data in unread:
-            _later(0.0, self.deliver, data)
+            _later(0.0, self.context, self.deliver, data)
 
     def deliver(self, data: bytes) -> None:
         if self._open:
@@ -356,15 +361,15 @@ class _SimulatedConnection:
             self._open = False
             self._network.forget(self)
             # Looked up later: a connection may be refused while its receiver is being made.
-            _later(0.0, lambda: self.receiver.closed())
+            _later(0.0, self.context, lambda: self.receiver.closed())
             # Whom nothing reaches does not learn of the end either.
             if not self._network.is_lost(self):
-                _later(delay_s, self.peer.end)
+                _later(delay_s, self.peer.context, self.peer.end)
 
 
-def _later(delay_s: float, callback: Callable[..., None], *arguments: bytes) -> None:
+def _later(delay_s: float, context: Context, callback: Callable[..., None], *arguments: bytes) -> None:
     loop = asyncio.get_running_loop()
     if delay_s:
-        loop.call_later(delay_s, callback, *arguments)
+        loop.call_later(delay_s, callback, *arguments, context=context)
     else:
-        loop.call_soon(callback, *arguments)
+        loop.call_soon(callback, *arguments, context=context)

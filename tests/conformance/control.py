@@ -1,7 +1,8 @@
 """What a person's control commands do, here to a server of ours:
-`control.py FOLDER start|stop|kill|freeze|thaw [...]`.
+`control.py FOLDER start|stop|kill|freeze|thaw|isolate|rejoin [...]`.
 
-The server's process id lies in the folder, beside its store; what comes after `start` is its command.
+The server's process id lies in the folder, beside its store, and a line for each thing done; what comes after
+`start` is its command. Who is isolated neither hears nor says anything, as who is frozen.
 """
 
 import os
@@ -12,7 +13,12 @@ import time
 from pathlib import Path
 
 SECONDS_MAX = 60.0
-_SIGNALS = {"freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
+_SIGNALS = {
+    "freeze": signal.SIGSTOP,
+    "isolate": signal.SIGSTOP,
+    "thaw": signal.SIGCONT,
+    "rejoin": signal.SIGCONT,
+}
 
 
 def gone(pid: int) -> bool:
@@ -25,6 +31,8 @@ def gone(pid: int) -> bool:
 
 
 def main(folder: Path, what: str, *command: str) -> None:
+    with (folder / "done").open("a") as done:
+        done.write(f"{what}\n")
     pid_file = folder / "pid"
     if what == "start":
         with (folder / "broker.log").open("ab") as log:

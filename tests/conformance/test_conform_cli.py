@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any, NoReturn
+from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
@@ -32,8 +33,12 @@ def test_what_holds_exits_with_0_and_writes_its_files(tmp_path: Path) -> None:
     report = json_file.from_json(files["json"].read_text(), "r.json")
     assert {result.verdict for result in report.results} == {Verdict.HELD}
     assert all(path.stat().st_size for path in files.values())
-    events = list(read_log(sorted(logs.iterdir())[0]))
-    assert events[0].kind is Kind.RECOVER
+    kept = [log.name for log in sorted(logs.iterdir())]
+    assert kept == [f"flush-{number:05}.ndjson" for number in range(1, 101)]
+    assert next(iter(read_log(logs / kept[-1]))).kind is Kind.RECOVER
+    (suite,) = ElementTree.parse(files["xml"]).getroot()
+    cases = sum(float(case.attrib["time"]) for case in suite.iter("testcase"))
+    assert cases == pytest.approx(float(report.facts["seconds"]), abs=0.1)
 
 
 def test_all_suites_of_a_target_are_on_one_scoreboard(tmp_path: Path) -> None:
@@ -50,9 +55,12 @@ def test_all_suites_of_a_target_are_on_one_scoreboard(tmp_path: Path) -> None:
     evidence = next(table for table in report.tables if table.title == "Evidence")
     assert [row[0] for row in evidence.rows] == ["flush", "routing", "workload", "wire"]
     assert evidence.columns == (
-        "suite", "examples", "operations", "faults", "traces", "transitions", "cases", "exchanges", "seconds",
+        "suite", "examples", "operations", "traces", "transitions", "cases", "exchanges", "seconds",
     )  # fmt: skip
-    assert all(int(evidence.rows[0][at].replace(",", "")) for at in (1, 2, 3, 5))
+    assert all(int(evidence.rows[0][at].replace(",", "")) for at in (1, 2, 4))
+    faults = next(table for table in report.tables if table.title == "Faults")
+    assert faults.columns == ("fault", "flush", "routing", "workload")
+    assert all(any(row[at] != "0" for row in faults.rows) for at in (1, 2, 3))
     assert "not tried in every way" not in out
 
 

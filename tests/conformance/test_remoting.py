@@ -4,6 +4,7 @@ import re
 import shlex
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -15,8 +16,9 @@ from typer.testing import CliRunner
 from conformance.admin.session import AdminSession
 from conformance.broker_faults import BrokerFault
 from conformance.cli import app
-from conformance.cluster import Cluster, cluster, free_port
+from conformance.cluster import cluster, free_port
 from conformance.controls import ControlError, Controls, run
+from conformance.fault_kinds import KINDS, FaultKind
 from conformance.history.steps import End, Send
 from conformance.order import Order
 from conformance.routing.oracle import BROKERS
@@ -24,14 +26,19 @@ from conformance.routing.session import RoutingSession
 from conformance.routing.target import TOPICS
 from conformance.routing.target import Capability as Routing
 from conformance.session import SPEC_1, Session
+from conformance.suite import examine
 from conformance.target import Capability, Fault, Outcome, Setup, TargetError
 from conformance.targets import resolve
 from conformance.targets.brokers.targets import EXAMINEES
 from conformance.targets.impl import ImplTarget
+from conformance.targets.levers import by_shell
 from conformance.targets.link import FAULTS
+from conformance.targets.reference import ReferenceTarget
+from conformance.targets.remoting import RemotingTarget
 from conformance.targets.routing.name_servers import targets
+from impl.runtime.network import Address
 from reference.administration import READ, WRITE, Topic
-from reference.flush import ASYNC_FLUSH, SYNC_FLUSH
+from reference.flush import SYNC_FLUSH
 from report.model import Exit, Verdict
 from tests.conformance import control
 
@@ -52,14 +59,6 @@ def up(name_server: str) -> None:
             return
         finally:
             target.close()
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Cluster]:
-    with cluster(tmp_path / "cluster", "ASYNC_FLUSH") as made:
-        made.start_name_server()
-        made.start_broker()
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -84,29 +83,6 @@ def commanded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, C
         finally:
             with suppress(OSError):
                 control.main(tmp_path, "kill")
-
-
-def test_its_links_are_disturbed_and_it_holds(served: Cluster) -> None:
-    target = resolve(f"remoting://{served.name_server}")()
-    assert target.capabilities >= {Capability.ASYNC_FLUSH, *(Capability(fault) for fault in FAULTS)}
-    outcomes = {}
-    try:
-        session = Session(target, Setup(ASYNC_FLUSH))
-        session.send(0, 10)
-        for fault in (Fault.DELAY, Fault.CUT, Fault.LOSE_REQUESTS, Fault.LOSE_ANSWERS):
-            session.disturb(fault)
-            session.send(0, 10)
-            session.calm()
-            session.drain()
-            sent = next(one for one in reversed(session.history.operations) if isinstance(one, Send))
-            outcomes[fault] = sent.answer.outcome
-        findings = session.findings()
-    finally:
-        target.close()
-    assert outcomes[Fault.CUT] is outcomes[Fault.LOSE_ANSWERS] is Outcome.INDETERMINATE
-    assert outcomes[Fault.LOSE_REQUESTS] is Outcome.INDETERMINATE
-    assert findings["DELIV-1"].verdict is Verdict.HELD
-    assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
 
 
 def test_commands_end_its_broker_and_bring_it_back(commanded: tuple[str, Controls]) -> None:
@@ -153,23 +129,55 @@ def test_a_suite_that_asks_one_broker_ends_it_freezes_it_and_hangs_up(
     assert findings[SPEC_1].verdict is findings["DELIV-1"].verdict is Verdict.HELD
 
 
-def test_a_broker_is_frozen_and_thawed(commanded: tuple[str, Controls]) -> None:
+def test_each_fault_that_commands_and_links_allow_is_done(commanded: tuple[str, Controls]) -> None:
     name_server, controls = commanded
-    freeze, thaw = (controls.kill.removesuffix("kill") + word for word in ("freeze", "thaw"))
-    target = resolve(f"remoting://{name_server}", replace(controls, freeze=freeze, thaw=thaw))()
-    assert Capability.FREEZE in target.capabilities
+    told = {
+        word: controls.kill.removesuffix("kill") + word for word in ("freeze", "thaw", "isolate", "rejoin")
+    }
+    done = Path(shlex.split(controls.kill)[2]) / "done"
+    before = len(done.read_text().split())
+    target = resolve(f"remoting://{name_server}", replace(controls, **told))()
+    faults = [fault for fault in Fault if Capability(fault.value) in target.capabilities]
+    assert set(faults) == {Fault.FREEZE, Fault.ISOLATE, *FAULTS}
+    outcomes = {}
     try:
         session = Session(target, Setup(SYNC_FLUSH))
-        session.disturb(Fault.FREEZE)
-        session.send(0, 10)
-        session.calm()
+        for fault in faults:
+            session.disturb(fault)
+            session.send(0, 10)
+            session.calm()
+            sent = next(one for one in reversed(session.history.operations) if isinstance(one, Send))
+            outcomes[fault] = sent.answer.outcome
         session.drain()
-        sent = next(one for one in session.history.operations if isinstance(one, Send))
         findings = session.findings()
     finally:
         target.close()
-    assert sent.answer.outcome is Outcome.INDETERMINATE
+    assert done.read_text().split()[before:] == ["freeze", "thaw", "isolate", "rejoin"]
+    assert {fault for fault, outcome in outcomes.items() if outcome is Outcome.OK} == {Fault.DELAY}
+    assert session.faults() == Counter(KINDS[fault] for fault in faults)
     assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
+
+
+class Wired(ReferenceTarget):
+    """Nothing is done to it, but all that can be done to a broker of somebody else."""
+
+    def __init__(self, capabilities: frozenset[Capability]) -> None:
+        self.capabilities = capabilities
+
+    def disturb(self, fault: Fault) -> None:
+        pass
+
+    def calm(self) -> None:
+        pass
+
+
+def test_each_fault_that_commands_and_links_allow_is_drawn() -> None:
+    controls = Controls("start", "stop", "kill", "isolate", "rejoin", "freeze", "thaw")
+    capabilities = RemotingTarget(Address("h", 1), pulled=by_shell(controls)).capabilities
+    drawn = examine(lambda: Wired(capabilities), 60, 0).faults
+    allowed = {KINDS[each] for each in capabilities if each in KINDS}
+    assert drawn.keys() == allowed
+    assert FaultKind.KILL in allowed
 
 
 def test_commands_kill_a_name_server_and_cut_it_off(tmp_path: Path) -> None:
@@ -204,7 +212,10 @@ def test_commands_kill_a_name_server_and_cut_it_off(tmp_path: Path) -> None:
             session.register(BROKERS[0], TOPICS)
             session.look()
             findings = session.findings()
-            assert session.faults == 2
+            assert session.faults() == {
+                FaultKind.NAME_SERVER: 1,
+                FaultKind.NAME_SERVER_AWAY: 1,
+            }
             target.close()
     finally:
         with suppress(OSError):
@@ -285,7 +296,10 @@ def test_the_replay_command_repeats_the_commands() -> None:
 @pytest.mark.parametrize(
     ("fault", "told"),
     [
+        (Fault.FREEZE, {Outcome.INDETERMINATE}),
         (Fault.ISOLATE, {Outcome.INDETERMINATE}),
+        (Fault.LOSE_REQUESTS, {Outcome.INDETERMINATE}),
+        (Fault.LOSE_ANSWERS, {Outcome.INDETERMINATE}),
         (Fault.CUT, {Outcome.INDETERMINATE}),
         (Fault.FULL_DISK, {Outcome.INDETERMINATE}),
         (Fault.SLOW_DISK, {"FLUSH_DISK_TIMEOUT"}),
@@ -311,7 +325,26 @@ def test_ours_is_disturbed_and_holds(fault: Fault, told: set[str]) -> None:
                     answers |= {one.answer.outcome, one.answer.status}
             findings = session.findings()
             assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
-            assert session.faults == 1
+            assert session.faults() == {KINDS[fault]: 1}
         finally:
             target.close()
     assert answers >= told
+
+
+@pytest.mark.parametrize(
+    ("fault", "stored"),
+    [(Fault.FREEZE, True), (Fault.ISOLATE, False), (Fault.LOSE_REQUESTS, False), (Fault.LOSE_ANSWERS, True)],
+)
+def test_what_ours_was_sent_comes_when_it_goes_on_unless_it_was_lost(fault: Fault, stored: bool) -> None:
+    target = ImplTarget()
+    try:
+        session = Session(target, Setup(SYNC_FLUSH))
+        session.send(0, 10)
+        session.disturb(fault)
+        session.send(0, 10)
+        session.calm()
+        session.send(0, 10)
+        last = next(one for one in reversed(session.history.operations) if isinstance(one, Send))
+        assert last.answer.queue_offset == 1 + stored
+    finally:
+        target.close()

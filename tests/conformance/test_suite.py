@@ -4,10 +4,12 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from conformance.fault_kinds import KINDS, FaultKind
 from conformance.suite import examine, results, run_suite
 from conformance.target import Capability, Outcome, Sent, Setup, Target, TargetError, WireOnly
 from conformance.targets import resolve
@@ -18,14 +20,25 @@ from reference.flush import SYNC_FLUSH
 from report.model import Verdict, overall
 
 
-# So many that each invariant is put to the test, whatever the seed means to the modules that are loaded.
+# So many that each invariant is put to the test, and each fault is met.
 @pytest.mark.parametrize(
-    ("factory", "examples"), [(ReferenceTarget, 250), (ImplTarget, 80)], ids=["reference", "impl"]
+    ("factory", "examples"), [(ReferenceTarget, 150), (ImplTarget, 80)], ids=["reference", "impl"]
 )
 def test_every_invariant_holds(factory: Callable[[], Target], examples: int) -> None:
-    found = {result.id: result for result in run_suite(factory, examples, seed=1)}
+    examination = examine(factory, examples, 1)
+    found = {result.id: result for result in results(examination, factory(), examples, 1)}
     assert {i: r.verdict for i, r in found.items() if r.verdict is not Verdict.HELD} == {}
     assert all(result.counts["examples"] == examples for result in found.values())
+    can = {KINDS[each] for each in factory().capabilities if each in KINDS}
+    assert examination.faults.keys() - {FaultKind.FAIL_SYNCS} == can | {FaultKind.UNHEARD}
+
+
+def test_examples_are_not_variants_of_one_another() -> None:
+    """Else a run of a hundred would look at twenty."""
+    scripts: list[set[str]] = []
+    examine(ReferenceTarget, 60, 0, on_example=lambda _, session: scripts.append(set(session.script())))
+    alike = [len(one & next_) > 0.5 * len(one | next_) for one, next_ in pairwise(scripts)]
+    assert sum(alike) < 6
 
 
 class Killed(ReferenceTarget):
@@ -60,18 +73,23 @@ def test_the_same_seed_is_the_same_run() -> None:
 
 def test_a_violation_is_shrunk_to_a_script_and_ends_with_its_replay() -> None:
     def factory() -> MutantTarget:
-        return MutantTarget(MUTANTS["refused-but-stored"])
+        return MutantTarget(MUTANTS["pull-skips"])
 
     examination = examine(factory, 100, 0)
     found = {result.id: result for result in results(examination, factory(), 100, 0)}
     assert overall(found.values()) is Verdict.VIOLATED
-    violated = found["DELIV-2"]
-    command = "mqproof conform --target mutant:refused-but-stored --suite flush --seed 0 --examples 100"
+    violated = found["DELIV-4"]
+    command = "mqproof conform --target mutant:pull-skips --suite flush --seed 0 --examples 100"
     assert violated.replay == command
     script = violated.witnesses[-1].timeline
     assert script[0].who.startswith("open a broker")
     assert script[0].at == "1"
     assert len(script) < 30
+    # Only what came of it while it was made smaller shows anything about FLUSH-1.
+    violated_too = {i: result for i, result in found.items() if result.verdict is Verdict.VIOLATED}
+    assert violated_too.keys() == {"FLUSH-1", "DELIV-1", "DELIV-4"}
+    assert all(result.counts["wrong"] for result in violated_too.values())
+    assert {i for i, result in violated_too.items() if "a shorter run" in result.detail} == {"FLUSH-1"}
 
 
 class Mortal(ReferenceTarget):

@@ -24,8 +24,10 @@ from conformance.delivery.steps import (
     Reset,
     Send,
     Settled,
+    faults_of_members,
 )
 from conformance.delivery.target import MEMBERS, QUEUES, Message
+from conformance.fault_kinds import FaultKind
 from conformance.stepped import Stepped
 from conformance.targets.brokers.caller import Caller
 from conformance.targets.brokers.grounds import SimulatedGround
@@ -148,6 +150,9 @@ class PushMembers(Stepped[State, Operation]):
             told = self._ground.run(self._caller.committed(self._group, self._topic, queue_id))
             self.saw(Query(queue_id, told))
         self.saw(Settled())
+
+    def faults_in(self, operation: Operation) -> tuple[FaultKind, ...]:
+        return faults_of_members(operation)
 
     def close(self) -> None:
         for member in self._members.values():
