@@ -29,9 +29,9 @@ class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
     """One example of one target. `judge` gets the session at the end of an example that nothing interrupted,
     and raises if it is displeased.
 
-    A suite's machine has rules, each one step of a session, and an initialize rule that makes the session. The
-    one with the fewest arguments is the simplest to Hypothesis: it must be possible at any time, or the run
-    that it takes for the simplest of all is never made smaller.
+    A suite's machine has rules, each one step of a session, and an initialize rule that makes the session.
+    The one with the fewest arguments is the simplest to Hypothesis: it must be possible at any time, or the
+    run that it takes for the simplest of all is never made smaller.
     """
 
     session: SessionT
