@@ -121,4 +121,8 @@ def resolve(name: str, model: str) -> Callable[[], BehaviourTarget] | None:
         from conformance.targets.stepped_lock import SteppedLock
 
         return SteppedLock
+    if (name, model) == ("impl", "Delivery"):
+        from conformance.targets.stepped_service import SteppedDelivery
+
+        return SteppedDelivery
     return None

@@ -42,7 +42,7 @@ TOPIC: Final = "T"
 _GROUP: Final = "G"
 _DIRECTORY: Final = "store"
 _OFFSETS: Final = "config/consumerOffset.json"
-_LOG: Final = f"{_DIRECTORY}/commitlog/{0:020}"
+LOG: Final = f"{_DIRECTORY}/commitlog/{0:020}"
 _SEGMENT_BYTES: Final = 1 << 12
 _BODY: Final = b"."
 _NEVER_MS: Final = 10**12
@@ -97,9 +97,9 @@ class Node:
 
     def records(self) -> list[tuple[str, int]]:
         """(message, end) of each record in the log's file, whether somebody has it open or not."""
-        if not self.disk.exists(_LOG):
+        if not self.disk.exists(LOG):
             return []
-        data = self.disk.open(_LOG).read(0, _SEGMENT_BYTES)
+        data = self.disk.open(LOG).read(0, _SEGMENT_BYTES)
         found: list[tuple[str, int]] = []
         at = 0
         while at + 8 <= len(data):
