@@ -275,10 +275,21 @@ def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]"
                 stop(str(error), Exit.USAGE)
     with_target = [part for part in parts if not isinstance(part.refusal, UnknownTargetError)]
     if not with_target:
-        stop(f"--target {parts[0].refusal}", Exit.USAGE)
+        stop(f"--target {_no_target(parts, order.target)}", Exit.USAGE)
     if order.target.startswith(MUTANT) and not named:  # of one suite, and nothing to the others
         return with_target
     return parts
+
+
+def _no_target(parts: "list[Part]", target: str) -> str:
+    """Why none of the suites has such a target: what one says is enough, but each has its own mutants."""
+    from conformance.targets import UnknownMutantError
+
+    known = {part.suite: part.refusal.known for part in parts if isinstance(part.refusal, UnknownMutantError)}
+    if len(known) < 2:
+        return str(parts[0].refusal)
+    told = (f"{suite} ({', '.join(mutants)})" for suite, mutants in known.items())
+    return f"{target!r} is no mutant of any suite; there are those of {'; '.join(told)}"
 
 
 def _finish(

@@ -51,6 +51,8 @@ def run(order: Order, progress: Callable[[int, int], None]) -> Part:
         history = run_workload(
             order.name_server, workload, lambda _: progress(next(told, stages), stages), order.controls
         )
+    except UnknownTargetError:
+        raise
     except ValueError as error:
         raise UnknownTargetError(str(error)) from None
     if order.events is not None:

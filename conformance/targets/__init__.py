@@ -4,11 +4,13 @@ Begin with `resolve`, which turns the name given to `--target` into a factory of
 they implement is conformance/target.py.
 """
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeVar
 
 from conformance.controls import Controls
 from conformance.target import Target
+
+T = TypeVar("T")
 
 REFERENCE: Final = "reference"
 IMPL: Final = "impl"
@@ -21,6 +23,22 @@ NO_CONTROLS: Final = Controls()
 
 class UnknownTargetError(ValueError):
     """No target has this name; the message says which names there are."""
+
+
+class UnknownMutantError(UnknownTargetError):
+    """Of one suite; `known` are those that it has."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        self.known = tuple(known)
+        super().__init__(f"{name!r} is no mutant of this suite, expected one of {', '.join(self.known)}")
+
+
+def mutant_called(name: str, known: Mapping[str, T]) -> T:
+    """The one of `mutant:NAME`. Raises UnknownMutantError."""
+    try:
+        return known[name.removeprefix(MUTANT)]
+    except KeyError:
+        raise UnknownMutantError(name, known) from None
 
 
 def resolve(name: str, controls: Controls = NO_CONTROLS) -> Callable[[], Target]:
@@ -44,8 +62,7 @@ def resolve(name: str, controls: Controls = NO_CONTROLS) -> Callable[[], Target]
     if name.startswith(MUTANT):
         from conformance.targets.mutants import MUTANTS, MutantTarget
 
-        if (mutant := MUTANTS.get(name.removeprefix(MUTANT))) is None:
-            raise UnknownTargetError(f"{name!r} is no mutant, expected one of {', '.join(MUTANTS)}")
+        mutant = mutant_called(name, MUTANTS)
         return lambda: MutantTarget(mutant)
     if name.startswith(PYTHON):
         from conformance.targets.adapter import adapter

@@ -24,7 +24,7 @@ from conformance.history.workload import Workload
 from conformance.planting import planted
 from conformance.silence import silenced
 from conformance.target import Fault, TargetError
-from conformance.targets import APACHE, IMPL, MUTANT, REMOTING
+from conformance.targets import APACHE, IMPL, MUTANT, REMOTING, mutant_called
 from conformance.targets.brokers.caller import Caller
 from conformance.targets.client import Place
 from conformance.targets.levers import Lever, Levers, by_shell, of_apache
@@ -58,9 +58,7 @@ def run(
     if target.startswith(MUTANT):
         from conformance.targets.workload_mutants import MUTANTS  # it needs what is above
 
-        if (mutant := MUTANTS.get(target.removeprefix(MUTANT))) is None:
-            raise ValueError(f"{target!r} is no mutant of workloads, expected one of {', '.join(MUTANTS)}")
-        with planted(mutant):
+        with planted(mutant_called(target, MUTANTS)):
             return _simulated(workload, told)
     if target.startswith(APACHE):
         with _apache(target.removeprefix(APACHE)) as (address, levers):

@@ -8,9 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli import app
+from conformance.mutants import HUNTS
 from conformance.order import SINCE, Order, since_of
 from conformance.round_trip import Wrong
-from conformance.suites import conduct
+from conformance.suites import SUITES, conduct
 from conformance.target import TargetError
 from report import json_file
 from report.model import Exit, Verdict
@@ -124,6 +125,7 @@ def test_too_few_examples_to_show_anything_are_inconclusive() -> None:
     ("arguments", "line"),
     [
         (["--target", "nothing"], "mqproof: --target 'nothing' is no target"),
+        (["--target", "mutant:nope"], "mqproof: --target 'mutant:nope' is no mutant of any suite"),
         ([], "mqproof: conform: --target is missing"),
         (["--target", "impl", "--suite", "nothing"], "mqproof: --suite nothing: expected flush"),
         (["--target", "impl", "--id", "NO-*"], "mqproof: --id NO-*: no invariant and no case"),
@@ -135,6 +137,13 @@ def test_wrong_use_exits_with_2_and_one_line(arguments: list[str], line: str) ->
     assert code == Exit.USAGE
     assert err.startswith(line)
     assert err.count("\n") == 1
+
+
+def test_of_a_mutant_that_is_none_all_suites_name_theirs() -> None:
+    err = conform("--target", "mutant:nope")[2]
+    for hunt in HUNTS:
+        if hunt.suite in SUITES and hunt.suite not in ("consumers", "wire"):  # they take none by name
+            assert f"{hunt.suite} ({', '.join(hunt.mutants)})" in err
 
 
 def test_a_target_that_dies_on_the_way_exits_with_4_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

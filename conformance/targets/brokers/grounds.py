@@ -17,7 +17,15 @@ from conformance.controls import Controls
 from conformance.planting import Defect, planted
 from conformance.silence import silenced
 from conformance.target import TargetError
-from conformance.targets import APACHE, IMPL, MUTANT, NO_CONTROLS, REMOTING, UnknownTargetError
+from conformance.targets import (
+    APACHE,
+    IMPL,
+    MUTANT,
+    NO_CONTROLS,
+    REMOTING,
+    UnknownTargetError,
+    mutant_called,
+)
 from conformance.targets.brokers.caller import Caller
 from conformance.targets.client import Place
 from conformance.targets.levers import Lever, Levers, by_shell, of_apache
@@ -319,9 +327,7 @@ def grounds(
     if name == IMPL:
         yield SimulatedGround
     elif name.startswith(MUTANT):
-        if (defect := defects.get(name.removeprefix(MUTANT))) is None:
-            known = ", ".join(defects)
-            raise UnknownTargetError(f"{name!r} is no mutant of this suite, expected one of {known}")
+        defect = mutant_called(name, defects)
         yield lambda: SimulatedGround(name, defect)
     elif name.startswith(REMOTING):
         try:

@@ -10,7 +10,7 @@ from conformance.planting import planted
 from conformance.producers.oracle import ended_s, rest_s
 from conformance.producers.target import ATTEMPTS_MAX, BROKERS, SEND_S, Attempt, Fate, ProducerTarget, Setup
 from conformance.silence import silenced
-from conformance.targets import IMPL, MUTANT, PYTHON, REFERENCE, UnknownTargetError
+from conformance.targets import IMPL, MUTANT, PYTHON, REFERENCE, UnknownTargetError, mutant_called
 from conformance.targets.adapter import adapter
 from conformance.targets.mutants import Mutant
 from conformance.targets.producers.cluster import PlayedCluster
@@ -43,9 +43,7 @@ def targets(name: str) -> Iterator[Callable[[], ProducerTarget]]:
     elif name.startswith(PYTHON):
         yield adapter(name, ProducerTarget)
     elif name.startswith(MUTANT):
-        if (mutant := MUTANTS.get(name.removeprefix(MUTANT))) is None:
-            known = ", ".join(MUTANTS)
-            raise UnknownTargetError(f"{name!r} is no mutant of this suite, expected one of {known}")
+        mutant = mutant_called(name, MUTANTS)
         yield lambda: ImplProducer(mutant)
     else:
         raise UnknownTargetError(

@@ -16,7 +16,16 @@ from conformance.controls import Controls
 from conformance.planting import planted
 from conformance.routing.target import Broker, Capability, NameServerTarget, Route, Times
 from conformance.target import TargetError
-from conformance.targets import APACHE, IMPL, MUTANT, NO_CONTROLS, PYTHON, REMOTING, UnknownTargetError
+from conformance.targets import (
+    APACHE,
+    IMPL,
+    MUTANT,
+    NO_CONTROLS,
+    PYTHON,
+    REMOTING,
+    UnknownTargetError,
+    mutant_called,
+)
 from conformance.targets.adapter import adapter
 from conformance.targets.client import Place
 from conformance.targets.levers import Lever, Levers, by_shell, of_apache_names
@@ -63,10 +72,7 @@ def targets(name: str, *, slave_speaks: bool = True, controls: Controls = NO_CON
     elif name.startswith(MUTANT):
         from conformance.targets.routing.mutants import MUTANTS
 
-        if (mutant := MUTANTS.get(name.removeprefix(MUTANT))) is None:
-            raise UnknownTargetError(
-                f"{name!r} is no mutant of routing, expected one of {', '.join(MUTANTS)}"
-            )
+        mutant = mutant_called(name, MUTANTS)
         yield lambda: MutantNameServer(mutant)
     elif name.startswith(REMOTING):
         try:
