@@ -1,5 +1,6 @@
 """Turns a finished audit into the one report that all renderers show."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +10,12 @@ import pyspark
 
 from report.model import Report, Table
 from spark_audit.audit import Audit
+from spark_audit.checks.no_acked_lost import INVARIANT as NO_ACKED_LOST
+from spark_audit.checks.no_acked_lost import LOST, TRUNCATED
 from spark_audit.figures import figures
 from spark_audit.nights import Night, violations_so_far
 from spark_audit.read import Log
+from spark_audit.sums import STORED_STATUSES
 from spec.events import Kind
 
 _CORRUPT_SHOWN: Final = 10
@@ -78,7 +82,7 @@ def summarise(
         "seconds": f"{seconds:.1f}, {seen.rows / seconds:.0f} events/s" if seconds else "0",
         "Spark": pyspark.__version__,
     }
-    tables = [_explained(audit), _kinds(audit)]
+    tables = [_losses(audit), _explained(audit), _kinds(audit)]
     if corrupt:
         tables.append(
             Table(
@@ -104,6 +108,26 @@ def with_history(report: Report, audit: Audit, night: Night, state: Path | None)
         tuple(tuple(map(str, row)) for row in rows),
     )
     return replace(report, facts=facts | report.facts, tables=((table,) if rows else ()) + report.tables)
+
+
+def _losses(audit: Audit) -> Table:
+    """By what was promised. A message that two groups never get is lost twice."""
+    of_losses = (result.counts for result in audit.results if result.id == NO_ACKED_LOST)
+    violations = sum(counts.get(rule, 0) for counts in of_losses for rule in (LOST, TRUNCATED))
+    outside: Counter[str] = Counter()
+    for (invariant, _, cause), count in audit.explained.items():
+        if invariant == NO_ACKED_LOST:
+            outside[cause] += count
+    tallies = audit.tallies
+    rows = [("SEND_OK", tallies["acked"], violations, outside["async_flush"], outside["unseen"])]
+    soft = [outside[status.lower()] for status in STORED_STATUSES[1:]]
+    rows.append((" or ".join(STORED_STATUSES[1:]), tallies["soft_acked"], 0, sum(soft), 0))
+    rows.append(("nothing: the outcome is unknown", tallies["unknown_outcome"], 0, 0, 0))
+    columns = (
+        "what producers were told", "messages", "lost: violations", "lost outside the guarantee", "in flight",
+    )  # fmt: skip
+    shown = tuple((what, *map(str, counts)) for what, *counts in rows if any(counts))
+    return Table("Losses, for each group that lacks a message", columns, shown)
 
 
 def _explained(audit: Audit) -> Table:
