@@ -93,20 +93,23 @@ def _own_app() -> Any:
     return app
 
 
-def bench_audit(events: int = 1_000_000, side: list[str] | None = None) -> None:
+def bench_audit(events: int = 1_000_000, side: list[str] | None = None, log: Path | None = None) -> None:
     """The audit of a generated log, beside a bare Spark scan of the same files; finds what was planted.
+
+    With --log FOLDER, of Parquet files that are there, in place of the clean log; there is no dirty one.
 
     Sides, of which all are measured when none is named: bare scan, by message, clean, dirty, worst case,
     duckdb, "duckdb, dirty". Each is printed as soon as it is measured.
 
     Example: mqproof bench audit --events 10000000 --side "bare scan" --side clean
     """
-    from spark_audit.bench import SIDES, SideError, bench
+    from spark_audit.bench import SideError, bench
+    from spark_audit.inputs import InputError
     from spark_audit.scenario import ScenarioError
 
     try:
-        bench(events, side or SIDES)
-    except (SideError, ScenarioError) as error:
+        bench(events, side or (), log=log)
+    except (SideError, ScenarioError, InputError) as error:
         print(f"mqproof bench audit: {error}", file=sys.stderr)
         raise SystemExit(2) from None
 

@@ -22,6 +22,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow.parquet as pq
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -30,8 +31,10 @@ from spark_audit import scenario
 from spark_audit.audit import audit, violations
 from spark_audit.evidence import Options
 from spark_audit.generate import Wish, generate
+from spark_audit.inputs import InputError, find_files
 from spark_audit.read import read
 from spark_audit.session import SessionOptions, open_session
+from spark_audit.share import quoted
 from spark_audit.sizing import Run, plan
 from spark_audit.sources import bench as decode
 from spark_audit.truth import Comparison, compare, read_truth
@@ -110,29 +113,38 @@ def measure(
     memory: str = "6g",
     sides: Collection[str] = SIDES,
     tell: Tell = lambda *_: None,
+    log: Path | None = None,
 ) -> Measured:
     """Generate a clean and a dirty log, and measure the sides. Stops its Spark session.
 
+    A `log` that is there, a folder of Parquet files, takes the place of the clean one; there is no dirty one.
+
     Raises:
         ScenarioError: so few events have no room for so many anomalies. SessionError: Spark did not start.
+        InputError: the log has nothing to read.
     """
     with tempfile.TemporaryDirectory(prefix="mqproof-bench-") as name:
-        clean, dirty = Path(name) / "clean", Path(name) / "dirty"
-        spark = open_session(SessionOptions(memory=memory, input_bytes=events * _EVENT_BYTES))
+        scratch = Path(name)
+        clean, dirty = log or scratch / "clean", scratch / "dirty"
+        input_bytes = _bytes(log) if log else events * _EVENT_BYTES
+        spark = open_session(SessionOptions(memory=memory, input_bytes=input_bytes))
         try:
             clock = _Clock(_java_pid(spark), tell)
-            made = clock.cost("generate", lambda: generate(spark, Wish(events, {}, seed), clean))
-            clock.events = made.events
+            if not log:
+                clock.cost("generate", lambda: generate(spark, Wish(events, {}, seed), clean))
+            clock.events = sum(pq.read_metadata(file).num_rows for file in _files(clean))
             if any(side in _OF_DIRTY for side in sides):
                 generate(spark, Wish(events, dict.fromkeys(PLANTED, planted), seed), dirty)
             found: dict[str, list[dict[str, Any]]] = {}
-            is_warmed = events <= _WARM_EVENTS_MAX
+            is_warmed = clock.events <= _WARM_EVENTS_MAX
             if of_spark := [side for side in _OF_SPARK if side in sides]:
                 with ProcessPoolExecutor(1, get_context("spawn")) as apart:
-                    costs = apart.submit(_of_spark, clean, of_spark, memory, is_warmed=is_warmed).result()
+                    costs = apart.submit(
+                        _of_spark, clean, scratch, of_spark, memory, is_warmed=is_warmed
+                    ).result()
                 for side, cost in costs.items():
                     clock.take(side, cost)
-            for side, work in _work(spark, clean, dirty).items():
+            for side, work in _work(spark, clean, dirty, scratch).items():
                 if side not in sides:
                     continue
                 if side == CLEAN and is_warmed:
@@ -141,8 +153,8 @@ def measure(
                 if violated is not None:
                     found[side] = violated
             return Measured(
-                made.events,
-                sum(file.stat().st_size for file in made.files),
+                clock.events,
+                _bytes(clean),
                 clock.costs,
                 found,
                 compare(found[DIRTY], read_truth(dirty)) if DIRTY in found else None,
@@ -152,9 +164,19 @@ def measure(
             spark.stop()
 
 
-def _work(spark: SparkSession, clean: Path, dirty: Path) -> dict[str, Callable[[], Any]]:
+def _files(log: Path) -> tuple[Path, ...]:
+    files = find_files([str(log)]).files
+    if others := [file for file in files if file.suffix != ".parquet"]:
+        raise InputError(f"{others[0]}: expected a Parquet file")
+    return files
+
+
+def _bytes(log: Path) -> int:
+    return sum(file.stat().st_size for file in _files(log))
+
+
+def _work(spark: SparkSession, clean: Path, dirty: Path, scratch: Path) -> dict[str, Callable[[], Any]]:
     """What each side does, with a log's files as they are."""
-    scratch = clean.parent
 
     def audited(log: Path, *, exact: bool | None = None) -> list[dict[str, Any]]:
         told = read(spark, [str(log)], scratch).told
@@ -164,12 +186,14 @@ def _work(spark: SparkSession, clean: Path, dirty: Path) -> dict[str, Callable[[
         CLEAN: lambda: audited(clean),
         DIRTY: lambda: audited(dirty),
         "worst case": lambda: audited(clean, exact=True),
-        DUCKDB: lambda: _duckdb(clean),
-        DUCKDB_DIRTY: lambda: _duckdb(dirty),
+        DUCKDB: lambda: _duckdb(clean, scratch),
+        DUCKDB_DIRTY: lambda: _duckdb(dirty, scratch),
     }
 
 
-def _of_spark(log: Path, sides: Collection[str], memory: str, *, is_warmed: bool) -> dict[str, Cost]:
+def _of_spark(
+    log: Path, scratch: Path, sides: Collection[str], memory: str, *, is_warmed: bool
+) -> dict[str, Cost]:
     """What Spark's own work costs, in a process that has started no JVM yet."""
     settings = {"spark.driver.memory": memory, "spark.sql.session.timeZone": "UTC"}
     spark = start("mqproof bench", "local[2]", settings, is_short=False)
@@ -177,7 +201,7 @@ def _of_spark(log: Path, sides: Collection[str], memory: str, *, is_warmed: bool
         clock = _Clock(_java_pid(spark), lambda *_: None)
         for side in sides:
             work = {SCAN: _scan, BY_MESSAGE: _by_message}[side]
-            rows = read(spark, [str(log)], log.parent).events
+            rows = read(spark, [str(log)], scratch).events
             if is_warmed:
                 work(rows)
             clock.cost(side, partial(work, rows))
@@ -225,14 +249,18 @@ def _by_message(rows: DataFrame) -> None:
     counted.agg(f.max("rows")).collect()
 
 
-def _duckdb(log: Path) -> list[dict[str, Any]]:
+def _duckdb(log: Path, scratch: Path) -> list[dict[str, Any]]:
     """The violations that DuckDB finds."""
     import duckdb
 
     with duckdb.connect(config={"threads": 2, "memory_limit": "6GB"}) as connection:
-        connection.execute("SET temp_directory = ?", [str(log.parent / "duckdb")])
-        connection.execute(f"CREATE VIEW log AS FROM read_parquet('{log}/part-*.parquet')")
-        found = connection.execute(_SQL.read_text(encoding="utf-8"))
+        connection.execute("SET temp_directory = ?", [str(scratch / "duckdb")])
+        files = quoted(*map(str, _files(log)))
+        connection.execute(f"CREATE VIEW log AS FROM read_parquet([{files}], union_by_name = true)")
+        try:
+            found = connection.execute(_SQL.read_text(encoding="utf-8"))
+        except duckdb.BinderException as error:
+            raise InputError(f"{log}: DuckDB needs every column of the schema: {error}") from None
         names = [column[0] for column in found.description]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
@@ -305,22 +333,27 @@ def _print(line: str) -> None:
 
 
 def bench(
-    events: int = 1_000_000, sides: Collection[str] = SIDES, say: Callable[[str], None] = _print
+    events: int = 1_000_000,
+    sides: Collection[str] = (),
+    say: Callable[[str], None] = _print,
+    log: Path | None = None,
 ) -> None:
-    """The lines of `mqproof bench audit`, each as soon as it is known.
+    """The lines of `mqproof bench audit`, each as soon as it is known. No sides: all that there are.
 
     Raises:
         SideError: no such side. As `measure`.
     """
-    if unknown := [side for side in sides if side not in SIDES]:
-        raise SideError(f"{', '.join(unknown)}: no such side, expected some of {'; '.join(SIDES)}")
-    say(f"audit of about {events} events, local[2], Spark {pyspark.__version__}")
+    possible = [side for side in SIDES if not (log and side in _OF_DIRTY)]
+    sides = sides or possible
+    if unknown := [side for side in sides if side not in possible]:
+        raise SideError(f"{', '.join(unknown)}: no such side, expected some of {'; '.join(possible)}")
+    say(f"audit of {log or f'about {events} events'}, local[2], Spark {pyspark.__version__}")
 
     def tell(*told: Any) -> None:
         say(_line(*told))
 
     # Eight kinds of anomalies: 1,000 in all, where the log has room for them.
-    measured = measure(events, planted=min(125, events // 40_000), sides=sides, tell=tell)
+    measured = measure(events, planted=min(125, events // 40_000), sides=sides, tell=tell, log=log)
     say(
         f"  {measured.events} events, {measured.log_bytes / measured.events:.1f} bytes each in Parquet;"
         f" Spark's process had {measured.memory_bytes >> 20} MiB at most"

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from spark_audit.bench import (
@@ -26,6 +28,7 @@ from spark_audit.bench import (
     bench,
 )
 from spark_audit.generate import Wish
+from spark_audit.inputs import InputError
 from spark_audit.schema import KEY
 from spark_audit.truth import compare
 from tests.spark_audit.conftest import write_log
@@ -34,7 +37,7 @@ from tests.spark_audit.conftest import write_log
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_duckdb_finds_exactly_what_was_planted(seed: int, tmp_path: Path) -> None:
     truth = write_log(Wish(150_000, dict.fromkeys(PLANTED, 7), seed), tmp_path / "log")
-    difference = compare(_duckdb(tmp_path / "log"), truth)
+    difference = compare(_duckdb(tmp_path / "log", tmp_path), truth)
     assert difference.expected > 7 * len(PLANTED)
     assert difference.exact, (difference.missed, difference.false_alarms)
 
@@ -42,7 +45,7 @@ def test_duckdb_finds_exactly_what_was_planted(seed: int, tmp_path: Path) -> Non
 @pytest.mark.parametrize("seed", range(10, 20))
 def test_duckdb_finds_nothing_in_a_log_without_anomalies(seed: int, tmp_path: Path) -> None:
     write_log(Wish(6_000, seed=seed), tmp_path / "log")
-    assert _duckdb(tmp_path / "log") == []
+    assert _duckdb(tmp_path / "log", tmp_path) == []
 
 
 def test_a_side_that_is_not_there_is_refused_before_anything_is_made() -> None:
@@ -50,6 +53,18 @@ def test_a_side_that_is_not_there_is_refused_before_anything_is_made() -> None:
     with pytest.raises(SideError, match="dirtiest: no such side, expected some of bare scan; by message"):
         bench(1_000_000, ["clean", "dirtiest"], said.append)
     assert said == []
+
+
+def test_a_log_that_is_there_must_be_parquet_with_all_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text("{}")
+    with pytest.raises(InputError, match=r"a\.ndjson: expected a Parquet file"):
+        bench(sides=[CLEAN], say=lambda _: None, log=tmp_path)
+    with pytest.raises(SideError, match="dirty: no such side"):
+        bench(sides=[DIRTY], say=lambda _: None, log=tmp_path)
+    (tmp_path / "a.ndjson").unlink()
+    pq.write_table(pa.table({"ts": [1], "seq": [0], "node": ["n"], "kind": ["send"]}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="DuckDB needs every column"):
+        _duckdb(tmp_path, tmp_path)
 
 
 def test_what_was_measured_before_an_interruption_has_been_told() -> None:
