@@ -24,6 +24,7 @@ from conformance.targets import (
     IMPL,
     MUTANT,
     group_mutants,
+    lock_mutants,
     pair_mutants,
     wire_mutants,
     workload,
@@ -177,12 +178,15 @@ def by_case(mutant: Mutant, search: Search) -> Result:
 
 
 def _of_a_behaviour(model: str) -> Callable[[Mutant, int], tuple[Witness, ...]]:
-    """Where our own leaves a behaviour of the model, one of the corpus each; first those after which what the
-    model forbids is tried."""
+    """Where our own leaves a behaviour of the model, one of the corpus each; first those in which what the
+    model forbids is tried, and of these those that end with it: there everything can be."""
 
     @cache
     def scripts() -> tuple[Script, ...]:
-        return tuple(sorted(read(read_lines(file_of(model)), model), key=lambda script: not script.disabled))
+        def later(script: Script) -> tuple[bool, bool]:
+            return script.disabled_at != len(script.steps), not script.disabled
+
+        return tuple(sorted(read(read_lines(file_of(model)), model), key=later))
 
     def look(_: Mutant, seed: int) -> tuple[Witness, ...]:
         make = behaviour_target(IMPL, model)
@@ -204,6 +208,8 @@ HUNTS: Final = (
     Hunt("wire", wire_mutants.MUTANTS, by_case),
     Hunt("behaviours of Replication", pair_mutants.STEPPED, by_seed(_of_a_behaviour("Replication"))),
     Hunt("behaviours of Election", group_mutants.MUTANTS, by_seed(_of_a_behaviour("Election"))),
+    Hunt("behaviours of QueueChoice", producers_mutants.STEPPED, by_seed(_of_a_behaviour("QueueChoice"))),
+    Hunt("behaviours of OrderLock", lock_mutants.MUTANTS, by_seed(_of_a_behaviour("OrderLock"))),
 )
 
 
