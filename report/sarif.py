@@ -22,7 +22,8 @@ _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/sch
 def render(report: Report) -> str:
     """The SARIF document as JSON text.
 
-    A witness whose values have `file` (and `line`) is located there; any other by layer and invariant.
+    A witness whose values have `file` (and `line`) is located there; any other by layer and invariant, as if
+    these were a file: some scanners refuse what is nowhere.
     """
     violated = [result for result in report.results if result.verdict is Verdict.VIOLATED]
     total = sum(max(1, len(result.witnesses)) for result in violated)
@@ -73,13 +74,12 @@ def _result(result: Result, witness: Witness) -> dict[str, Any]:
 
 def _location(result: Result, witness: Witness) -> dict[str, Any]:
     name = printable(f"{result.layer}/{result.id}")
-    location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": name}]}
-    if file := witness.values.get("file"):
-        location["physicalLocation"] = {"artifactLocation": {"uri": quote(file, errors="replace")}}
-        line = witness.values.get("line", "")
-        if line.isascii() and line.isdecimal() and int(line) > 0:
-            location["physicalLocation"]["region"] = {"startLine": int(line)}
-    return location
+    file = witness.values.get("file", name)
+    physical: dict[str, Any] = {"artifactLocation": {"uri": quote(file, errors="replace")}}
+    line = witness.values.get("line", "")
+    if line.isascii() and line.isdecimal() and int(line) > 0:
+        physical["region"] = {"startLine": int(line)}
+    return {"logicalLocations": [{"fullyQualifiedName": name}], "physicalLocation": physical}
 
 
 def _notifications(report: Report) -> list[dict[str, Any]]:

@@ -29,7 +29,9 @@ def test_a_result_is_a_witness_of_a_violation() -> None:
         "artifactLocation": {"uri": "a%20b.log"},
         "region": {"startLine": 7},
     }
-    assert results[1]["locations"] == [{"logicalLocations": [{"fullyQualifiedName": "conformance/FLUSH-1"}]}]
+    (nowhere,) = results[1]["locations"]
+    assert nowhere["logicalLocations"] == [{"fullyQualifiedName": "conformance/FLUSH-1"}]
+    assert nowhere["physicalLocation"] == {"artifactLocation": {"uri": "conformance/FLUSH-1"}}
 
 
 def test_every_rule_id_is_declared_and_what_is_undecided_is_a_notification() -> None:
