@@ -23,6 +23,10 @@ ALIKE: Final[dict[str, Callable[[Any], str]]] = {
     "OrderLock": lambda s: (
         f"{len(s.assigned)} {len(s.leaving)} {s.holder != 'nobody'} {s.held} {len(s.calls)} {len(s.robbed)}"
     ),
+    "Group": lambda s: (
+        f"{sum(s.service.sends)} {sum(map(len, s.service.queue))} {s.service.serving} {s.service.promise} "
+        f"{sum(at >= 0 for positions in s.position for at in positions)}"
+    ),
     "Delivery": lambda s: f"{sum(s.sends)} {sum(map(len, s.queue))} {s.serving} {s.promise}",
 }
 _COLUMN: Final = 70

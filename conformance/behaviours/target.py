@@ -125,4 +125,8 @@ def resolve(name: str, model: str) -> Callable[[], BehaviourTarget] | None:
         from conformance.targets.stepped_service import SteppedDelivery
 
         return SteppedDelivery
+    if (name, model) == ("impl", "Group"):
+        from conformance.targets.stepped_consumers import SteppedConsumers
+
+        return SteppedConsumers
     return None

@@ -2,8 +2,7 @@
 each call of a listener, arrives and ends when the script says so.
 
 The consumers are whole, but for what they do by the clock: they rebalance, and renew their locks, when the
-script says that they ask. Who is given the queue is a strategy's choice, and that is the script's. A tick is
-so long that a member's trust lasts as many as in the model.
+script says that they ask. A tick is so long that a member's trust lasts as many as in the model.
 """
 
 import asyncio
@@ -17,26 +16,22 @@ from typing import Any, Final, TypeVar, cast
 from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from conformance.behaviours.target import DeviationError, ImpossibleError
 from conformance.silence import silenced
-from conformance.targets.held_requests import Held, HeldRequests, all_ended, at_rest, session
+from conformance.targets.held_requests import Held, all_ended, at_rest
+from conformance.targets.stepped_member import GROUP, QUEUE, SteppedMember
 from impl.broker import groups
 from impl.broker.config import BrokerConfig
 from impl.broker.queue_locks import QueueLockTable, _Lease
 from impl.broker.services import Services
 from impl.client.calls import GroupCalls
 from impl.client.locks import LIFE_S, QueueLocks
-from impl.client.model import MessageQueue, ReceivedMessage
-from impl.client.push_consumer import PushConsumer, PushConsumerConfig
+from impl.client.model import ReceivedMessage
+from impl.client.push_consumer import PushConsumerConfig
 from impl.message import UNIQUE_KEY, Message
 from impl.remoting import bodies, headers, java_json
 from impl.remoting.bodies import (
-    PERM_READ_WRITE,
-    BrokerData,
-    ConsumerIds,
     LockedQueues,
-    QueueData,
     SubscriptionGroup,
     TopicConfig,
-    TopicRoute,
 )
 from impl.remoting.channel import Channel
 from impl.remoting.codes import RequestCode, ResponseCode
@@ -50,9 +45,7 @@ from reference.order_lock import NOBODY, Config
 
 T = TypeVar("T")
 
-_GROUP: Final = "G"
-_QUEUE: Final = MessageQueue("T", "broker", 0)
-_NAMED: Final = bodies.MessageQueue(_QUEUE.broker_name, _QUEUE.queue_id, _QUEUE.topic)
+_NAMED: Final = bodies.MessageQueue(QUEUE.broker_name, QUEUE.queue_id, QUEUE.topic)
 _UNLOCKED_PAUSE_S: Final = 0.1
 """So often a consumer looks whether it has the lock by now."""
 
@@ -94,61 +87,25 @@ class _Locks(QueueLocks):
         await super().unlock(queues)
 
 
-class _Consumer(PushConsumer):
-    """What goes on in the background goes on when the script says so."""
-
-    def _background(self) -> list[Coroutine[Any, Any, None]]:
-        return []
-
-
-class _Member:
-    """A consumer with its listener."""
+class _Member(SteppedMember):
+    """One that consumes in order, with its listener."""
 
     def __init__(self, name: str, everybody: Sequence[str], runtime: Runtime) -> None:
-        self._everybody = list(everybody)
-        self.share: list[MessageQueue] = []
-        """What its last rebalance gave it."""
-        self.requests = HeldRequests(self._at_once)
-        config = PushConsumerConfig(orderly=True, strategy=lambda *_: self.share)
-        self.consumer = _Consumer(session(self.requests, runtime, name), _GROUP, self._listen, config)
+        super().__init__(name, everybody, runtime, self._listen, PushConsumerConfig(orderly=True))
         self.locks = self.consumer._locks = _Locks(self.consumer._calls, self)
         self.unlocks: asyncio.Future[None] | None = None
         """Waited for by a consumer that is about to unlock."""
         self.judged: Command | None = None
         """The broker's answer to the request that is under way."""
         self.calls: list[asyncio.Future[None]] = []
-        self._round: asyncio.Task[bool] | None = None
         self._renewal: asyncio.Task[None] | None = None
-
-    @property
-    def is_reading(self) -> bool:
-        return _QUEUE in self.consumer.owned()
-
-    @property
-    def is_leaving(self) -> bool:
-        """Its consumer is not done with what it dropped."""
-        return _QUEUE in self.consumer._leaving
-
-    def under_way(self, code: RequestCode) -> Held | None:
-        """The request of this code that was sent last."""
-        return next((held for held in reversed(self.requests.held) if held.request.code == code), None)
 
     async def ask(self) -> None:
         if self.is_reading:
             self._renewal = asyncio.create_task(self.consumer._renew_locks())
+            await at_rest()
         else:
-            self._round = asyncio.create_task(self.consumer._rebalancer.once())
-        await at_rest()
-
-    async def rebalance(self) -> None:
-        """Read what its share is: at once, or when the round that goes on has ended."""
-        if self._round is None or self._round.done():
-            self._round = asyncio.create_task(self.consumer._rebalancer.once())
-        await at_rest()
-
-    @property
-    def is_rebalancing(self) -> bool:
-        return self._round is not None and not self._round.done()
+            await self.rebalance()
 
     async def settle(self) -> None:
         """A queue that was dropped while a round went on is dropped by the next one."""
@@ -181,22 +138,15 @@ class _Member:
         finally:
             self.calls.remove(call)
 
-    def _at_once(self, request: Command) -> Command | None:
+    def at_once(self, request: Command) -> Command | None:
+        """Offsets are nobody's concern here."""
         match request.code:
-            case RequestCode.GET_ROUTEINFO_BY_TOPIC:
-                if request.fields["topic"] != _QUEUE.topic:
-                    return request.answer(ResponseCode.TOPIC_NOT_EXIST)
-                return request.answer(ResponseCode.SUCCESS, body=_route())
-            case RequestCode.GET_CONSUMER_LIST_BY_GROUP:
-                return request.answer(
-                    ResponseCode.SUCCESS, body=java_json.write(ConsumerIds(self._everybody))
-                )
             case RequestCode.QUERY_CONSUMER_OFFSET:
                 return request.answer(ResponseCode.SUCCESS, headers.write(OffsetResponse(0)))
-            case RequestCode.HEART_BEAT | RequestCode.UPDATE_CONSUMER_OFFSET:
+            case RequestCode.UPDATE_CONSUMER_OFFSET:
                 return request.answer(ResponseCode.SUCCESS)
             case _:
-                return None
+                return super().at_once(request)
 
 
 class SteppedLock:
@@ -212,9 +162,9 @@ class SteppedLock:
         self._loop = SimulatedLoop()
         runtime = simulated(self._loop, SimulatedNetwork())
         self._broker = _Broker(
-            BrokerConfig(name=_QUEUE.broker_name),
-            {_QUEUE.topic: TopicConfig(_QUEUE.topic)},
-            {_GROUP: SubscriptionGroup(group_name=_GROUP)},
+            BrokerConfig(name=QUEUE.broker_name),
+            {QUEUE.topic: TopicConfig(QUEUE.topic)},
+            {GROUP: SubscriptionGroup(group_name=GROUP)},
             self._no_locks(),
         )
         names = self._config.members
@@ -254,7 +204,7 @@ class SteppedLock:
     # Rebalancing
 
     async def _gain(self, name: str) -> None:
-        self._members[name].share = [_QUEUE]
+        self._members[name].share = [QUEUE]
 
     async def _drop(self, name: str) -> None:
         member = self._members[name]
@@ -291,7 +241,7 @@ class SteppedLock:
 
     async def _unlock_queue(self, name: str) -> None:
         """Who knows of no lock asks for nothing; if it has none, that is all the same to the broker."""
-        believed = self._members[name].locks.confirmed_s(_QUEUE) is not None
+        believed = self._members[name].locks.confirmed_s(QUEUE) is not None
         held = await self._unlocks(name)
         if held is not None:
             held.answer(self._broker.unlock(held.request))
@@ -355,7 +305,7 @@ class SteppedLock:
         member = self._members[name]
         if member.is_rebalancing or not (member.is_reading or member.is_leaving):
             return False
-        had, member.share = member.share, [_QUEUE]
+        had, member.share = member.share, [QUEUE]
         await member.rebalance()
         member.share = had
         return True
@@ -405,8 +355,7 @@ class SteppedLock:
     async def _started(self, names: Sequence[str], runtime: Runtime) -> dict[str, _Member]:
         members = {name: _Member(name, names, runtime) for name in names}
         for member in members.values():
-            await member.consumer.start()
-            await member.consumer.subscribe(_QUEUE.topic)
+            await member.start()
         return members
 
     def _no_locks(self) -> QueueLockTable:
@@ -414,7 +363,7 @@ class SteppedLock:
         return QueueLockTable(round(1000 * self._tick_s * self._config.lock_lease) - 1)
 
     def _lease(self) -> _Lease | None:
-        return self._broker.locks._leases.get(_GROUP, {}).get(_NAMED)
+        return self._broker.locks._leases.get(GROUP, {}).get(_NAMED)
 
     def _holder(self) -> str:
         lease = self._lease()
@@ -434,7 +383,7 @@ class SteppedLock:
         return "granted" if granted else "refused"
 
     def _trust(self, member: _Member) -> int:
-        confirmed_s = member.locks.confirmed_s(_QUEUE)
+        confirmed_s = member.locks.confirmed_s(QUEUE)
         most = self._config.lock_trust
         if confirmed_s is None:
             return most
@@ -473,13 +422,6 @@ _REFUSALS: Final[Mapping[str, Any]] = {
 
 @lru_cache(maxsize=64)
 def _record(offset: int) -> bytes:
-    draft = record.encode(Message(_QUEUE.topic, b".", {UNIQUE_KEY: f"m{offset}"}, _QUEUE.queue_id))
+    draft = record.encode(Message(QUEUE.topic, b".", {UNIQUE_KEY: f"m{offset}"}, QUEUE.queue_id))
     record.place(draft, offset, offset * len(draft), 0)
     return bytes(draft)
-
-
-@lru_cache(maxsize=1)
-def _route() -> bytes:
-    broker = BrokerData({0: "127.0.0.1:10911"}, _QUEUE.broker_name, "cluster")
-    queues = QueueData(_QUEUE.broker_name, PERM_READ_WRITE, 1, write_queue_nums=1)
-    return java_json.write(TopicRoute([broker], [queues]))

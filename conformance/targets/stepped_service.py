@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar, cast
 
 from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from conformance.behaviours.target import DeviationError, ImpossibleError
+from conformance.targets.stepped_member import GROUP, QUEUE
 from conformance.targets.stepped_pair import LOG, TOPIC, Node
 from impl.broker import offset_admin, pull, queries
 from impl.broker.clients import ClientTable
@@ -50,10 +51,8 @@ from reference.delivery import Config
 
 T = TypeVar("T")
 
-GROUP: Final = "G"
 _ATTEMPTS: Final = 3
 """Of one send: any of them may arrive, early or late."""
-BROKER: Final = "broker"
 _PROCESSORS: Final[Mapping[int, Processor]] = {
     RequestCode.PULL_MESSAGE: pull.pull_message,
     RequestCode.QUERY_CONSUMER_OFFSET: queries.query_offset,
@@ -104,7 +103,10 @@ class Service:
             reply = self._handle(request, cast(Channel, None))
             if reply is None or isinstance(reply, Command):
                 return reply
-            cast("asyncio.Future[Command]", reply).cancel()
+            held = asyncio.ensure_future(reply)
+            await asyncio.sleep(0)
+            held.cancel()
+            await asyncio.gather(held, return_exceptions=True)
             return None
 
         return self.run(asked())
@@ -241,7 +243,7 @@ class Service:
         self._node.start()
         runtime = Runtime(ManualClock(), self._disk, SimulatedNetwork(), random.Random(0), inline)
         services = _Services(
-            BrokerConfig(name=BROKER),
+            BrokerConfig(name=QUEUE.broker_name),
             runtime,
             self._node.store,
             {TOPIC: TopicConfig(TOPIC, read_queue_nums=1, write_queue_nums=1)},
