@@ -4,8 +4,9 @@ The model's bounded configurations, smoke and those of ci, are walked breadth fi
 a shortest one of the first configuration that has it. Where the outcome is that the action is refused, the
 behaviour ends with trying it.
 
-What is two steps of a model may be one of every implementation. Where a shortest way leaves such steps apart,
-there is another behaviour that does not, from the first configuration that has one.
+What is two steps of a model may be one of every implementation, and a step may be of a kind that none takes.
+Where a shortest way leaves such steps apart, or takes such a step, there is another behaviour that does not,
+from the first configuration that has one.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -37,9 +38,17 @@ def _enters_at_once(config: Any, state: Any, action: str, parameters: Parameters
     return not ready or (action, parameters) == ("NextTerm", (ready[0],))
 
 
+def _corrects_to_the_end(config: Any, state: Any, action: str, parameters: Parameters) -> bool:
+    """A group is sent back from behind the end of a queue, and to that end."""
+    if action != "CorrectOffset":
+        return True
+    q, offset = config.queues.index(parameters[0]), parameters[1]
+    return bool(offset == len(state.queue[q]) < len(state.seen[q]))
+
+
 Prompt = Callable[[Any, Any, str, Parameters], bool]
-"""(config, state, action, parameters): may it be next, if steps that belong together stay together?"""
-PROMPT: Final[Mapping[str, Prompt]] = {"Election": _enters_at_once}
+"""(config, state, action, parameters): may it be next, if what belongs together stays together?"""
+PROMPT: Final[Mapping[str, Prompt]] = {"Election": _enters_at_once, "Delivery": _corrects_to_the_end}
 """By model."""
 _PROMPT_STATES_MAX: Final = 20_000
 """Larger configurations are not walked a second time: that takes minutes."""

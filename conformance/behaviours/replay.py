@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.behaviours.conditions import Outcome
-from conformance.behaviours.corpus import Script, Variables
+from conformance.behaviours.corpus import Script, Stimulus, Variables
 from conformance.behaviours.plain import order
 from conformance.behaviours.target import BehaviourTarget, DeviationError, ImpossibleError
 
@@ -90,9 +90,22 @@ def _replay(target: BehaviourTarget, script: Script, seen: Replayed) -> None:
 
 def _refused(target: BehaviourTarget, script: Script, seen: Replayed) -> bool:
     """Could all that is disabled here be asked for? Raises DeviationError where it is done."""
-    tried = [target.refuses(each) for each in script.disabled]
+    before = target.look()
+    tried = [_tried(target, each, before) for each in script.disabled]
     seen.refused.update(each.action for each, could in zip(script.disabled, tried, strict=True) if could)
     return all(tried)
+
+
+def _tried(target: BehaviourTarget, step: Stimulus, before: Variables) -> bool:
+    """Could it be asked for? Raises DeviationError where that changes what is seen."""
+    try:
+        if not target.refuses(step):
+            return False
+    except ImpossibleError:
+        return False
+    if target.look() != before:
+        raise DeviationError(f"{step.action}{step.parameters} is disabled, and changed something")
+    return True
 
 
 def _compare(shown: Variables, expected: Variables) -> None:

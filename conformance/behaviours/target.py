@@ -33,10 +33,11 @@ class BehaviourTarget(Protocol):
         """What can be seen now, without changing anything."""
 
     def refuses(self, step: Stimulus) -> bool:
-        """Try a step that is disabled now. Returns False when nobody could even ask for it.
+        """Try a step that is disabled now. Returns False when nobody could even ask for it. Whether anything
+        changed is looked at by who calls.
 
         Raises:
-            DeviationError: it was done.
+            DeviationError: it was done. ImpossibleError: as if False.
         """
 
     def close(self) -> None: ...

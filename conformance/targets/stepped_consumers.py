@@ -89,10 +89,7 @@ class SteppedConsumers:
         tried = _REFUSALS.get(step.action)
         if tried is None or not self._service.is_up:
             return False
-        before = self.look()
         could: bool = tried(self, *step.parameters)
-        if self.look() != before:
-            raise DeviationError(f"{step.action}{step.parameters} is disabled, and changed something")
         return could
 
     def close(self) -> None:

@@ -137,15 +137,7 @@ class SteppedGroup:
         tried = _REFUSALS.get(step.action)
         if tried is None or (self._is_calm and step.action.startswith("Handle")):
             return False
-        before = self.look()
-        try:
-            if tried(self, *step.parameters) is False:
-                return False
-        except ImpossibleError:
-            return False
-        if self.look() != before:
-            raise DeviationError(f"{step.action}{step.parameters} is disabled, and changed something")
-        return True
+        return tried(self, *step.parameters) is not False
 
     def look(self) -> Variables:
         members = self._members.values()

@@ -190,10 +190,7 @@ class SteppedLock:
         tried = _REFUSALS.get(step.action)
         if tried is None:
             return False
-        before = self.look()
         could: bool = self._run(tried(self, *step.parameters))
-        if self.look() != before:
-            raise DeviationError(f"{step.action}{step.parameters} is disabled, and changed something")
         return could
 
     def close(self) -> None:

@@ -196,10 +196,7 @@ class SteppedPair:
         tried = _REFUSALS.get(step.action)
         if tried is None:
             return False
-        before = self.look()
         could: bool = tried(self, *step.parameters)
-        if self.look() != before:
-            raise DeviationError(f"{step.action}{step.parameters} is disabled, and changed something")
         return could
 
     def look(self) -> Variables:

@@ -246,11 +246,7 @@ class SteppedStore:
         tried = _REFUSALS.get(step.action)
         if tried is None or not self._up or self._pending:
             return False
-        before = self.look()
-        could = tried(self, step.parameters)
-        if self.look() != before:
-            raise DeviationError(f"{step.action}{step.parameters} is disabled, and changed something")
-        return could
+        return tried(self, step.parameters)
 
     def _refuses_flush(self, parameters: Sequence[Any]) -> bool:
         """Of less than there is it would be over, of more it cannot be."""
