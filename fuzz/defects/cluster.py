@@ -30,7 +30,6 @@ _ELSEWHERE: Final = frozenset(
         "logs-compared-as-shipped",  # a configuration, which a cluster does not choose
         "offsets-not-persisted",  # broken is what no named invariant says
         "recovered-not-synced",  # the machine must crash twice before anything is flushed
-        "slave-takes-older-offsets",  # consumers of a cluster seldom commit to a slave
         "commit-goes-back",  # and to a master when they have read more
         "torn-record-refused",  # as torn-record-kept
         "slave-never-hangs-up",  # the link must stay cut for long, and no broker restart after it
