@@ -7,20 +7,21 @@ stays as it is: a report of one suite changes one row, and none another broker's
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from conformance.history import suite as workload
-from conformance.scoreboard import EVIDENCE
+from conformance.scoreboard import EVIDENCE, FAULTS
 from report.json_file import from_json
 from report.model import Report, Result, Verdict
+from report.model import Table as EvidenceTable
 from report.write import write_text
 
 FOLDER: Final = Path(__file__).parents[1] / "docs" / "conformance"
 SUITES: Final = FOLDER / "suites.md"
 WORKLOAD: Final = FOLDER / "workload.md"
-_OBSERVATIONS: Final = "observations"
+_EVIDENCE: Final = ("examples", "operations")
 
 Table = list[list[str]]
 """Rows of cells; the first one names the brokers."""
@@ -54,11 +55,11 @@ def replaced(text: str, table: Table) -> str:
 
 
 def with_suites(table: Table, broker: str, report: Report) -> Table:
-    """A row is a suite: its verdict, and how many observations it rests on."""
+    """A row is a suite: its verdict, and what it rests on."""
     column = _column(table[0], broker)
     for row in table[1:]:
         if of_suite := [result for result in report.results if result.layer == row[0]]:
-            row[column] = _verdict(of_suite)
+            row[column] = _verdict(of_suite, _rests_on(report, row[0]))
     return table
 
 
@@ -78,11 +79,29 @@ def with_workload(table: Table, broker: str, report: Report) -> Table:
     return [head, *sorted(tested, key=lambda row: row[0])]
 
 
-def _verdict(results: Iterable[Result]) -> str:
-    worst = [each for each in results if each.verdict is not Verdict.HELD]
-    if not worst:
-        return f"held, {sum(each.counts.get(_OBSERVATIONS, 0) for each in results):,} {_OBSERVATIONS}"
-    return "; ".join(f"{each.verdict} {each.id}" for each in worst)
+def _verdict(results: Sequence[Result], rests_on: str) -> str:
+    if all(each.verdict is Verdict.NOT_TESTED for each in results):
+        return "not tested"
+    others = [each for each in results if each.verdict is not Verdict.HELD]
+    decided = all(each.verdict is Verdict.NOT_TESTED for each in others)
+    told = [f"held: {rests_on}"] if decided else []
+    return "; ".join([*told, *(f"{each.verdict} {each.id}" for each in others)])
+
+
+def _rests_on(report: Report, suite: str) -> str:
+    """The suite's row of the table Evidence, and how many faults it met."""
+    evidence, met = _table(report, EVIDENCE), _table(report, FAULTS)
+    told = next((zip(evidence.columns, row, strict=True) for row in evidence.rows if row[0] == suite), ())
+    cells = [f"{cell} {what}" for what, cell in told if what in _EVIDENCE and cell]
+    if suite in met.columns:
+        at = met.columns.index(suite)
+        cells.append(f"{sum(int(row[at].replace(',', '')) for row in met.rows):,} faults")
+    return ", ".join(cells)
+
+
+def _table(report: Report, title: str) -> EvidenceTable:
+    empty = EvidenceTable(title, (), ())
+    return next((table for table in report.tables if table.title == title), empty)
 
 
 def _looked_at(rule: Result) -> str:
@@ -93,7 +112,7 @@ def _looked_at(rule: Result) -> str:
 
 
 def _operations(report: Report) -> str:
-    table = next(table for table in report.tables if table.title == EVIDENCE)
+    table = _table(report, EVIDENCE)
     row = next(row for row in table.rows if row[0] == workload.NAME)
     return row[table.columns.index("operations")]
 

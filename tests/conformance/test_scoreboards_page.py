@@ -22,19 +22,29 @@ def test_the_pages_tables_are_read_and_written_as_they_are() -> None:
 
 
 def test_a_report_changes_its_brokers_column_and_its_suites_rows() -> None:
-    table = [["", "4.9.5", "ours"], ["retry", "held", "held"], ["admin", "held", "held"]]
+    table = [["", "4.9.5", "ours"], *([suite, "held", "held"] for suite in ("retry", "admin", "flush"))]
+    evidence = Shown(
+        "Evidence",
+        ("suite", "examples", "operations", "seconds"),
+        (("admin", "8", "1,200", "1.0"), ("flush", "9", "40", "1.0")),
+    )
+    faults = Shown("Faults", ("fault", "flush"), (("SIGKILL", "1,000"), ("SIGSTOP", "3")))
     report = Report(
         "",
         (
             Result("SPEC-1", "ObservationExplained", "retry", HELD, {"observations": 1200}),
             Result("DELIV-7", "RetryThenDeadLetter", "retry", VIOLATED),
             Result("SPEC-1", "ObservationExplained", "admin", HELD, {"observations": 1200}),
+            Result("SPEC-1", "ObservationExplained", "flush", HELD, {"observations": 40}),
+            Result("FLUSH-1", "SyncAckedDurable", "flush", NOT_TESTED),
         ),
+        tables=(evidence, faults),
     )
     assert with_suites(table, "ours", report) == [
         ["", "4.9.5", "ours"],
         ["retry", "held", "violated DELIV-7"],
-        ["admin", "held", "held, 1,200 observations"],
+        ["admin", "held", "held: 8 examples, 1,200 operations"],
+        ["flush", "held", "held: 9 examples, 40 operations, 1,003 faults; not tested FLUSH-1"],
     ]
 
 
