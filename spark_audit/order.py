@@ -35,29 +35,33 @@ _NUMBERED: Final = f"kind IN ({quoted(Kind.DELIVER, Kind.OFFSET_COMMIT)}) AND qu
 """Whether a row is one of a sequence."""
 
 _TOLD: Final = ("kind", "node", "stated", "group", "topic", "queue_id")
-_EXTENTS: Final = (
-    ("seq", "seq_min", "seq_max"), ("queue_offset", "offset_min", "offset_max"), ("ts", "first_ts", "last_ts")
-)  # fmt: skip
+_NUMBERS: Final = {
+    "seq": ("seq_min", "seq_max"), "queue_offset": ("offset_min", "offset_max"), "ts": ("first_ts", "last_ts")
+}  # fmt: skip
 """A column, and what it is in a run's first and last row."""
 
 
 def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
     """Of a piece: its runs, with the times of their first and last row."""
-    is_step = is_one_of(piece.told["kind"], [Kind.DELIVER, Kind.OFFSET_COMMIT])
-    rows = piece.told.filter(pc.and_(is_step, piece.told["queue_offset"].is_valid()))
+    told = piece.told
+    is_step = pc.and_(
+        is_one_of(told["kind"], [Kind.DELIVER, Kind.OFFSET_COMMIT]), told["queue_offset"].is_valid()
+    )
+    rows = told.select([*_TOLD, *_NUMBERS]).filter(is_step)
     if not len(rows):
         return
     sequence = alike(rows, _TOLD)
     by_seq = np.lexsort((rows["seq"], sequence))
-    rows, sequence = rows.take(by_seq), sequence[by_seq]
-    step = np.diff(rows["queue_offset"])
-    is_delivery = np.asarray(is_one_of(rows["kind"], [Kind.DELIVER]))[1:]
-    is_next = (np.diff(sequence) == 0) & (step >= 0) & ~(is_delivery & (step > 1))
+    numbers = {name: np.asarray(rows[name])[by_seq] for name in _NUMBERS}
+    step = np.diff(numbers["queue_offset"])
+    is_delivery = np.asarray(is_one_of(rows["kind"], [Kind.DELIVER]))[by_seq][1:]
+    is_next = (np.diff(sequence[by_seq]) == 0) & (step >= 0) & ~(is_delivery & (step > 1))
     begins = np.append(0, np.flatnonzero(~is_next) + 1)
-    first, last = rows.take(begins), rows.take(np.append(begins[1:], len(rows)) - 1)
+    ends = np.append(begins[1:], len(rows)) - 1
+    first = rows.take(by_seq[begins])
     runs = {name: first[name] for name in _TOLD} | {"part": pa.array(["run"] * len(first))}
-    for name, low, high in _EXTENTS:
-        runs |= {low: first[name], high: last[name]}
+    for name, (low, high) in _NUMBERS.items():
+        runs |= {low: pa.array(numbers[name][begins]), high: pa.array(numbers[name][ends])}
     yield pa.RecordBatch.from_pydict(runs)
 
 
