@@ -119,7 +119,8 @@ def behaviours(
 
 
 def _answered(model: str, target: str, variant: str) -> Result:
-    """Held when the target leaves the counterexample: it has not got the defect."""
+    """Held when the target leaves the counterexample: it has not got the defect. Unknown when it cannot be
+    brought to take a step that is not the point."""
     from conformance.behaviours.counterexample import CounterexampleError, ask
     from conformance.behaviours.replay import Failure
     from conformance.behaviours.target import resolve
@@ -136,15 +137,22 @@ def _answered(model: str, target: str, variant: str) -> Result:
     except TlcError as error:
         stop(str(error), Exit.TOOL)
     steps = len(answer.script.steps)
-    told = _witness(answer.left or Failure(answer.script, steps - 1, "it takes every step"))
+    why = "the target has the defect: it takes every step"
+    verdict, what = Verdict.VIOLATED, answer.left or Failure(answer.script, steps - 1, why)
+    if answer.left:
+        verdict = Verdict.HELD
+    elif answer.stuck_at is not None:
+        verdict = Verdict.UNKNOWN
+        what = Failure(answer.script, answer.stuck_at, "the target cannot be brought to take this step")
+    told = _witness(what)
     return Result(
         "SPEC-1",
         f"Counterexample {variant}",
         "behaviours",
-        Verdict.HELD if answer.left else Verdict.VIOLATED,
-        {"steps": steps, "taken": answer.left.at if answer.left else steps},
+        verdict,
+        {"steps": steps, "taken": steps if verdict is Verdict.VIOLATED else what.at},
         witnesses=() if answer.left else (told,),
-        detail=f"{answer.violated}: {told.text if answer.left else 'the target has the defect'}",
+        detail=f"{answer.violated}: {told.text}",
         replay=f"mqproof behaviours {model} --target {target} --counterexample {variant}",
         seconds=time.perf_counter() - began,
     )

@@ -39,7 +39,10 @@ class Answer:
     violated: str
     """The property that the counterexample breaks."""
     left: Failure | None
-    """Where the target leaves it; None when it takes every step."""
+    """Where the target leaves it."""
+    stuck_at: int | None
+    """The step that it cannot be brought to take, which tells nothing. When both are None, it takes every
+    step."""
 
 
 def counterexample(model: str, name: str, *, seconds_max: float = 300) -> tuple[Script, str]:
@@ -95,7 +98,7 @@ def counterexample(model: str, name: str, *, seconds_max: float = 300) -> tuple[
             states.append(state)
     except ValueError:
         raise CounterexampleError(f"{name}: it ends where {model} cannot recover from") from None
-    return _script(taken, states), outcome.violated
+    return _script(taken, states, f"{folder.name}/{name}"), outcome.violated
 
 
 def _recovery(
@@ -112,20 +115,21 @@ def _recovery(
         state = following
 
 
-def _script(taken: Sequence[tuple[str, Parameters]], states: Sequence[Any]) -> Script:
+def _script(taken: Sequence[tuple[str, Parameters]], states: Sequence[Any], configuration: str) -> Script:
     shown = [plain(state) for state in states]
     rows = []
     for (action, parameters), before, after in zip(taken, shown, shown[1:], strict=False):
         changes = {variable: value for variable, value in after.items() if value != before[variable]}
         rows.append(Stimulus(action, tuple(plain(parameters)), changes))
-    return Script(shown[0], tuple(rows))
+    return Script(shown[0], tuple(rows), configuration=configuration)
 
 
 def ask(model: str, name: str, make: Callable[[], BehaviourTarget]) -> Answer:
     """Replay the counterexample of a variant on a target. Raises as `counterexample`."""
     script, violated = counterexample(model, name)
     seen = replay(make, [script])
-    return Answer(script, violated, seen.failures[0] if seen.failures else None)
+    stuck_at = seen.actions.total() if seen.impossible else None
+    return Answer(script, violated, seen.failures[0] if seen.failures else None, stuck_at)
 
 
 def variants(model: str, folder: Path = TLA / "mutants") -> tuple[str, ...]:

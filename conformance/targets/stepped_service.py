@@ -341,6 +341,8 @@ class SteppedDelivery:
 
     def _commit_offset(self, at: int, queue: str, offset: int) -> None:
         del queue
+        if offset > len(self._seen):
+            raise ImpossibleError("nobody is done with what was not handed out")
         self._service.commit(at, offset)
 
     def _reset(self, at: int, queue: str, offset: int) -> None:

@@ -56,6 +56,16 @@ def test_what_is_left_after_a_crash_is_looked_at() -> None:
     assert answer.left.why.startswith("log is ")
 
 
+def test_a_step_that_nobody_could_ask_for_tells_nothing() -> None:
+    """What was seen is lost: ours shows nothing that could be."""
+    make = resolve("impl", "Delivery")
+    assert make is not None
+    answer = ask("Delivery", "DeliverySeenBeforeSafe", make)
+    assert answer.left is None
+    assert answer.stuck_at is not None
+    assert answer.script.steps[answer.stuck_at].action == "Lose"
+
+
 def test_the_reference_takes_no_wrong_step_either() -> None:
     answer = ask("Flush", "FlushLostOffsetUpdate", lambda: ReferenceTarget("Flush"))
     assert answer.left is not None
