@@ -35,8 +35,8 @@ class RetrySession(Stepped[State, Operation]):
         self._retry_queues = retry_queues
         self._due_s = 0.0
         """When all that is on its way should have come."""
-        self._missing: Counter[Place] = Counter()
-        """How many copies were promised and did not come yet."""
+        self._missing: Counter[tuple[str, int, Place]] = Counter()
+        """How many copies of that message, sent back so often, were promised there and did not come yet."""
         self._sent = 0
         self._waited_s = 0.0
         opened = f"a broker with a new topic, and a group with {retry_queues} retry queues"
@@ -48,7 +48,7 @@ class RetrySession(Stepped[State, Operation]):
         self._sent += 1
         msg_id = f"m{self._sent}"
         origin, span = self.target.send(msg_id, level)
-        self._expect(Place.TOPIC, span.end_s + wait_s(self.setup, level))
+        self._expect((msg_id, 0, Place.TOPIC), span.end_s + wait_s(self.setup, level))
         self.saw(Send(msg_id, level, origin, span))
 
     def send_back(self, copy: Copy, level: int, times_max: int | None, *, oneway: bool = False) -> None:
@@ -61,7 +61,7 @@ class RetrySession(Stepped[State, Operation]):
         else:
             answer, span = self.target.send_back(copy.handle, level, times_max)
         if answer is Answer.OK and self._retry_queues:
-            self._expect(place, span.end_s + waits_s)
+            self._expect((copy.msg_id, copy.times + 1, place), span.end_s + waits_s)
         else:
             self._due_s = max(self._due_s, span.end_s + waits_s)
         self.saw(SendBack(copy, level, times_max, answer, span))
@@ -87,7 +87,8 @@ class RetrySession(Stepped[State, Operation]):
         """Read all that is new, everywhere."""
         for place in Place:
             copies, span = self.target.read(place)
-            self._missing[place] -= len(copies)
+            # What nobody promised, of an answer not heard or once more after a crash, is none of those.
+            self._missing -= Counter((copy.msg_id, copy.times, place) for copy in copies)
             self.copies.extend(copies)
             self.saw(Read(place, copies, span, settled))
 
@@ -100,7 +101,7 @@ class RetrySession(Stepped[State, Operation]):
             self._wait(self.setup.slack_s)
         else:
             for _ in range(round(self.setup.slack_s / _POLL_S)):
-                if all(missing <= 0 for missing in self._missing.values()):
+                if not self._missing:
                     break
                 self.read()
                 self.target.wait(_POLL_S)
@@ -114,8 +115,8 @@ class RetrySession(Stepped[State, Operation]):
     def _affordable(self, waits_s: float) -> bool:
         return self.target.is_simulated or waits_s <= PATIENCE_S
 
-    def _expect(self, place: Place, due_s: float) -> None:
-        self._missing[place] += 1
+    def _expect(self, copy: tuple[str, int, Place], due_s: float) -> None:
+        self._missing[copy] += 1
         self._due_s = max(self._due_s, due_s)
 
     def _wait(self, seconds: float) -> None:

@@ -1,12 +1,15 @@
 """What the retry suite may and may not accept: its oracle and checkers on histories written by hand."""
 
+from typing import cast
+
 import pytest
 
 from conformance.broker_faults import Befall, BrokerFault
 from conformance.retry.checkers import checkers
 from conformance.retry.oracle import explanation
+from conformance.retry.session import RetrySession
 from conformance.retry.steps import Operation, Read, Send, SendBack
-from conformance.retry.target import Answer, Copy, Place, Setup, Span
+from conformance.retry.target import Answer, Copy, Place, RetryTarget, Setup, Span
 from conformance.stepped import Stepped
 from report.model import Verdict
 
@@ -100,3 +103,49 @@ def test_a_copy_came_when_its_broker_stored_it(stored_s: float | None, broken: s
 def test_a_copy_that_comes_twice_does_not_stand_for_one_that_was_not_due() -> None:
     assert violated(*crashed(11.5)) == {"DELIV-7"}
     assert violated(*crashed()) == {"DELIV-7"}
+
+
+class Late:
+    """A broker in real time that shows a dead letter when its queue is read the second time. One that nobody
+    was promised is there at once."""
+
+    name = "late"
+    is_simulated = False
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.dead = {1: AGAIN._replace(times=1)}
+        self.reads = 0
+
+    def open(self, retry_queues: int) -> Setup:  # noqa: ARG002
+        return SETUP
+
+    def now_s(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    def send_back_oneway(self, *_: object) -> Span:
+        return Span(self.now, self.now)
+
+    def send_back(self, *_: object) -> tuple[Answer, Span]:
+        self.dead[self.reads + 2] = AGAIN._replace(times=2)
+        return Answer.OK, Span(self.now, self.now)
+
+    def read(self, place: Place) -> tuple[tuple[Copy, ...], Span]:
+        self.reads += place is Place.DEAD
+        copy = self.dead.pop(self.reads, None) if place is Place.DEAD else None
+        return (copy,) if copy else (), Span(self.now, self.now)
+
+
+def test_what_nobody_promised_is_not_taken_for_what_is_waited_for() -> None:
+    target = Late()
+    session = RetrySession(cast(RetryTarget, target), 1)
+    session.send_back(FIRST, -1, None, oneway=True)
+    session.read()
+    (unheard,) = session.copies
+    session.send_back(unheard, -1, None)
+    session.settle()
+    assert [copy.times for copy in session.copies] == [1, 2]
+    assert session.findings()["DELIV-7"].verdict is Verdict.HELD
