@@ -21,6 +21,7 @@ from report.write import write_text
 FOLDER: Final = Path(__file__).parents[1] / "docs" / "conformance"
 SUITES: Final = FOLDER / "suites.md"
 WORKLOAD: Final = FOLDER / "workload.md"
+_NOT_RUN: Final = "not run"
 _EVIDENCE: Final = ("examples", "operations")
 
 Table = list[list[str]]
@@ -58,6 +59,7 @@ def with_suites(table: Table, broker: str, report: Report) -> Table:
     """A row is a suite: its verdict, and what it rests on."""
     column = _column(table[0], broker)
     for row in table[1:]:
+        row += [_NOT_RUN] * (column + 1 - len(row))
         if of_suite := [result for result in report.results if result.layer == row[0]]:
             row[column] = _verdict(of_suite, _rests_on(report, row[0]))
     return table
@@ -82,10 +84,11 @@ def with_workload(table: Table, broker: str, report: Report) -> Table:
 def _verdict(results: Sequence[Result], rests_on: str) -> str:
     if all(each.verdict is Verdict.NOT_TESTED for each in results):
         return "not tested"
-    others = [each for each in results if each.verdict is not Verdict.HELD]
-    decided = all(each.verdict is Verdict.NOT_TESTED for each in others)
+    ids = {each: [one.id for one in results if one.verdict is each] for each in Verdict}
+    decided = not ids[Verdict.VIOLATED] and not ids[Verdict.UNKNOWN]
     told = [f"held: {rests_on}"] if decided else []
-    return "; ".join([*told, *(f"{each.verdict} {each.id}" for each in others)])
+    told += [f"{each} {', '.join(of)}" for each, of in ids.items() if of and each is not Verdict.HELD]
+    return "; ".join(told)
 
 
 def _rests_on(report: Report, suite: str) -> str:

@@ -48,6 +48,16 @@ def test_a_report_changes_its_brokers_column_and_its_suites_rows() -> None:
     ]
 
 
+def test_a_broker_that_is_new_has_a_column() -> None:
+    results = (Result("SPEC-1", "ObservationExplained", "retry", NOT_TESTED),)
+    table = [["", "4.9.5"], ["retry", "held"], ["admin", "held"]]
+    assert with_suites(table, "reference", Report("", results)) == [
+        ["", "4.9.5", "reference"],
+        ["retry", "held", "not tested"],
+        ["admin", "held", "not run"],
+    ]
+
+
 def test_a_rule_that_one_broker_shows_nothing_of_is_not_tested_there() -> None:
     table: Table = [["rule", "4.9.5 (7 operations)"], ["A01 lost-write", "3 acknowledged"]]
     evidence = Shown("Evidence", ("suite", "operations"), (("workload", "1,234"),))
