@@ -6,7 +6,8 @@ variable as the model has them. What it tells is compared; what it does not tell
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Protocol
+from pkgutil import resolve_name
+from typing import Any, Final, Protocol
 
 from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from conformance.behaviours.plain import plain
@@ -94,40 +95,24 @@ def _key(parameters: object) -> str:
     return repr(plain(parameters))
 
 
+_OURS: Final = {
+    "Flush": "conformance.targets.stepped_store:SteppedStore",
+    "Routing": "conformance.targets.routing.stepped:SteppedNameServers",
+    "Election": "conformance.targets.stepped_group:SteppedGroup",
+    "Replication": "conformance.targets.stepped_pair:SteppedPair",
+    "QueueChoice": "conformance.targets.producers.stepped:SteppedProducer",
+    "OrderLock": "conformance.targets.stepped_lock:SteppedLock",
+    "Delivery": "conformance.targets.stepped_service:SteppedDelivery",
+    "Group": "conformance.targets.stepped_consumers:SteppedConsumers",
+}
+"""By name, since each brings much of ours along."""
+
+
 def resolve(name: str, model: str) -> Callable[[], BehaviourTarget] | None:
     """The target `reference` or `impl` for a model; None when there is no such."""
     if name == "reference":
         return lambda: ReferenceTarget(model)
-    if (name, model) == ("impl", "Flush"):
-        from conformance.targets.stepped_store import SteppedStore
-
-        return SteppedStore
-    if (name, model) == ("impl", "Routing"):
-        from conformance.targets.routing.stepped import SteppedNameServers
-
-        return SteppedNameServers
-    if (name, model) == ("impl", "Election"):
-        from conformance.targets.stepped_group import SteppedGroup
-
-        return SteppedGroup
-    if (name, model) == ("impl", "Replication"):
-        from conformance.targets.stepped_pair import SteppedPair
-
-        return SteppedPair
-    if (name, model) == ("impl", "QueueChoice"):
-        from conformance.targets.producers.stepped import SteppedProducer
-
-        return SteppedProducer
-    if (name, model) == ("impl", "OrderLock"):
-        from conformance.targets.stepped_lock import SteppedLock
-
-        return SteppedLock
-    if (name, model) == ("impl", "Delivery"):
-        from conformance.targets.stepped_service import SteppedDelivery
-
-        return SteppedDelivery
-    if (name, model) == ("impl", "Group"):
-        from conformance.targets.stepped_consumers import SteppedConsumers
-
-        return SteppedConsumers
-    return None
+    if name != "impl" or model not in _OURS:
+        return None
+    make: Callable[[], BehaviourTarget] = resolve_name(_OURS[model])
+    return make

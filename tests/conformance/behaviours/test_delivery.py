@@ -1,36 +1,23 @@
 """Behaviours of Delivery on our broker: any difference counts, and planted defects differ."""
 
-import itertools
-
 import pytest
 
-from conformance.behaviours.corpus import Script, file_of, read, read_lines
-from conformance.behaviours.replay import Replayed, replay
-from conformance.behaviours.target import resolve
+from conformance.behaviours.corpus import Script
 from conformance.planting import planted
 from conformance.targets import mutants
 from conformance.targets.brokers import delivery_mutants, offsets_mutants
+from tests.conformance.behaviours.sampled import on_ours, scripts
 
 EVERY = 20
 
 
-def scripts(every: int = EVERY) -> list[Script]:
-    return list(itertools.islice(read(read_lines(file_of("Delivery")), "Delivery"), 0, None, every))
-
-
-def on_ours(chosen: list[Script]) -> Replayed:
-    make = resolve("impl", "Delivery")
-    assert make is not None
-    return replay(make, chosen, failures_max=1)
-
-
 @pytest.fixture(scope="module")
 def sample() -> list[Script]:
-    return scripts()
+    return scripts("Delivery", EVERY)
 
 
 def test_our_broker_keeps_what_is_promised(sample: list[Script]) -> None:
-    seen = on_ours(sample)
+    seen = on_ours("Delivery", sample)
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > 600
     assert {"Acknowledge", "CorrectOffset", "Reset", "Lose", "RollBack", "Restart"} <= seen.actions.keys()
@@ -41,7 +28,7 @@ def test_our_broker_keeps_what_is_promised(sample: list[Script]) -> None:
 def test_it_takes_most_steps_of_the_model() -> None:
     """What is left is what no broker does: it sends readers nowhere but to the end, nor writes offsets that
     nobody committed."""
-    seen = on_ours(scripts(1))
+    seen = on_ours("Delivery", scripts("Delivery"))
     assert not seen.failures
     assert len(seen.states) >= 1880  # of 1,946
     assert len(seen.steps) >= 7300  # of 11,352
@@ -69,4 +56,4 @@ def test_it_takes_most_steps_of_the_model() -> None:
 def test_a_defect_of_the_broker_is_seen(name: str, sample: list[Script]) -> None:
     known = {**mutants.MUTANTS, **offsets_mutants.MUTANTS, **delivery_mutants.MUTANTS}
     with planted(known[name]):
-        assert on_ours(sample).failures
+        assert on_ours("Delivery", sample).failures

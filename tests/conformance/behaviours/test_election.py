@@ -1,14 +1,10 @@
 """Behaviours of Election on our Raft cores: every step of the smoke model, and planted defects differ."""
 
-import itertools
-
 import pytest
 
 from conformance import mutants
-from conformance.behaviours.corpus import bounded, file_of, read, read_lines
+from conformance.behaviours.corpus import bounded
 from conformance.behaviours.outcomes import behaviours
-from conformance.behaviours.replay import Replayed, replay
-from conformance.behaviours.target import resolve
 from conformance.targets.crash_images import Recovered
 from conformance.targets.group_mutants import MUTANTS
 from conformance.targets.member_images import expand
@@ -16,19 +12,13 @@ from impl.dledger import ballot_file
 from impl.dledger.ledger import Flush
 from impl.runtime.disk import Disk
 from report.model import Verdict
+from tests.conformance.behaviours.sampled import on_ours, scripts
 
 STATES, STEPS = 994, 3254
 
 
-def on_ours(every: int) -> Replayed:
-    make = resolve("impl", "Election")
-    assert make is not None
-    scripts = read(read_lines(file_of("Election")), "Election")
-    return replay(make, itertools.islice(scripts, 0, None, every), failures_max=1)
-
-
 def test_our_members_do_what_the_model_does() -> None:
-    seen = on_ours(4)
+    seen = on_ours("Election", scripts("Election", 4))
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > STEPS // 3
     assert len(seen.actions) == 8
@@ -37,7 +27,7 @@ def test_our_members_do_what_the_model_does() -> None:
 
 @pytest.mark.deep
 def test_they_take_every_step_of_the_model() -> None:
-    seen = on_ours(1)
+    seen = on_ours("Election", scripts("Election"))
     assert (len(seen.failures), len(seen.impossible)) == (0, 0)
     assert (len(seen.states), len(seen.steps)) == (STATES, STEPS)
 

@@ -1,38 +1,25 @@
 """Behaviours of Group on our broker and consumers: any difference counts, and planted defects differ."""
 
-import itertools
-
 import pytest
 
-from conformance.behaviours.corpus import Script, file_of, read, read_lines
+from conformance.behaviours.corpus import Script
 from conformance.behaviours.outcomes import behaviours
-from conformance.behaviours.replay import Replayed, replay
-from conformance.behaviours.target import resolve
 from conformance.planting import planted
 from conformance.targets import workload_mutants
 from conformance.targets.brokers import delivery_mutants, offsets_mutants, push_mutants
 from reference.models import MODELS
+from tests.conformance.behaviours.sampled import on_ours, scripts
 
 EVERY = 60
 
 
-def scripts(every: int = EVERY) -> list[Script]:
-    return list(itertools.islice(read(read_lines(file_of("Group")), "Group"), 0, None, every))
-
-
-def on_ours(chosen: list[Script]) -> Replayed:
-    make = resolve("impl", "Group")
-    assert make is not None
-    return replay(make, chosen, failures_max=1)
-
-
 @pytest.fixture(scope="module")
 def sample() -> list[Script]:
-    return [*scripts(), *behaviours("Group")]
+    return [*scripts("Group", EVERY), *behaviours("Group")]
 
 
 def test_our_broker_and_consumers_do_what_the_model_does(sample: list[Script]) -> None:
-    seen = on_ours(sample)
+    seen = on_ours("Group", sample)
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > 1000
     assert seen.actions.keys() == MODELS["Group"].actions.keys()
@@ -43,7 +30,7 @@ def test_our_broker_and_consumers_do_what_the_model_does(sample: list[Script]) -
 @pytest.mark.timeout(900)
 def test_they_take_most_steps_of_the_model() -> None:
     """What is left begins, for the most part, with an acknowledgement by who has not got the request."""
-    seen = on_ours(scripts(1))
+    seen = on_ours("Group", scripts("Group"))
     assert not seen.failures
     assert len(seen.states) >= 6970  # of 7,368
     assert len(seen.steps) >= 40_000  # of 54,590
@@ -70,4 +57,4 @@ def test_a_defect_of_the_broker_or_a_consumer_is_seen(name: str, sample: list[Sc
     of_suites = (push_mutants, delivery_mutants, offsets_mutants, workload_mutants)
     known = {name: mutant for each in of_suites for name, mutant in each.MUTANTS.items()}
     with planted(known[name]):
-        assert on_ours(sample).failures
+        assert on_ours("Group", sample).failures

@@ -1,38 +1,25 @@
 """Behaviours of Replication on both ends of our replication and their stores; planted defects differ."""
 
-import itertools
-
 import pytest
 
-from conformance.behaviours.corpus import Script, file_of, read, read_lines
-from conformance.behaviours.replay import Replayed, replay
-from conformance.behaviours.target import resolve
+from conformance.behaviours.corpus import Script
 from conformance.planting import planted
 from conformance.targets.crash_images import Recovered
 from conformance.targets.pair_images import expand
 from conformance.targets.pair_mutants import MUTANTS, STEPPED
 from impl.store import recovery
+from tests.conformance.behaviours.sampled import on_ours, scripts
 
 EVERY = 25
 
 
-def scripts(every: int = EVERY) -> list[Script]:
-    return list(itertools.islice(read(read_lines(file_of("Replication")), "Replication"), 0, None, every))
-
-
-def on_ours(chosen: list[Script]) -> Replayed:
-    make = resolve("impl", "Replication")
-    assert make is not None
-    return replay(make, chosen, failures_max=1)
-
-
 @pytest.fixture(scope="module")
 def sample() -> list[Script]:
-    return scripts()
+    return scripts("Replication", EVERY)
 
 
 def test_our_master_and_slave_do_what_the_model_does(sample: list[Script]) -> None:
-    seen = on_ours(sample)
+    seen = on_ours("Replication", sample)
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > 800
     assert {"SlaveTimeout", "FlushTimeout", "ReceiveAck", "SystemCrash", "MachineLoss"} <= seen.actions.keys()
@@ -44,7 +31,7 @@ def test_our_master_and_slave_do_what_the_model_does(sample: list[Script]) -> No
 def test_they_take_nearly_every_step_of_the_model() -> None:
     """What is left begins with a slave that asks for a record that is the log's first: it asks for the second
     byte of it, which a master that has lost it refuses sooner than the model's."""
-    seen = on_ours(scripts(1))
+    seen = on_ours("Replication", scripts("Replication"))
     assert not seen.failures
     assert len(seen.states) >= 3990  # of 4,016
     assert len(seen.steps) >= 12_680  # of 12,734
@@ -74,7 +61,7 @@ def test_a_start_that_forgets_queue_entries_is_found_by_a_disk_image(
 @pytest.mark.timeout(900)
 def test_each_image_of_each_crash_is_recovered() -> None:
     found = Recovered()
-    for script in scripts(4):
+    for script in scripts("Replication", 4):
         expand(script, found)
     assert not found.failures
     assert found.outcomes == found.allowed
@@ -93,4 +80,4 @@ def test_each_image_of_each_crash_is_recovered() -> None:
 )
 def test_a_defect_of_replication_is_seen(name: str, sample: list[Script]) -> None:
     with planted({**MUTANTS, **STEPPED}[name]):
-        assert on_ours(sample).failures
+        assert on_ours("Replication", sample).failures

@@ -1,36 +1,23 @@
 """Behaviours of Routing on our name servers and client: any difference counts, and planted defects differ."""
 
-import itertools
-
 import pytest
 
-from conformance.behaviours.corpus import Script, file_of, read, read_lines
-from conformance.behaviours.replay import Replayed, replay
-from conformance.behaviours.target import resolve
+from conformance.behaviours.corpus import Script
 from conformance.planting import planted
 from conformance.targets.routing.mutants import MUTANTS
 from reference.models import MODELS
+from tests.conformance.behaviours.sampled import on_ours, scripts
 
 EVERY = 10
 
 
-def scripts(every: int = EVERY) -> list[Script]:
-    return list(itertools.islice(read(read_lines(file_of("Routing")), "Routing"), 0, None, every))
-
-
-def on_ours(chosen: list[Script]) -> Replayed:
-    make = resolve("impl", "Routing")
-    assert make is not None
-    return replay(make, chosen, failures_max=1)
-
-
 @pytest.fixture(scope="module")
 def sample() -> list[Script]:
-    return scripts()
+    return scripts("Routing", EVERY)
 
 
 def test_our_name_servers_and_client_do_what_the_model_does(sample: list[Script]) -> None:
-    seen = on_ours(sample)
+    seen = on_ours("Routing", sample)
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > 1000
     # In the smoke model every broker has the topic from the start.
@@ -42,7 +29,7 @@ def test_our_name_servers_and_client_do_what_the_model_does(sample: list[Script]
 @pytest.mark.deep
 def test_they_take_nearly_every_step_of_the_model() -> None:
     """What is left begins with a poll over a connection that a name server's restart has closed."""
-    seen = on_ours(scripts(1))
+    seen = on_ours("Routing", scripts("Routing"))
     assert not seen.failures
     assert len(seen.states) >= 2540  # of 2,590
     assert len(seen.steps) >= 6940  # of 7,088
@@ -61,4 +48,4 @@ def test_they_take_nearly_every_step_of_the_model() -> None:
 )
 def test_a_defect_of_the_name_server_is_seen(name: str, sample: list[Script]) -> None:
     with planted(MUTANTS[name]):
-        assert on_ours(sample).failures
+        assert on_ours("Routing", sample).failures
