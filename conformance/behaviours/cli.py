@@ -174,9 +174,10 @@ def _replayed(
     command = f"mqproof behaviours {model} --target {target} --every {every}"
     make = resolve(target, model)
     if make is None:
-        result = Result(
-            "SPEC-1", name, "behaviours", Verdict.UNKNOWN, detail=f"not tested: {target} has no steps of it"
+        detail = (
+            f"{target} has no steps of it; brokers of ours live through Guarantee: mqproof matrix --on impl"
         )
+        result = Result("SPEC-1", name, "behaviours", Verdict.NOT_TESTED, detail=detail)
         return result, (), None
     path = file_of(model, folder)
     lines = read_lines(path)
