@@ -49,10 +49,12 @@ class Gathering:
         failed = any(message.tag == "fail" and not message.reconsume_times for message in messages)
         return RetryLater() if failed else None
 
-    def wait_for(self, count: int) -> list[str]:
-        """The bodies so far, once there are as many."""
+    def wait_for(self, count: int, tag: str | None = None) -> list[str]:
+        """The bodies so far, once there are as many, or as many with such a tag."""
         with self._changed:
-            self._changed.wait_for(lambda: len(self.got) >= count, WAIT_SECONDS_MAX)
+            self._changed.wait_for(
+                lambda: sum(tag in (None, message.tag) for message in self.got) >= count, WAIT_SECONDS_MAX
+            )
             return sorted(message.body.decode() for message in self.got)
 
 
@@ -102,14 +104,17 @@ def test_each_consumer_gets_every_message_once(
 
 
 def test_the_next_consumer_of_a_group_goes_on_where_the_last_one_stopped(
-    client: BlockingClient, topic: str
+    client: BlockingClient, topic: str, release: str
 ) -> None:
     for tag in ("first", "second"):
         send(client, topic, 4, tag)
         gathering = Gathering()
         with client.consuming(topic, {topic: "*"}, gathering, FIRST):
-            gathering.wait_for(4)
-        assert [message.tag for message in gathering.got] == [tag] * 4
+            gathering.wait_for(4, tag)
+        got = [message.tag for message in gathering.got]
+        assert got.count(tag) == 4
+        # 4.9.5 may forget one of a group's first commits (docs/protocol.md, "Consumer offsets").
+        assert release == "4.9.5" or len(got) == 4
 
 
 def test_a_filter_by_tags_lets_only_those_through(client: BlockingClient, topic: str) -> None:
