@@ -43,5 +43,4 @@ KINDS: Final = {
     "lose_requests": FaultKind.ONE_WAY,
     "lose_answers": FaultKind.ONE_WAY,
 }
-
 """By the name in a target or a history."""

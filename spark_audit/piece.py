@@ -102,10 +102,10 @@ def alike(rows: pa.RecordBatch, names: Sequence[str]) -> Numbers:
 def _of_share(share: Share) -> Iterator[Piece]:
     path, marks = share.file.path, share.file.marks
     with _named(path):
-        texts = _texts(pq.ParquetFile(path))
-        file = pq.ParquetFile(path, read_dictionary=texts)
+        metadata = pq.read_metadata(path)
+        file = pq.ParquetFile(path, metadata=metadata, read_dictionary=_texts(metadata))
         own = [name for name in (*_OWN, _ATTRS, marks) if name in file.schema_arrow.names]
-        ends = np.cumsum([file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)])
+        ends = np.cumsum([metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)])
     for group in np.flatnonzero((ends > share.begin) & (ends <= share.end)).tolist():
         read = partial(file.iter_batches, _ROWS, row_groups=[group], use_threads=False)
         # Begun only when a piece is asked for whole rows.
@@ -119,9 +119,9 @@ def _of_share(share: Share) -> Iterator[Piece]:
             yield _piece(batch, partial(_late, path, late, number, len(batch)), path, marks)
 
 
-def _texts(file: pq.ParquetFile) -> list[str]:
+def _texts(metadata: pq.FileMetaData) -> list[str]:
     """The leaves of the columns of texts, and of the map of texts."""
-    leaves = map(file.schema.column, range(file.metadata.num_columns))
+    leaves = map(metadata.schema.column, range(metadata.num_columns))
     return [
         leaf.path
         for leaf in leaves
