@@ -133,7 +133,8 @@ def audit(
     """
     say = progress or (lambda _: None)
     carried = night.carried if night else None
-    with _gathered(log, options, store, carried, pictures=pictures) as (evidence, seen, repeated, read):
+    looked_at = _gathered(log, options, store, carried, pictures=pictures, scratch=scratch)
+    with looked_at as (evidence, seen, repeated, read):
         say(f"{seen.rows} events of {len(seen.nodes)} nodes")
         tallies = _tallies(evidence, seen)
         evidence, skew_seen_us = _with_skew(evidence)
@@ -225,6 +226,7 @@ def _gathered(
     carried: Carried | None = None,
     *,
     pictures: bool = False,
+    scratch: Path | None = None,
 ) -> Iterator[tuple[Evidence, Overview, int, Looked]]:
     """As `gathered`, with what earlier nights left; and the rows that were looked at."""
     with ExitStack() as kept:
@@ -267,7 +269,7 @@ def _gathered(
             keep(evidence.doubtful)
         # In a small log it costs less to read all of it again.
         if not sums_all or seen.rows > _SMALL:
-            folder = Path(kept.enter_context(TemporaryDirectory(prefix="mqproof-doubt-")))
+            folder = Path(kept.enter_context(TemporaryDirectory(prefix="mqproof-doubt-", dir=scratch)))
             evidence = in_doubt(evidence, log, seen.brokers, folder, keep)
         if carried:
             # What is carried of messages is not all that a node told; checks of its order rest on more.

@@ -1,14 +1,13 @@
 """`mqproof audit run`, `mqproof audit explain` and `mqproof audit generate`."""
 
+import errno
 import logging
 import re
 import shlex
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
@@ -206,48 +205,67 @@ def run(
         traces,
     )
     options = SessionOptions(master=master, memory=memory, input_bytes=input_bytes, conf=settings)
-    with _session(options) as spark, _scratch() as scratch:
-        code = _audit(spark, scratch, request, out, json)
+    try:
+        with _session(options) as (spark, scratch):
+            code = _audit(spark, scratch, request, out, json)
+    except InputError as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.filename or out or json}: {error.strerror}")
     raise typer.Exit(code)
 
 
 @contextmanager
-def _session(options: "SessionOptions") -> "Iterator[SparkSession]":
-    """Ours is stopped at the end; one that was there before (a notebook's, a test's) is not."""
+def _session(options: "SessionOptions") -> "Iterator[tuple[SparkSession, Path]]":
+    """Spark, and a folder for what is temporary; both are gone at the end, but for a session that was there
+    before (a notebook's, a test's)."""
     from pyspark.sql import SparkSession
 
+    from spark_audit.scratch import scratch
     from spark_audit.session import open_session
     from spec.spark import MasterError, SessionError
 
     borrowed = SparkSession.getActiveSession() is not None
     logging.getLogger().addFilter(_is_news)
-    with terminable() if not borrowed else nullcontext():
+    with ExitStack() as opened:
+        if not borrowed:
+            opened.enter_context(terminable())
         try:
-            spark = open_session(options)
+            folder = opened.enter_context(scratch(options.temporary))
+        except OSError as error:
+            _fail(f"{options.temporary}: {error.strerror}, where temporary files were to be; {_ELSEWHERE}")
+        try:
+            spark = open_session(options if borrowed else options.spilling_in(folder))
         except MasterError as error:
             _fail(f"--master: {error}")
         except SessionError as error:
             _fail(str(error), Exit.TOOL)
-        try:
-            yield spark
-        finally:
-            if not borrowed:
-                spark.stop()
+        if not borrowed:
+            opened.callback(spark.stop)
+        with _blamed(folder):
+            yield spark, folder
+
+
+@contextmanager
+def _blamed(scratch: Path) -> Iterator[None]:
+    """What Spark throws ends the command with one line."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # the wheel ships no types
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        _fail(*_blame(error, scratch))
+    except OSError as error:
+        if error.errno == errno.ENOSPC and str(error.filename).startswith(str(scratch)):
+            _fail(_full_of_temporary(scratch), Exit.TOOL)
+        raise
 
 
 def _is_news(record: logging.LogRecord) -> bool:
     """Of a call that a signal interrupts Spark's bridge logs the stack, and that of the call that ends it."""
     told = str(record.msg)
     return "KeyboardInterrupt" not in told and not told.startswith("Exception while sending command")
-
-
-@contextmanager
-def _scratch() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="mqproof-audit-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _settings(given: list[str]) -> dict[str, str]:
@@ -287,27 +305,16 @@ class _Request:
 def _audit(
     spark: "SparkSession", scratch: Path, request: _Request, out: Path | None, json: Path | None
 ) -> int:
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # the wheel ships no types
-    from pyspark.errors import PySparkException
-
     from report import terminal
-    from spark_audit.inputs import InputError
     from spark_audit.nights import next_state, open_night
 
-    try:
-        spans_us = (request.late_us, request.forget_us)
-        night = open_night(spark, request.carry, *spans_us) if request.carry else None
-        # The old state stays until everything is written: an interrupted night is run again.
-        with next_state(night) if night else nullcontext() as following:
-            done, report, aside = _judge(spark, scratch, request, night, following)
-            terminal.show(report)
-            _write(report, done, aside, out, json)
-    except InputError as error:
-        _fail(str(error))
-    except (PySparkException, Py4JError) as error:
-        _fail(*_blame(error))
-    except OSError as error:
-        _fail(f"{error.filename or out or json}: {error.strerror}")
+    spans_us = (request.late_us, request.forget_us)
+    night = open_night(spark, request.carry, *spans_us) if request.carry else None
+    # The old state stays until everything is written: an interrupted night is run again.
+    with next_state(night) if night else nullcontext() as following:
+        done, report, aside = _judge(spark, scratch, request, night, following)
+        terminal.show(report)
+        _write(report, done, aside, out, json)
     return exit_code(report.results)
 
 
@@ -465,9 +472,6 @@ def explain_message(
 
     settings = _settings(conf or [])
 
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     from spark_audit.explain import lives
     from spark_audit.inputs import InputError, Inputs, find_files
     from spark_audit.profile import overview, profile
@@ -481,10 +485,7 @@ def explain_message(
         found = find_files(events) if events else Inputs(())
         stores = name_stores(store or [])
         traces = find_traces(trace or [])
-        with (
-            _session(SessionOptions(master=master, memory=memory, conf=settings)) as spark,
-            _scratch() as scratch,
-        ):
+        with _session(SessionOptions(master=master, memory=memory, conf=settings)) as (spark, scratch):
             told = read_files(spark, found, scratch).told
             stored = read_stores(spark, stores, scratch, index_slots or SLOTS) if stores else None
             traced = read_traces(spark, *traces).told if any(traces) else None
@@ -492,8 +493,6 @@ def explain_message(
             steps = lives(spark, [msg_id], told.rows, brokers, stored, traced).get(msg_id)
     except InputError as error:
         _fail(str(error))
-    except (PySparkException, Py4JError) as error:
-        _fail(*_blame(error))
     if not steps:
         _fail(f"{msg_id}: no input knows this message", Exit.INCONCLUSIVE)
     for step in steps:
@@ -540,9 +539,6 @@ def watch_logs(
     allowed = _allowed(skew_ms, flush, broadcast, orderly, delays, rebalance_s, _config(broker_config))
     settings = _settings(conf or [])
 
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     from spark_audit.evidence import Options
     from spark_audit.inputs import InputError
     from spark_audit.nights import newest, violations_so_far
@@ -561,15 +557,13 @@ def watch_logs(
     )
     try:
         with (
-            _session(SessionOptions(master=master, memory=memory, conf=settings)) as spark,
-            _scratch() as scratch,
+            _session(SessionOptions(master=master, memory=memory, conf=settings)) as (spark, scratch),
             suppress(KeyboardInterrupt),  # told to end, which is no failure
+            _blamed(scratch),
         ):
             watch(spark, wish, scratch, _tell, _say)
     except InputError as error:
         _fail(str(error))
-    except (PySparkException, Py4JError) as error:
-        _fail(*_blame(error))
     except OSError as error:
         _fail(f"{error.filename or state}: {error.strerror}")
     last = newest(state)
@@ -624,9 +618,6 @@ def generate(
 
     settings = _settings(conf or [])
 
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     from spark_audit.generate import Wish, prepare
     from spark_audit.generate import generate as write_log
     from spark_audit.scenario import ScenarioError
@@ -638,7 +629,7 @@ def generate(
         # Before Spark starts, which takes seconds: a wrong wish is told at once.
         prepare(wish, out)
         with (
-            _session(SessionOptions(master=master, memory=memory, conf=settings)) as spark,
+            _session(SessionOptions(master=master, memory=memory, conf=settings)) as (spark, _),
             staged(out) as folder,
         ):
             done = write_log(spark, wish, folder)
@@ -646,8 +637,6 @@ def generate(
         _fail(str(error))
     except OSError as error:
         _fail(f"{error.filename or out}: {error.strerror}")
-    except (PySparkException, Py4JError) as error:
-        _fail(*_blame(error))
     typer.echo(
         f"{out}: {done.events} events of {done.messages} messages in {len(done.files)} files, "
         f"{done.expected} violations to find (seed {seed})"
@@ -667,7 +656,7 @@ def _anomalies(wishes: list[str]) -> dict[str, int]:
 _DISK_FULL: Final = "No space left on device"
 
 
-def _blame(error: Exception) -> tuple[str, int]:
+def _blame(error: Exception, scratch: Path) -> tuple[str, int]:
     """One line and an exit code for what Spark threw.
 
     Raises:
@@ -682,7 +671,7 @@ def _blame(error: Exception) -> tuple[str, int]:
         if damaged := re.search(r"FAILED_READ_FILE.*?reading file (?:file:/*)?(/?\S+)\.\s", line):
             return f"/{damaged[1].lstrip('/')}: damaged, cannot be read to its end", Exit.USAGE
         if _DISK_FULL in line:
-            return _full(str(error)), Exit.TOOL
+            return _full(str(error), scratch), Exit.TOOL
         if unreadable := re.search(r"ShareError: (\S.*)", line):
             return unreadable[1], Exit.USAGE
     # The innermost cause says most; above it there is only where Spark was at the time.
@@ -692,25 +681,24 @@ def _blame(error: Exception) -> tuple[str, int]:
     return f"Spark failed: {causes[-1].removeprefix('Caused by:').removeprefix(':').strip()[:300]}", Exit.TOOL
 
 
-def _full(told: str) -> str:
+def _full(told: str, scratch: Path) -> str:
     """Which disk is full: that of an output, or that of what is sorted and spilled meanwhile."""
     written = re.search(rf"\[Errno \d+\] {_DISK_FULL}: '([^']+)'", told)  # by Python
     if not any(name in told for name in _OF_SPILLS):
         by_spark = re.search(r"TASK_WRITE_FAILED\] Task failed while writing rows to file:/*(/\S+)\.\s", told)
         written = written or by_spark
-    if written:
-        # What is in the making is called so by nobody else (report/beside.py).
-        place = re.sub(r"/[.]([^/]+)[.]tmp(/.*)?$", r"/\1", written[1])
-        return f"{place}: {_DISK_FULL}"
-    from pyspark.sql import SparkSession
+    if not written or written[1].startswith(str(scratch)):
+        return _full_of_temporary(scratch)
+    # What is in the making is called so by nobody else (report/beside.py).
+    place = re.sub(r"/[.]([^/]+)[.]tmp(/.*)?$", r"/\1", written[1])
+    return f"{place}: {_DISK_FULL}"
 
-    spark = SparkSession.getActiveSession()
-    folder = spark.conf.get("spark.local.dir", tempfile.gettempdir()) if spark else tempfile.gettempdir()
-    return (
-        f"{folder}: {_DISK_FULL}, which Spark needs to sort and to spill: free some, or name another folder "
-        "with --conf spark.local.dir=DIR"
-    )
 
+def _full_of_temporary(scratch: Path) -> str:
+    return f"{scratch.parent}: {_DISK_FULL}, where temporary files are: free some; {_ELSEWHERE}"
+
+
+_ELSEWHERE: Final = "TMPDIR=DIR or --conf spark.local.dir=DIR names another folder"
 
 _OF_SPILLS: Final = ("DiskBlockObjectWriter", "SpillWriter", "TimeTrackingOutputStream", "storage.DiskStore")
 """Who writes what is sorted and spilled, in the stack of an error."""

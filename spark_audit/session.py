@@ -1,11 +1,12 @@
 """The audit's Spark session, sized for its input."""
 
 import atexit
+import os
 import shutil
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ _SHORT_BYTES: Final = 4 << 30
 _SHIPPED: Final = ("spark_audit", "spec", "impl", "report")
 """What runs on executors; what these need beside it, pyarrow and DuckDB above all, their Python must have."""
 
+_LOCAL: Final = "spark.local.dir"
 _ROOT: Final = Path(__file__).resolve().parents[1]
 
 
@@ -36,6 +38,23 @@ class SessionOptions:
     def shuffle_partitions(self) -> int:
         """Upper bound; adaptive execution merges small ones."""
         return min(400, 4 + self.input_bytes // _BYTES_A_PARTITION)
+
+    @property
+    def temporary(self) -> Path:
+        """For temporary files: where Spark is told to spill, but TMPDIR where its executors are elsewhere."""
+        given = (self.conf.get(_LOCAL) or os.environ.get("SPARK_LOCAL_DIRS")) if self._is_local else None
+        return Path(given.partition(",")[0] if given else tempfile.gettempdir()).resolve()
+
+    def spilling_in(self, folder: Path) -> "SessionOptions":
+        """What Spark spills goes there and is gone with it; but not on a cluster, nor where several disks
+        are named."""
+        if not self._is_local or "," in self.conf.get(_LOCAL, ""):
+            return self
+        return replace(self, conf={**self.conf, _LOCAL: str(folder)})
+
+    @property
+    def _is_local(self) -> bool:
+        return self.master.partition("[")[0] == "local"
 
     @property
     def is_short(self) -> bool:

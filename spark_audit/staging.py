@@ -23,7 +23,7 @@ def staged(folder: Path, replaces: Collection[str] = ()) -> Iterator[Path]:
     """
     folder = folder.resolve()
     aside = folder.with_name(f".{folder.name[:100]}.replaced")
-    _bring_back(aside, folder)
+    _bring_back(aside, folder, replaces)
     with folder_beside(folder) as beside:
         try:
             yield beside
@@ -34,10 +34,8 @@ def staged(folder: Path, replaces: Collection[str] = ()) -> Iterator[Path]:
                     folder.rename(aside)
                 try:
                     beside.rename(folder)
-                    for name in replaces:
-                        shutil.rmtree(aside / name, ignore_errors=True)
                 finally:
-                    _bring_back(aside, folder)
+                    _bring_back(aside, folder, replaces)
         except OSError as error:
             if str(error.filename).startswith(str(beside)):
                 error.filename = str(folder)  # which the user knows
@@ -55,14 +53,14 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _bring_back(aside: Path, folder: Path) -> None:
-    """Of what was moved aside, that of which there is no other."""
+def _bring_back(aside: Path, folder: Path, replaces: Collection[str]) -> None:
+    """Of what was moved aside, that of which there is no other, and which is not replaced by nothing."""
     if not aside.is_dir():
         return
     if not folder.exists():
         aside.rename(folder)
         return
     for entry in aside.iterdir():
-        if not (folder / entry.name).exists():
+        if entry.name not in replaces and not (folder / entry.name).exists():
             entry.rename(folder / entry.name)
     shutil.rmtree(aside, ignore_errors=True)

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +12,8 @@ from typer.testing import CliRunner, Result
 
 from report.model import Exit
 from spark_audit.cli import _blame, app
+
+SCRATCH = Path("/tmp/mqproof-audit-1")
 
 
 def mqproof(*arguments: str | int | Path) -> Result:
@@ -127,7 +128,7 @@ def test_a_failure_of_spark_is_told_by_its_innermost_cause() -> None:
     thrown = RuntimeError(
         "An error occurred while calling o1.parquet.\n: a.B: job aborted\nCaused by: c.D: no space left"
     )
-    assert _blame(thrown) == ("Spark failed: c.D: no space left", Exit.TOOL)
+    assert _blame(thrown, SCRATCH) == ("Spark failed: c.D: no space left", Exit.TOOL)
 
 
 def test_an_interrupt_that_a_cancelled_job_hides_is_still_one() -> None:
@@ -138,7 +139,7 @@ def test_an_interrupt_that_a_cancelled_job_hides_is_still_one() -> None:
             raise RuntimeError("Job 16 cancelled as part of cancellation of all jobs")
     except RuntimeError as thrown:
         with pytest.raises(KeyboardInterrupt):
-            _blame(thrown)
+            _blame(thrown, SCRATCH)
 
 
 def test_a_full_disk_is_told_in_words_with_a_way_out() -> None:
@@ -146,8 +147,10 @@ def test_a_full_disk_is_told_in_words_with_a_way_out() -> None:
         "An error occurred while calling o1.parquet.\n: a.B: job aborted\n"
         "Caused by: java.io.IOException: No space left on device\n\tat c.D"
     )
-    message, code = _blame(thrown)
-    assert message.startswith(f"{tempfile.gettempdir()}: No space left on device, which Spark needs to")
+    message, code = _blame(thrown, SCRATCH)
+    assert message.startswith(
+        "/tmp: No space left on device, where temporary files are: free some; TMPDIR=DIR"
+    )
     assert "--conf spark.local.dir=DIR" in message
     assert code == Exit.TOOL
 
@@ -158,8 +161,13 @@ def test_a_full_disk_of_the_output_is_told_by_its_path() -> None:
         "SQLSTATE: 58030\nCaused by: java.io.IOException: No space left on device\n"
     )
     told += "\tat org.apache.spark.storage.BlockManager.getOrElseUpdate(BlockManager.scala)\n"
-    assert _blame(RuntimeError(told)) == ("/big/state/night-000002: No space left on device", Exit.TOOL)
+    assert _blame(RuntimeError(told), SCRATCH) == (
+        "/big/state/night-000002: No space left on device",
+        Exit.TOOL,
+    )
     by_python = "OSError: [Errno 28] No space left on device: '/big/.log.tmp/_part-00001.parquet.3'\n"
-    assert _blame(RuntimeError(by_python)) == ("/big/log: No space left on device", Exit.TOOL)
+    assert _blame(RuntimeError(by_python), SCRATCH) == ("/big/log: No space left on device", Exit.TOOL)
+    of_ours = told.replace("/big/state", str(SCRATCH))
+    assert "spark.local.dir" in _blame(RuntimeError(of_ours), SCRATCH)[0]
     spilled = told + "\tat org.apache.spark.storage.DiskBlockObjectWriter.write(DiskBlockObjectWriter.scala)"
-    assert "spark.local.dir" in _blame(RuntimeError(spilled))[0]
+    assert "spark.local.dir" in _blame(RuntimeError(spilled), SCRATCH)[0]

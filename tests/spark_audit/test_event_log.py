@@ -117,6 +117,6 @@ def test_a_file_that_is_damaged_within_is_named(tmp_path: Path) -> None:
     with pytest.raises(ShareError, match="damaged") as told:
         list(run(iter([pa.RecordBatch.from_pydict({"id": [0]})])))
     thrown = RuntimeError(f"An error occurred.\n  spark_audit.share.ShareError: {told.value}\n")
-    line, code = _blame(thrown)
+    line, code = _blame(thrown, tmp_path)
     assert line.startswith(f"{path}: damaged, cannot be read to its end: ")
     assert (code, "\n" in line) == (Exit.USAGE, False)

@@ -50,13 +50,15 @@ def test_killed_in_the_middle_of_the_move_it_is_whole_when_the_next_begins(
     aside.mkdir()
     (aside / "report.html").write_text("old")
     (aside / "mine.txt").touch()
+    (aside / "unreadable").mkdir()
     if is_moved:
         out.mkdir()
         (out / "report.html").write_text("new")
-    with pytest.raises(KeyboardInterrupt), staged(out):
+    with pytest.raises(KeyboardInterrupt), staged(out, replaces=("unreadable",)):
         raise KeyboardInterrupt
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert sorted(path.name for path in out.iterdir()) == ["mine.txt", "report.html"]
+    of_old = [] if is_moved else ["unreadable"]
+    assert sorted(path.name for path in out.iterdir()) == ["mine.txt", "report.html", *of_old]
     assert (out / "report.html").read_text() == ("new" if is_moved else "old")
 
 
