@@ -4,12 +4,15 @@ import errno
 import logging
 import re
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Thread
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
@@ -242,8 +245,40 @@ def _session(options: "SessionOptions") -> "Iterator[tuple[SparkSession, Path]]"
             _fail(str(error), Exit.TOOL)
         if not borrowed:
             opened.callback(spark.stop)
+            opened.enter_context(_ending_jobs(spark))
         with _blamed(folder):
             yield spark, folder
+
+
+@contextmanager
+def _ending_jobs(spark: "SparkSession") -> Iterator[None]:
+    """A signal ends Spark's jobs, those too that other threads begin yet: else they would be waited for."""
+
+    def cancel() -> None:
+        with suppress(Exception):  # Spark is stopped
+            while True:
+                spark.sparkContext.cancelAllJobs()
+                time.sleep(_CANCEL_EVERY_S)
+
+    def told_to_end(number: int, frame: FrameType | None) -> None:
+        # By another thread: this one may be talking to Spark.
+        Thread(target=cancel, daemon=True).start()
+        ends[number](number, frame)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    terminate = before[signal.SIGTERM]
+    assert callable(terminate), "terminable's"
+    ends = {int(signal.SIGINT): signal.default_int_handler, int(signal.SIGTERM): terminate}
+    for number in ends:
+        signal.signal(number, told_to_end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_CANCEL_EVERY_S: Final = 0.2
 
 
 @contextmanager

@@ -1,8 +1,13 @@
 """`mqproof audit`: exit codes, one line an error, and the files it leaves."""
 
 import json
+import os
 import shutil
+import signal
 from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
@@ -10,8 +15,9 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
+from report.console import terminable
 from report.model import Exit
-from spark_audit.cli import _blame, app
+from spark_audit.cli import _blame, _ending_jobs, app
 
 SCRATCH = Path("/tmp/mqproof-audit-1")
 
@@ -140,6 +146,25 @@ def test_an_interrupt_that_a_cancelled_job_hides_is_still_one() -> None:
     except RuntimeError as thrown:
         with pytest.raises(KeyboardInterrupt):
             _blame(thrown, SCRATCH)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_jobs_and_those_that_are_begun_after_it(number: signal.Signals) -> None:
+    cancelled, stopped = [], Event()
+
+    def cancel() -> None:
+        cancelled.append(number)
+        if len(cancelled) == 3:
+            stopped.set()
+            raise AttributeError("Spark is stopped")
+
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(cancelAllJobs=cancel))
+    with terminable():
+        before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+        with pytest.raises(KeyboardInterrupt), _ending_jobs(spark):
+            os.kill(os.getpid(), number)
+        assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
+    assert stopped.wait(10)
 
 
 def test_a_full_disk_is_told_in_words_with_a_way_out() -> None:
