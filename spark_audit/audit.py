@@ -546,7 +546,9 @@ def violation_times(audit: Audit, width_us: int) -> list[tuple[int, str, str, in
     }
     counts: Counter[tuple[int, str, str]] = Counter()
     for batch in _dataset(audit.findings).scanner(shown, filter=violation).to_batches():
-        bucket = pc.cast(pc.floor(pc.divide(pc.cast(batch["ts"], "float64"), width_us)), "int64")
+        bucket = pc.cast(
+            pc.floor(pc.divide(pc.cast(batch["ts"], "float64", safe=False), float(width_us))), "int64"
+        )
         rows = pa.table({"bucket": bucket, "invariant": batch["invariant"], "rule": batch["rule"]})
         for row in rows.group_by(rows.column_names).aggregate([([], "count_all")]).to_pylist():
             at = audit.overview.first_ts + row["bucket"] * width_us

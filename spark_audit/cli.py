@@ -625,7 +625,10 @@ def _tell(violation: "Mapping[str, Any]") -> None:
         "group",
         "evidence",
     )
-    typer.echo("  ".join(f"{violation[name]}" for name in shown if violation[name] is not None))
+    from spark_audit.explain import utc
+
+    at = () if violation["first_ts"] is None else (utc(violation["first_ts"]),)
+    typer.echo("  ".join([*at, *(f"{violation[name]}" for name in shown if violation[name] is not None)]))
 
 
 @audit_app.command(epilog=_EXAMPLES)

@@ -40,9 +40,7 @@ class Step:
 
     @property
     def at(self) -> str:
-        if self.ts is None:
-            return ""
-        return f"{datetime.fromtimestamp(self.ts / 1e6, UTC):%Y-%m-%d %H:%M:%S.%f}"
+        return "" if self.ts is None else utc(self.ts)
 
     def line(self) -> str:
         return f"{self.at:26}  {self.where:20}  {self.what:14}  {self.place:28}  {self.detail}".rstrip()
@@ -50,6 +48,14 @@ class Step:
     def moment(self) -> Moment:
         """As a report shows it."""
         return Moment(self.at, self.where, "  ".join(filter(None, (self.what, self.place, self.detail))))
+
+
+def utc(ts: int) -> str:
+    """Microseconds of an event log as people read them; what is no time of theirs as it is."""
+    try:
+        return f"{datetime.fromtimestamp(ts / 1e6, UTC):%Y-%m-%d %H:%M:%S.%f}"
+    except (OverflowError, ValueError):
+        return str(ts)
 
 
 def lives(

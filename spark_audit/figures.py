@@ -4,7 +4,6 @@ import io
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import matplotlib as mpl
@@ -14,6 +13,7 @@ from matplotlib.ticker import EngFormatter
 from report.model import Figure
 from spark_audit.audit import Audit, violation_times, violations_by
 from spark_audit.checks import duplicates_explained
+from spark_audit.explain import utc
 from spark_audit.pictures import WAITS, bucket_us
 
 _KINDS_MAX: Final = 8
@@ -277,8 +277,8 @@ def _unit_of(lasts_s: float) -> tuple[str, int]:
 
 
 def _since(audit: Audit) -> str:
-    first = datetime.fromtimestamp(audit.overview.first_ts / 1e6, UTC)
-    return f"{_unit(audit)[0]} since {first:%Y-%m-%d %H:%M:%S} UTC"
+    first, _, _ = utc(audit.overview.first_ts).partition(".")
+    return f"{_unit(audit)[0]} since {first} UTC"
 
 
 def _svg(canvas: Canvas) -> str:

@@ -1,14 +1,14 @@
-"""Gives the report's example messages the story of how it came about."""
+"""Gives the report's witnesses their time, and example messages the story of how it came about."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from report.model import Moment, Result, Witness
-from spark_audit.explain import lives
+from spark_audit.explain import lives, utc
 from spark_audit.store import Stored
 
 EXAMPLES: Final = 3
@@ -24,21 +24,23 @@ def with_timelines(
     brokers: tuple[str, ...],
     store: Stored | None,
 ) -> tuple[Result, ...]:
-    """The results, with timelines at the first witnesses of each rule that name a message."""
+    """The results, with each witness's time, and timelines at the first of each rule that name a message."""
     examples = [witness for result in results for witness in _examples(result.witnesses)]
     wanted = {witness.values["msg_id"] for witness in examples}
-    if not wanted:
-        return results
-    told = lives(spark, wanted, log, brokers, store)
+    told = lives(spark, wanted, log, brokers, store) if wanted else {}
     timelines = {life: tuple(_told([step.moment() for step in steps])) for life, steps in told.items()}
 
     def shown(result: Result) -> Iterator[Witness]:
         chosen = _examples(result.witnesses)
         for witness in result.witnesses:
             timeline = timelines.get(witness.values["msg_id"], ()) if witness in chosen else ()
-            yield replace(witness, timeline=timeline)
+            yield replace(witness, values=_when(witness.values) | witness.values, timeline=timeline)
 
     return tuple(replace(result, witnesses=tuple(shown(result))) for result in results)
+
+
+def _when(values: Mapping[str, str]) -> dict[str, str]:
+    return {"at": utc(int(values["first_ts"]))} if "first_ts" in values else {}
 
 
 def _examples(witnesses: Iterable[Witness]) -> list[Witness]:

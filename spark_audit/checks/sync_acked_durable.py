@@ -58,4 +58,12 @@ def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     return ""
 
 
-CHECK: Final = Check(INVARIANT, (RULE,), sync_acked_durable, _looked_at, _blind)
+CHECK: Final = Check(
+    INVARIANT,
+    (RULE,),
+    sync_acked_durable,
+    _looked_at,
+    _blind,
+    # A night on which no broker was away is an ordinary one.
+    needs=("broker_crashes", "recover_events", "truncate_events"),
+)

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -113,6 +114,21 @@ def test_no_violation_is_left_out_of_the_plot_over_time(tmp_path: Path) -> None:
     ]
     (drawn,) = figures(audit, {})
     assert "DELIV-1 lost-write: 20,000" in drawn.svg
+
+
+def test_a_clock_that_is_out_of_its_mind_is_drawn(tmp_path: Path) -> None:
+    found = tmp_path / "findings" / "DELIV-2"
+    found.mkdir(parents=True)
+    rows = {
+        "invariant": ["DELIV-2"],
+        "rule": ["phantom"],
+        "first_ts": [9 * 10**18],
+        "cause": pa.nulls(1, "string"),
+    }
+    pq.write_table(pa.table(rows), found / "part.parquet")
+    seen = replace(SEEN, first_ts=4 * 10**18, last_ts=9 * 10**18)
+    (drawn,) = figures(Audit(seen, {}, (), Counter(), tmp_path / "findings"), {})
+    assert "DELIV-2 phantom: 1" in drawn.svg
 
 
 def test_a_browser_shows_the_page_whole_without_fetching_anything(page: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def test_the_first_examples_of_each_rule_are_told(spark: SparkSession) -> None:
         for rule in ("lost", "late")
         for number in range(5)
     )
-    nameless = Witness("an offset", {"rule": "late"})
+    nameless = Witness("an offset", {"rule": "late", "first_ts": "1790000041430227"})
     results = (
         Result("DELIV-1", "NoAckedLost", "audit", Verdict.VIOLATED, {"messages": 6}, (*witnesses, nameless)),
         Result("DELIV-2", "NoPhantom", "audit", Verdict.HELD, {"messages": 6}),
@@ -24,6 +24,7 @@ def test_the_first_examples_of_each_rule_are_told(spark: SparkSession) -> None:
     told = timelines.with_timelines(spark, results, frame(spark, story.rows), ("broker",), None)
     first, second = told
     assert second == results[1]
+    assert first.witnesses[-1].values == {"at": "2026-09-21 14:14:01.430227"} | nameless.values
     lengths = {witness.text: len(witness.timeline) for witness in first.witnesses}
     assert [text for text, moments in lengths.items() if moments] == [
         "lost 0", "lost 1", "lost 2", "late 0", "late 1", "late 2"
