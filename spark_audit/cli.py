@@ -36,20 +36,11 @@ app.add_typer(
     audit_app, name="audit", help="Find lost, duplicated, reordered and phantom messages with Spark."
 )
 
-_EXAMPLES = """
 
-Examples:
+def _examples(*commands: str) -> str:
+    """The end of a command's help."""
+    return "\n\n".join(("Examples:", *(f"  mqproof audit {command}" for command in commands)))
 
-  mqproof audit generate --events 100000 --out build/log --anomaly lost=3 --anomaly duplicate=5
-
-  mqproof audit run --events build/log --out build/audit
-
-  mqproof audit run --store broker-a=/var/rocketmq/store --events build/log
-
-  mqproof audit run --events 'logs/*.ndjson' --check DELIV-1 --json result.json
-
-  mqproof audit run --events logs/2026-11-22 --carry state --out reports/2026-11-22
-"""
 
 _REBALANCE_S: Final = 20
 
@@ -100,7 +91,14 @@ def _root() -> None:
     """Keeps `audit` a command of its own."""
 
 
-@audit_app.command(epilog=_EXAMPLES)
+@audit_app.command(
+    epilog=_examples(
+        "run --events build/log --out build/audit",
+        "run --store broker-a=/var/rocketmq/store --events build/log",
+        "run --events 'logs/*.ndjson' --check DELIV-1 --json result.json",
+        "run --events logs/2026-11-22 --carry state --out reports/2026-11-22",
+    )
+)
 def run(
     paths: Annotated[list[str] | None, typer.Argument(help="More event logs, as after a shell's *.")] = None,
     events: Annotated[
@@ -483,7 +481,12 @@ def _write(report: Report, done: "Audit", aside: "DataFrame", out: Path | None, 
         write_report(report, json.with_suffix(".json") if json.suffix != ".json" else json)
 
 
-@audit_app.command(name="explain", epilog=_EXAMPLES)
+@audit_app.command(
+    name="explain",
+    epilog=_examples(
+        "explain 7F0000012A9C00000000000000000100 --events build/log --store broker-a=/var/rocketmq/store"
+    ),
+)
 def explain_message(
     msg_id: Annotated[str, typer.Argument(help="The producer's unique key, else the broker's message id.")],
     events: Annotated[
@@ -534,7 +537,13 @@ def explain_message(
         typer.echo(step.line())
 
 
-@audit_app.command(name="watch", epilog=_EXAMPLES)
+@audit_app.command(
+    name="watch",
+    epilog=_examples(
+        "watch --state state --events incoming --late-s 600",
+        "watch --state state --topic EVENT_LOGS --namesrv 127.0.0.1:9876",
+    ),
+)
 def watch_logs(
     state: Annotated[Path, typer.Option(help="Folder of what is carried from batch to batch.")],
     events: Annotated[
@@ -631,7 +640,12 @@ def _tell(violation: "Mapping[str, Any]") -> None:
     typer.echo("  ".join([*at, *(f"{violation[name]}" for name in shown if violation[name] is not None)]))
 
 
-@audit_app.command(epilog=_EXAMPLES)
+@audit_app.command(
+    epilog=_examples(
+        "generate --events 100000 --out build/log --anomaly lost=3 --anomaly duplicate=5",
+        "generate --events 100000000 --out build/large --seed 7 --format ndjson",
+    )
+)
 def generate(
     events: Annotated[int, typer.Option(help="About so many events.")],
     out: Annotated[Path, typer.Option(help="Folder to fill; must be empty.")],

@@ -74,9 +74,11 @@ def summarise(
         "messages": f"{audit.tallies['messages']}, {audit.tallies['acked']} acknowledged with SEND_OK",
         "outcome unknown": f"{audit.tallies['unknown_outcome']} messages",
         "clocks": f"{audit.skew_us / 1000:g} ms apart are allowed, {audit.skew_seen_us / 1000:g} ms seen",
-        "unreadable rows": f"{corrupt_rows}",
+        "unreadable rows": f"{corrupt_rows}"
+        + (" (below; --out keeps all of them, in the folder unreadable)" if corrupt_rows else ""),
         **({"unreadable traces": f"{audit.unreadable_traces}"} if audit.unreadable_traces else {}),
-        "missing rows": f"{seen.missing_rows} (holes in the nodes' sequence numbers)",
+        "missing rows": f"{seen.missing_rows} (holes in the nodes' sequence numbers"
+        + (": some of their logs are not given)" if seen.missing_rows else ")"),
         "rows collected twice": f"{audit.deduplicated_rows} (counted once)",
         "torn last lines": f"{log.torn_files} (the last write of a killed node)",
         "seconds": f"{seconds:.1f}, {seen.rows / seconds:.0f} events/s" if seconds else "0",
