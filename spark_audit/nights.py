@@ -125,7 +125,7 @@ class Carried:
         whole = overview(profiled)
         if whole.repeated_rows:
             raise InputError(
-                f"node {whole.repeating_nodes[0]!r}: {whole.repeated_rows} sequence numbers are those of "
+                f"{whole.repeated_rows} rows, some of node {whole.repeating_nodes[0]!r}, have the numbers of "
                 "rows that an earlier night had, expected only what was logged since"
             )
         new_holes = max(0, whole.missing_rows - self.manifest.missing_rows)
