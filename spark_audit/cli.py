@@ -242,10 +242,22 @@ def _session(options: "SessionOptions") -> "Iterator[tuple[SparkSession, Path]]"
         except SessionError as error:
             _fail(str(error), Exit.TOOL)
         if not borrowed:
-            opened.callback(spark.stop)
+            opened.enter_context(_stopping(spark))
             opened.enter_context(_ending_jobs(spark))
         with _blamed(folder):
             yield spark, folder
+
+
+@contextmanager
+def _stopping(spark: "SparkSession") -> Iterator[None]:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # the wheel ships no types
+
+    try:
+        yield
+    finally:
+        # Its JVM may be gone: a signal to all processes of a service ends it, too.
+        with suppress(Py4JError, ConnectionError):
+            spark.stop()
 
 
 @contextmanager
@@ -282,12 +294,12 @@ _CANCEL_EVERY_S: Final = 0.2
 @contextmanager
 def _blamed(scratch: Path) -> Iterator[None]:
     """What Spark throws ends the command with one line."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # the wheel ships no types
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionError) as error:
         _fail(*_blame(error, scratch))
     except OSError as error:
         if error.errno == errno.ENOSPC and str(error.filename).startswith(str(scratch)):
@@ -714,10 +726,14 @@ def _blame(error: Exception, scratch: Path) -> tuple[str, int]:
     Raises:
         KeyboardInterrupt: somebody ended it, and Spark told of the job that it cancelled therefore.
     """
+    from py4j.protocol import Py4JNetworkError
+
     behind: BaseException | None = error
     while behind := behind and behind.__context__:
         if isinstance(behind, KeyboardInterrupt):
             raise behind
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        return "Spark's JVM is gone: somebody killed it, or it had no memory left (--memory)", Exit.TOOL
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     for line in lines:
         if damaged := re.search(r"FAILED_READ_FILE.*?reading file (?:file:/*)?(/?\S+)\.\s", line):

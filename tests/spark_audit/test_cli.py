@@ -12,12 +12,14 @@ from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
 import pytest
+import typer
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # the wheel ships no types
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
 from report.console import terminable
 from report.model import Exit
-from spark_audit.cli import _blame, _ending_jobs, app
+from spark_audit.cli import _blame, _blamed, _ending_jobs, app
 
 SCRATCH = Path("/tmp/mqproof-audit-1")
 
@@ -137,13 +139,30 @@ def test_a_failure_of_spark_is_told_by_its_innermost_cause() -> None:
     assert _blame(thrown, SCRATCH) == ("Spark failed: c.D: no space left", Exit.TOOL)
 
 
-def test_an_interrupt_that_a_cancelled_job_hides_is_still_one() -> None:
+def test_a_jvm_that_is_gone_is_no_fault_of_the_input() -> None:
+    for thrown in (
+        Py4JNetworkError("Answer from Java side is empty"),
+        ConnectionRefusedError(111, "refused"),
+    ):
+        with pytest.raises(typer.Exit) as ended, _blamed(SCRATCH):
+            raise thrown
+        assert ended.value.exit_code == Exit.TOOL
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        RuntimeError("Job 16 cancelled as part of cancellation of all jobs"),
+        ConnectionRefusedError(111, "Connection refused"),
+    ],
+)
+def test_an_interrupt_that_its_consequences_hide_is_still_one(after: Exception) -> None:
     try:
         try:
             raise KeyboardInterrupt
         finally:
-            raise RuntimeError("Job 16 cancelled as part of cancellation of all jobs")
-    except RuntimeError as thrown:
+            raise after
+    except (RuntimeError, ConnectionError) as thrown:
         with pytest.raises(KeyboardInterrupt):
             _blame(thrown, SCRATCH)
 
