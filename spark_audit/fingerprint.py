@@ -110,7 +110,7 @@ WITH audiences AS MATERIALIZED (
         CASE WHEN kind = '{Kind.DELIVER}' THEN "group" END AS "group",
         count(*) AS rows,
         sum((hash(msg_id) & {_LOW_HALF})::BIGINT) AS id,
-        sum((hash(hash(msg_id), queue_id, queue_offset) & {_LOW_HALF})::BIGINT) AS place,
+        sum((hash(msg_id, queue_id, queue_offset) & {_LOW_HALF})::BIGINT) AS place,
         bool_or({_IS_ODD} OR coalesce({AT_BROKER["cut"]}, false)) AS odd,
         count(*) FILTER ({AT_BROKER["sync_at_risk"]}) AS sync_at_risk
     FROM log {JOIN_FATES}

@@ -52,12 +52,8 @@ _TRUTH: Final = pa.schema(
 _STATE: Final = pa.schema([("number", pa.int64()), ("state", pa.string())])
 _BATCH_ROWS: Final = 20_000
 _ROW_GROUP: Final = 1_000_000
-_WORDS: Final = [
-    *(name for name, kind in COLUMNS.items() if kind == "string" and name != "msg_id"),
-    "attrs.key_value.key",
-    "attrs.key_value.value",
-]
-"""Columns of few values, as Parquet calls them."""
+_WORDS: Final = [name for name, kind in COLUMNS.items() if kind == "string" and name != "msg_id"]
+"""Columns of few values."""
 _CHUNKS_A_TASK: Final = 40
 """About four million events: a file of some 60 MiB."""
 

@@ -8,6 +8,7 @@ Arrow, which then compares numbers alone. DuckDB, which makes texts of them, too
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from spark_audit.share import Batches, Share, ShareError, gathered, rows_at, said, shaped, why
+from spark_audit.share import Batches, Share, ShareError, gathered, said, shaped, why
 from spec.events import COLUMNS, REQUIRED, SCHEMA_VERSION, Kind
 
 _ROWS: Final = 1 << 20
@@ -69,7 +70,7 @@ def of_rows(folds: Sequence[Fold], schema: pa.Schema) -> Callable[[Batches], Bat
     def run(batches: Batches) -> Batches:
         for table in gathered(batches):
             for batch in table.combine_chunks().to_batches():
-                yield from _folded(_piece(batch, None), folds, schema)
+                yield from _folded(_piece(batch, batch.slice), folds, schema)
 
     return run
 
@@ -106,15 +107,16 @@ def _of_share(share: Share) -> Iterator[Piece]:
         own = [name for name in (*_OWN, _ATTRS, marks) if name in file.schema_arrow.names]
         ends = np.cumsum([metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)])
     for group in np.flatnonzero((ends > share.begin) & (ends <= share.end)).tolist():
-        pieces = file.iter_batches(_ROWS, row_groups=[group], columns=own, use_threads=False)
-        end = int(ends[group]) - metadata.row_group(group).num_rows
+        read = partial(file.iter_batches, _ROWS, row_groups=[group], use_threads=False)
+        # Begun only when a piece is asked for whole rows.
+        late = enumerate(read(columns=[name for name in file.schema_arrow.names if name not in own]))
+        pieces = enumerate(read(columns=own))
         while True:
             with _named(path):
-                batch = next(pieces, None)
+                number, batch = next(pieces, (0, None))
             if batch is None:
                 break
-            begin, end = end, end + len(batch)
-            yield _piece(batch, Share(share.file, begin, end))
+            yield _piece(batch, partial(_late, path, late, number, len(batch)), path, marks)
 
 
 def _texts(metadata: pq.FileMetaData) -> list[str]:
@@ -127,6 +129,15 @@ def _texts(metadata: pq.FileMetaData) -> list[str]:
     ]
 
 
+def _late(path: Path, late: Iterator[tuple[int, pa.RecordBatch]], number: int, rows: int) -> pa.RecordBatch:
+    """The other columns of a piece. Pieces must be asked in their order."""
+    with _named(path):
+        others = next(batch for at, batch in late if at == number)
+    if len(others) != rows:
+        raise ShareError(f"{path}: {rows} rows have more than 2 GiB of text, expected less")
+    return others
+
+
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
     try:
@@ -135,10 +146,13 @@ def _named(path: Path) -> Iterator[None]:
         raise ShareError(f"{path}: {why(path, error)}") from None
 
 
-def _piece(batch: pa.RecordBatch, share: Share | None) -> Piece:
-    """Of some rows, which are all of a share or handed by Spark, those columns that are always needed, and
-    what tells the others."""
-    path, marks = (share.file.path, share.file.marks) if share else (None, None)
+def _piece(
+    batch: pa.RecordBatch,
+    others: Callable[[], pa.RecordBatch],
+    path: Path | None = None,
+    marks: str | None = None,
+) -> Piece:
+    """Of some rows those columns that are always needed, perhaps with more, and what tells the others."""
     try:
         columns = {name: _typed(batch, name) for name in (*_OWN, _ATTRS)}
     except pa.ArrowException as error:
@@ -159,7 +173,7 @@ def _piece(batch: pa.RecordBatch, share: Share | None) -> Piece:
     at = np.flatnonzero(is_event)
     if len(at) < len(batch):
         told = told.filter(is_event)
-    return Piece(told, lambda rows: _rows(rows_at(share, at[rows]) if share else batch.take(at[rows])))
+    return Piece(told, lambda rows: _rows(batch.take(at[rows]), others().take(at[rows])))
 
 
 def _typed(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -208,7 +222,11 @@ def _is_ours(schema: str) -> bool:
         return False
 
 
-def _rows(told: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
-    """Rows with all columns."""
-    rows = ({name: row.get(name) for name in COLUMNS} for row in told.to_pylist())
-    return [row | {_ATTRS: None if row[_ATTRS] is None else dict(row[_ATTRS])} for row in rows]
+def _rows(*columns: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Whole rows, of batches that each have some of their columns."""
+    rows = []
+    for parts in zip(*(batch.to_pylist() for batch in columns), strict=True):
+        row = {name: value for part in parts for name, value in part.items()}
+        told = {name: row.get(name) for name in COLUMNS}
+        rows.append(told | {_ATTRS: None if told[_ATTRS] is None else dict(told[_ATTRS])})
+    return rows

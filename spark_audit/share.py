@@ -12,13 +12,11 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -126,17 +124,11 @@ def of_files(work: Work, cut: Sequence[Share]) -> Callable[[Batches], Batches]:
 
 
 def _of_file(connection: "DuckDBPyConnection", work: Work, share: Share) -> Batches:
-    with _blamed(share):
-        connection.execute(f"CREATE OR REPLACE TEMP VIEW log AS {_rows(connection, share)}")
-        yield from _asked(connection, work)
-
-
-@contextmanager
-def _blamed(share: Share) -> Iterator[None]:
     import duckdb
 
     try:
-        yield
+        connection.execute(_view(connection, share))
+        yield from _asked(connection, work)
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.ConversionException as error:
@@ -217,31 +209,7 @@ def _opened(work: Work) -> "Iterator[DuckDBPyConnection]":
         yield connection
 
 
-def rows_at(share: Share, at: npt.NDArray[np.int64]) -> pa.Table:
-    """The events of a share at such positions: of columns it hardly decodes more than these.
-
-    Raises:
-        ShareError: the file cannot be read.
-    """
-    connection = _of_worker()
-    connection.register("chosen", pa.table({"number": share.begin + at}))
-    chosen = "file_row_number IN (SELECT number FROM chosen) ORDER BY file_row_number"
-    with _blamed(share):
-        return connection.sql(f"{_rows(connection, share)} AND {chosen}").to_arrow_table()
-
-
-@cache
-def _of_worker() -> "DuckDBPyConnection":
-    """For what is small: to open one takes longer."""
-    import duckdb
-
-    connection = duckdb.connect()
-    connection.execute("SET threads = 1")
-    return connection
-
-
-def _rows(connection: "DuckDBPyConnection", share: Share) -> str:
-    """The events of a share: a query that ends with its conditions."""
+def _view(connection: "DuckDBPyConnection", share: Share) -> str:
     file = share.file
     source = f"read_parquet({quoted(str(file.path))}, hive_partitioning = false, file_row_number = true)"
     own = set(connection.sql(f"FROM {source} LIMIT 0").columns)
@@ -250,7 +218,8 @@ def _rows(connection: "DuckDBPyConnection", share: Share) -> str:
     conditions = [_IS_EVENT, f"file_row_number >= {share.begin}", f"file_row_number < {share.end}"]
     if file.marks:
         conditions.append(f'"{file.marks}" IS NULL')
-    return f"SELECT {', '.join(columns)} FROM {source} WHERE {' AND '.join(conditions)}"
+    rows = f"SELECT {', '.join(columns)} FROM {source} WHERE {' AND '.join(conditions)}"
+    return f"CREATE OR REPLACE TEMP VIEW log AS {rows}"
 
 
 def _asked(connection: "DuckDBPyConnection", work: Work) -> Batches:
