@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 from spark_audit import fingerprint, order, profile, sums
 from spark_audit.event_log import EventLog
 from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, Cells
-from spark_audit.order import in_stretch, odd_steps, stretches
+from spark_audit.order import numbered, odd_steps, stretches
 from spark_audit.profile import RARE_KINDS, is_reset, rare_rows
 from spark_audit.schema import PASS, require
 from spark_audit.share import quoted
@@ -256,8 +256,18 @@ def in_doubt(
 ) -> Evidence:
     """The same evidence, for which the rows that are looked at one by one are put into the folder; `keep` is
     called with what is read more than once."""
+    rows, in_stretch = numbered(evidence.stretches)
+
+    def extracted(log: EventLog, chosen: pa.Table, text: str) -> EventLog:
+        """Those rows of a log whose `text` is the one column of `chosen`, and those of the stretches."""
+        # Brought to the tasks as Spark would bring them for a join.
+        tables = {"chosen": chosen.rename_columns(["text"]), "numbers": rows}
+        query = f"SELECT * FROM log WHERE {text} IN (SELECT text FROM chosen) OR {in_stretch}"
+        return log.extract(query, tables, folder)
+
+    cell = cell_text(evidence.options.id_prefix)
     if evidence.cells:
-        among = _in_cells(evidence, log, brokers, folder, evidence.cells.read)
+        among = extracted(log, evidence.cells.read, cell)
         evidence = replace(evidence, **_counted(evidence, among))
         keep(evidence.judged)
         keep(evidence.doubtful)
@@ -265,10 +275,9 @@ def in_doubt(
         among = log  # every message was summed up
     ids = _ids(evidence).distinct().limit(_NAMED_MAX + 1).toArrow()
     if len(ids) <= _NAMED_MAX:
-        among = _extracted(evidence, among, brokers, folder, ids, "msg_id")
+        among = extracted(among, ids, "msg_id")
     elif not evidence.cells:
-        cell = f.expr(cell_text(evidence.options.id_prefix)).alias("text")
-        among = _in_cells(evidence, log, brokers, folder, _ids(evidence).select(cell).distinct().toArrow())
+        among = extracted(log, _ids(evidence).select(f.expr(cell)).distinct().toArrow(), cell)
     return replace(evidence, **_looked_at(evidence, evidence.doubtful, among.rows, brokers))
 
 
@@ -276,26 +285,6 @@ def _ids(evidence: Evidence) -> DataFrame:
     """msg_id of the messages that are looked at one by one."""
     doubtful = evidence.sums.join(f.broadcast(evidence.doubtful), "key", "left_semi").select("msg_id")
     return doubtful.unionByName(_in_trouble(evidence.rare))
-
-
-def _in_cells(
-    evidence: Evidence, log: EventLog, brokers: tuple[str, ...], folder: Path, texts: pa.Table
-) -> EventLog:
-    return _extracted(evidence, log, brokers, folder, texts, cell_text(evidence.options.id_prefix))
-
-
-def _extracted(
-    evidence: Evidence, log: EventLog, brokers: tuple[str, ...], folder: Path, chosen: pa.Table, text: str
-) -> EventLog:
-    """Those rows of a log whose `text` is the one column of `chosen`, and those of the stretches."""
-    # Brought to the tasks as Spark would bring them for a join.
-    tables = {"chosen": chosen.rename_columns(["text"]), "stretches": evidence.stretches.toArrow()}
-    query = f"""
-        SELECT log.* FROM log
-        LEFT JOIN chosen ON {text} = chosen.text
-        LEFT JOIN stretches ON {in_stretch(_broker_text(brokers))}
-        WHERE chosen.text IS NOT NULL OR stretches.begin_seq IS NOT NULL"""
-    return log.extract(query, tables, folder)
 
 
 def reads_all(options: Options, store: Stored | None) -> bool:
@@ -370,14 +359,6 @@ def _broker(stated: Column, brokers: tuple[str, ...]) -> Column:
     return f.coalesce(stated, own, sole.cast("string"))
 
 
-def _broker_text(brokers: tuple[str, ...]) -> str:
-    """As name_broker, of a delivery or commit, in DuckDB's SQL."""
-    own = [f"CASE WHEN log.node IN ({quoted(*brokers)}) THEN log.node END"] if brokers else []
-    sole = [quoted(brokers[0])] if len(brokers) == 1 else []
-    terms = ", ".join(["log.attrs['broker']", *own, *sole, "NULL"])
-    return f"coalesce({terms})"
-
-
 def place() -> Column:
     """Where a message is: one position of one queue of one broker."""
     return f.struct("broker", "topic", "queue_id", "queue_offset")
@@ -392,12 +373,14 @@ def cuts(rare: DataFrame) -> DataFrame:
     ends = rare.where(f.col("kind").isin(Kind.RECOVER, Kind.TRUNCATE) & f.col("commit_offset").isNotNull())
     in_order = Window.partitionBy("node").orderBy("seq")
     later = in_order.rowsBetween(Window.currentRow, Window.unboundedFollowing)
-    return ends.select(
+    lost = ends.select(
         f.col("node").alias("cut_node"),
         f.lag("seq", 1, -1).over(in_order).alias("after_seq"),
         f.col("seq").alias("until_seq"),
         f.min("commit_offset").over(later).alias("kept_end"),
     )
+    # A truncation and the recovery that tells of it have nothing between them.
+    return lost.where("until_seq > after_seq + 1")
 
 
 def flush_modes(rare: DataFrame, default: str | None) -> DataFrame:

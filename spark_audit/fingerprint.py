@@ -45,10 +45,11 @@ RETRY_TOPIC_PREFIX: Final = "%RETRY%"
 _LOW_HALF: Final = 0xFFFFFFFF
 
 _IS_ODD: Final = f"""(
-    kind = '{Kind.SEND_FAIL}' OR (kind = '{Kind.SEND_ACK}' AND status IS DISTINCT FROM 'SEND_OK')
-    OR topic IS NULL OR starts_with(topic, '{RETRY_TOPIC_PREFIX}') OR coalesce(attempt > 1, false)
-    OR (kind = '{Kind.DELIVER}' AND ("group" IS NULL OR queue_offset IS NULL)))"""
-"""Rows that always call for a look: retries, failures, weak acknowledgements, what says too little."""
+    cut OR kind = '{Kind.SEND_FAIL}' OR (kind = '{Kind.SEND_ACK}' AND stored < rows)
+    OR topic IS NULL OR starts_with(topic, '{RETRY_TOPIC_PREFIX}') OR coalesce(attempts > 1, false)
+    OR (kind = '{Kind.DELIVER}' AND ("group" IS NULL OR offsets < rows)))"""
+"""Of rows that share the columns of texts: some always call for a look, as retries, failures, weak
+acknowledgements, and what says too little do."""
 
 
 _ROLES: Final = (Kind.SEND, Kind.SEND_ACK, Kind.APPEND, Kind.DELIVER)
@@ -111,12 +112,14 @@ WITH audiences AS MATERIALIZED (
         count(*) AS rows,
         sum((hash(msg_id) & {_LOW_HALF})::BIGINT) AS id,
         sum((hash(msg_id, queue_id, queue_offset) & {_LOW_HALF})::BIGINT) AS place,
-        bool_or({_IS_ODD} OR coalesce({AT_BROKER["cut"]}, false)) AS odd,
+        count(*) FILTER (status = 'SEND_OK') AS stored, max(attempt) AS attempts,
+        count(queue_offset) AS offsets, coalesce(bool_or({AT_BROKER["cut"]}), false) AS cut,
         count(*) FILTER ({AT_BROKER["sync_at_risk"]}) AS sync_at_risk
     FROM log {JOIN_FATES}
     WHERE {is_of_message()} OR (msg_id IS NOT NULL AND kind IN ({quoted(*_TROUBLE)})) GROUP BY ALL
 ), placed AS (
-    SELECT *, CASE WHEN {is_brokers} THEN {_BROKERS_ACK} {roles} ELSE {_NO_ROLE} END AS role,
+    SELECT *, {_IS_ODD} AS odd,
+        CASE WHEN {is_brokers} THEN {_BROKERS_ACK} {roles} ELSE {_NO_ROLE} END AS role,
         (hash("group") >> 1)::BIGINT AS reader,
         CASE WHEN kind = '{Kind.SEND}' THEN (hash(node) >> 1)::BIGINT END AS producer
     FROM told LEFT JOIN audiences ON topic = subscribed_topic

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from spark_audit.share import Batches, Share, ShareError, gathered, said, shaped, why
+from spark_audit.share import Batches, Share, ShareError, gathered, rows_at, said, shaped, why
 from spec.events import COLUMNS, REQUIRED, SCHEMA_VERSION, Kind
 
 _ROWS: Final = 1 << 20
@@ -70,7 +70,7 @@ def of_rows(folds: Sequence[Fold], schema: pa.Schema) -> Callable[[Batches], Bat
     def run(batches: Batches) -> Batches:
         for table in gathered(batches):
             for batch in table.combine_chunks().to_batches():
-                yield from _folded(_piece(batch, batch.slice), folds, schema)
+                yield from _folded(_piece(batch, batch.take), folds, schema)
 
     return run
 
@@ -106,17 +106,17 @@ def _of_share(share: Share) -> Iterator[Piece]:
         file = pq.ParquetFile(path, metadata=metadata, read_dictionary=_texts(metadata))
         own = [name for name in (*_OWN, _ATTRS, marks) if name in file.schema_arrow.names]
         ends = np.cumsum([metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)])
+    others = [name for name in COLUMNS if name in file.schema_arrow.names and name not in own]
     for group in np.flatnonzero((ends > share.begin) & (ends <= share.end)).tolist():
-        read = partial(file.iter_batches, _ROWS, row_groups=[group], use_threads=False)
-        # Begun only when a piece is asked for whole rows.
-        late = enumerate(read(columns=[name for name in file.schema_arrow.names if name not in own]))
-        pieces = enumerate(read(columns=own))
+        pieces = file.iter_batches(_ROWS, row_groups=[group], columns=own, use_threads=False)
+        end = int(ends[group]) - metadata.row_group(group).num_rows
         while True:
             with _named(path):
-                number, batch = next(pieces, (0, None))
+                batch = next(pieces, None)
             if batch is None:
                 break
-            yield _piece(batch, partial(_late, path, late, number, len(batch)), path, marks)
+            begin, end = end, end + len(batch)
+            yield _piece(batch, partial(rows_at, path, others, begin), path, marks)
 
 
 def _texts(metadata: pq.FileMetaData) -> list[str]:
@@ -129,15 +129,6 @@ def _texts(metadata: pq.FileMetaData) -> list[str]:
     ]
 
 
-def _late(path: Path, late: Iterator[tuple[int, pa.RecordBatch]], number: int, rows: int) -> pa.RecordBatch:
-    """The other columns of a piece. Pieces must be asked in their order."""
-    with _named(path):
-        others = next(batch for at, batch in late if at == number)
-    if len(others) != rows:
-        raise ShareError(f"{path}: {rows} rows have more than 2 GiB of text, expected less")
-    return others
-
-
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
     try:
@@ -148,11 +139,12 @@ def _named(path: Path) -> Iterator[None]:
 
 def _piece(
     batch: pa.RecordBatch,
-    others: Callable[[], pa.RecordBatch],
+    others: Callable[[Numbers], pa.Table | pa.RecordBatch],
     path: Path | None = None,
     marks: str | None = None,
 ) -> Piece:
-    """Of some rows those columns that are always needed, perhaps with more, and what tells the others."""
+    """Of some rows those columns that are always needed, perhaps with more, and what tells the others of such
+    rows."""
     try:
         columns = {name: _typed(batch, name) for name in (*_OWN, _ATTRS)}
     except pa.ArrowException as error:
@@ -173,7 +165,7 @@ def _piece(
     at = np.flatnonzero(is_event)
     if len(at) < len(batch):
         told = told.filter(is_event)
-    return Piece(told, lambda rows: _rows(batch.take(at[rows]), others().take(at[rows])))
+    return Piece(told, lambda rows: _rows(batch.take(at[rows]), others(at[rows])))
 
 
 def _typed(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -222,7 +214,7 @@ def _is_ours(schema: str) -> bool:
         return False
 
 
-def _rows(*columns: pa.RecordBatch) -> list[dict[str, Any]]:
+def _rows(*columns: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
     """Whole rows, of batches that each have some of their columns."""
     rows = []
     for parts in zip(*(batch.to_pylist() for batch in columns), strict=True):

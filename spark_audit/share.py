@@ -12,11 +12,13 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -124,19 +126,54 @@ def of_files(work: Work, cut: Sequence[Share]) -> Callable[[Batches], Batches]:
 
 
 def _of_file(connection: "DuckDBPyConnection", work: Work, share: Share) -> Batches:
+    with _blamed(share.file.path):
+        connection.execute(_view(connection, share))
+        yield from _asked(connection, work)
+
+
+@contextmanager
+def _blamed(path: Path) -> Iterator[None]:
     import duckdb
 
     try:
-        connection.execute(_view(connection, share))
-        yield from _asked(connection, work)
+        yield
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.ConversionException as error:
-        raise ShareError(f"{share.file.path}: a value does not fit its column: {said(error)}") from None
+        raise ShareError(f"{path}: a value does not fit its column: {said(error)}") from None
     except duckdb.Error as error:
         if os.strerror(errno.ENOSPC) in str(error):
             raise  # of what is spilled
-        raise ShareError(f"{share.file.path}: {why(share.file.path, error)}") from None
+        raise ShareError(f"{path}: {why(path, error)}") from None
+
+
+def rows_at(path: Path, columns: Sequence[str], begin: int, at: npt.NDArray[np.int64]) -> pa.Table:
+    """Some columns, as the file has them, of rows at such positions after one of them; of all other rows
+    hardly anything is decoded.
+
+    Raises:
+        ShareError: the file cannot be read.
+    """
+    connection = _of_worker()
+    connection.register("wanted", pa.table({"number": begin + at}))
+    names = ", ".join(f'"{name}"' for name in ("file_row_number", *columns))
+    wanted = "file_row_number IN (SELECT number FROM wanted) ORDER BY file_row_number"
+    with _blamed(path):
+        return connection.sql(f"SELECT {names} FROM {_read(path)} WHERE {wanted}").to_arrow_table()
+
+
+@cache
+def _of_worker() -> "DuckDBPyConnection":
+    """For what is small: to open one takes longer."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")
+    return connection
+
+
+def _read(path: Path) -> str:
+    return f"read_parquet({quoted(str(path))}, hive_partitioning = false, file_row_number = true)"
 
 
 def why(path: Path, error: Exception) -> str:
@@ -211,7 +248,7 @@ def _opened(work: Work) -> "Iterator[DuckDBPyConnection]":
 
 def _view(connection: "DuckDBPyConnection", share: Share) -> str:
     file = share.file
-    source = f"read_parquet({quoted(str(file.path))}, hive_partitioning = false, file_row_number = true)"
+    source = _read(file.path)
     own = set(connection.sql(f"FROM {source} LIMIT 0").columns)
     values = {name: f'"{name}"' if name in own else "NULL" for name in COLUMNS}
     columns = [f'CAST({values[name]} AS {_TYPES[kind]}) AS "{name}"' for name, kind in COLUMNS.items()]
