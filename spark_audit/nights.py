@@ -18,6 +18,7 @@ on what they stand at (standing.py).
 import errno
 import os
 import shutil
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -350,7 +351,9 @@ def settle(
     `found` are all findings of its evidence, by the checks that `ran`.
     """
     before = night.carried.manifest.watermark if night.carried else 0
-    watermark = max(before, overview(evidence.profile).last_ts - night.late_us)
+    # A clock that is ahead of ours does not say what is over.
+    newest = min(overview(evidence.profile).last_ts, time.time_ns() // 1_000)
+    watermark = max(before, newest - night.late_us)
     profiled = remembered(evidence.profile, watermark - night.forget_us)
     evidence = replace(evidence, profile=profiled, spans=spans_of(profiled, brokers))
     whole = overview(profiled)

@@ -5,6 +5,7 @@ all violations that the nights told, less those that they took back, must be tho
 """
 
 import random
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -280,6 +281,17 @@ def test_clients_are_forgotten_and_brokers_are_not(spark: SparkSession) -> None:
     assert known(ends["leaves"]) == {"broker", "producer", "leaves", "stays"}
     assert known(ends["leaves"] + 1) == {"broker", "producer", "stays"}
     assert known(ends["stays"] + 1) == {"broker"}
+
+
+def test_a_clock_that_is_ahead_does_not_say_what_is_over(spark: SparkSession, tmp_path: Path) -> None:
+    now = time.time_ns() // 1_000
+    rows = at_nights(Story().stored("m_0", 0), [now], [4])[0]
+    rows[-1]["ts"] += FORGET_US
+    audited(spark, rows, tmp_path / "scratch", tmp_path / "state", {})
+    carried = open_night(spark, tmp_path / "state").carried
+    assert carried is not None
+    assert now - LATE_US <= carried.manifest.watermark < now - LATE_US + 600_000_000
+    assert carried.rows.count() == len(rows)
 
 
 def test_a_state_named_itself_is_used_and_nothing_follows(spark: SparkSession, tmp_path: Path) -> None:
