@@ -444,13 +444,14 @@ def _is_certain(watermark: int) -> pc.Expression:
     return pc.field("final") | (pc.field("last_ts") < watermark)
 
 
-def certain_now(state: Path, carried: Carried | None) -> list[dict[str, Any]]:
+def certain_now(state: Path) -> list[dict[str, Any]]:
     """Violations whose evidence is older than what `late` lets come, and was not at the state before."""
+    manifest = _manifest(state)
+    earlier = state_path(state.parent, manifest.night - 1)
+    before = _manifest(earlier).watermark if earlier.exists() else 0
     known = ds.dataset(str(state / "findings"), format="parquet")
-    before, now = carried.manifest.watermark if carried else 0, _manifest(state).watermark
-    certain = known.to_table(filter=pc.field("cause").is_null() & _is_certain(now)).to_pylist()
-    night = _manifest(state).night
-    return [row for row in certain if row["night"] == night or not _was_certain(row, before)]
+    certain = known.to_table(filter=pc.field("cause").is_null() & _is_certain(manifest.watermark)).to_pylist()
+    return [row for row in certain if row["night"] == manifest.night or not _was_certain(row, before)]
 
 
 def _was_certain(row: Mapping[str, Any], watermark: int) -> bool:

@@ -20,13 +20,15 @@ from spark_audit.audit import audit
 from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.evidence import Options
 from spark_audit.inputs import InputError
-from spark_audit.nights import FORGET_US, UNREADABLE, certain_now, next_state, open_night
+from spark_audit.nights import FORGET_US, UNREADABLE, Night, certain_now, next_state, open_night
 from spark_audit.read import is_event
 from spark_audit.schema import EVENTS
 from spark_audit.sources import topics
 from spark_audit.staging import staged
 
 _CHECKPOINT: Final = ".checkpoint"
+_TOLD: Final = "told"
+"""In a state, a file: its violations were told."""
 _POLL_S: Final = 1
 _FROM: Final = ("file", "line")
 """Beside the columns of an event: where a row came from, and what it was where it is no event."""
@@ -111,6 +113,8 @@ def _batch(
 ) -> None:
     night = open_night(spark, wish.state, wish.late_us, wish.forget_us)
     if night.carried and night.carried.manifest.batch >= number:
+        if told := _announced(night, tell):
+            say(f"batch {number}: {told} violations; whether they were told before it ended is not known")
         return
     # Read once from where it comes from; the audit reads it several times.
     kept = scratch / "batch"
@@ -131,15 +135,28 @@ def _batch(
             batch=number,
         )
         assert following is not None, "a state is not replayed here"
-        told = certain_now(following, night.carried)
-    # After the state is in its place: told once, unless the process ends at this very line.
-    for violation in told:
-        tell(violation)
+    told = _announced(open_night(spark, wish.state), tell)
     say(
-        f"batch {number}: {done.overview.rows} events, {corrupt} rows that are none, {len(told)} violations, "
+        f"batch {number}: {done.overview.rows} events, {corrupt} rows that are none, {told} violations, "
         f"{done.withdrawn} taken back"
     )
     shutil.rmtree(kept, ignore_errors=True)
+
+
+def _announced(night: Night, tell: Told) -> int:
+    """Tells what became certain in the last night, unless that was done; how much that is.
+
+    Once, but for a process that ends in the middle of it: rather twice than never.
+    """
+    state = night.before
+    assert state is not None, "a batch has been judged"
+    if (state / _TOLD).exists():
+        return 0
+    certain = certain_now(state)
+    for violation in certain:
+        tell(violation)
+    (state / _TOLD).touch()
+    return len(certain)
 
 
 def _keep_aside(rows: DataFrame, folder: Path, number: int) -> int:

@@ -27,10 +27,12 @@ def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
     incoming.mkdir()
     told: list[Any] = []
     said: list[str] = []
+    earlier = 0
     wish = Watch(Source((incoming,)), state, LATE_US, once=True, checks=OF_TRAFFIC)
     for number, rows in enumerate(story((0, 350 * STEP_US, 700 * STEP_US))):
         if number == 2:
             shutil.copytree(state / ".checkpoint", tmp_path / "checkpoint")
+            earlier = len(told)
         (incoming / f"{number}.ndjson").write_bytes(write_ndjson(rows) + b"no event\n" * (number == 0))
         watch(spark, wish, tmp_path, told.append, said.append)
     last = newest(state)
@@ -50,6 +52,13 @@ def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
     shutil.copytree(tmp_path / "checkpoint", state / ".checkpoint")
     watch(spark, wish, tmp_path, told.append, said.append)
     assert (newest(state), len(told), len(said)) == (last, 3, 3)
+    # Killed while it was telling.
+    (last / "told").unlink()
+    shutil.rmtree(state / ".checkpoint")
+    shutil.copytree(tmp_path / "checkpoint", state / ".checkpoint")
+    watch(spark, wish, tmp_path, told.append, said.append)
+    assert told[3:] == told[earlier:3]
+    assert f"{3 - earlier} violations; whether they were told" in said[3]
 
 
 @pytest.mark.deep
