@@ -130,7 +130,8 @@ class Carried:
                 "rows that an earlier night had, expected only what was logged since"
             )
         new_holes = max(0, whole.missing_rows - self.manifest.missing_rows)
-        return profiled, replace(seen, brokers=whole.brokers, missing_rows=new_holes)
+        holed = tuple(node for node in whole.holed_nodes if new_holes and node in seen.nodes)
+        return profiled, replace(seen, brokers=whole.brokers, missing_rows=new_holes, holed_nodes=holed)
 
     def beside(self, tonight: DataFrame, profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
         """What is needed of earlier nights to judge tonight's rows, `profiled`."""

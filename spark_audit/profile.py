@@ -54,6 +54,8 @@ class Overview:
     repeated_rows: int
     """Rows of one node that share a sequence number with another."""
     repeating_nodes: tuple[str, ...]
+    holed_nodes: tuple[str, ...] = ()
+    """Those of which rows are missing, first of which most are."""
     newer_rows: int = 0
     """Of a later schema than ours: no events to us, counted nowhere else."""
 
@@ -136,15 +138,14 @@ def overview(profiled: DataFrame) -> Overview:
     )
     newer = sum(cell.rows for cell in cells if cell.kind is None)
     cells = [cell for cell in cells if cell.kind is not None]
-    missing = repeated = 0
-    repeating: list[str] = []
     nodes = sorted({cell.node for cell in cells})
+    holes: dict[str, int] = {}
     for node in nodes:
         own = [cell for cell in cells if cell.node == node]
-        holes = max(c.seq_max for c in own) - min(c.seq_min for c in own) + 1 - sum(c.rows for c in own)
-        missing += max(0, holes)
-        repeated += max(0, -holes)
-        repeating += [node] * (holes < 0)
+        numbers = max(cell.seq_max for cell in own) - min(cell.seq_min for cell in own) + 1
+        holes[node] = numbers - sum(cell.rows for cell in own)
+    holed = [node for node in nodes if holes[node] > 0]
+    repeating = [node for node in nodes if holes[node] < 0]
     by_kind: Counter[str] = Counter()
     for cell in cells:
         by_kind[cell.kind] += cell.rows
@@ -155,8 +156,9 @@ def overview(profiled: DataFrame) -> Overview:
         brokers=tuple(sorted({cell.node for cell in cells if cell.kind in BROKER_KINDS})),
         first_ts=min((cell.first_ts for cell in cells), default=0),
         last_ts=max((cell.last_ts for cell in cells), default=0),
-        missing_rows=missing,
-        repeated_rows=repeated,
+        missing_rows=sum(holes[node] for node in holed),
+        repeated_rows=-sum(holes[node] for node in repeating),
         repeating_nodes=tuple(repeating),
+        holed_nodes=tuple(sorted(holed, key=lambda node: -holes[node])),
         newer_rows=newer,
     )

@@ -14,12 +14,15 @@ from spark_audit.checks.no_acked_lost import INVARIANT as NO_ACKED_LOST
 from spark_audit.checks.no_acked_lost import LOST, TRUNCATED
 from spark_audit.figures import figures
 from spark_audit.nights import Night, violations_so_far
+from spark_audit.profile import Overview
 from spark_audit.read import Log
 from spark_audit.sums import STORED_STATUSES
 from spec.events import Kind
 
 _CORRUPT_SHOWN: Final = 10
 _LINE_MAX: Final = 160
+_NAMED: Final = 3
+"""So many nodes of which rows are missing are named."""
 
 CAUSES: Final = {
     "async_flush": "acknowledged under ASYNC_FLUSH, lost in a crash: outside the guarantee",
@@ -77,8 +80,7 @@ def summarise(
         "unreadable rows": f"{corrupt_rows}"
         + (" (below; --out keeps all of them, in the folder unreadable)" if corrupt_rows else ""),
         **({"unreadable traces": f"{audit.unreadable_traces}"} if audit.unreadable_traces else {}),
-        "missing rows": f"{seen.missing_rows} (holes in the nodes' sequence numbers"
-        + (": some of their logs are not given)" if seen.missing_rows else ")"),
+        "missing rows": _missing(seen),
         "rows collected twice": f"{audit.deduplicated_rows} (counted once)",
         "torn last lines": f"{log.torn_files} (the last write of a killed node)",
         "seconds": f"{seconds:.1f}, {seen.rows / seconds:.0f} events/s" if seconds else "0",
@@ -95,6 +97,13 @@ def summarise(
         )
     shown = tuple(table for table in tables if table.rows)
     return Report("mqproof audit", audit.results, facts, shown, figures(audit, CAUSES))
+
+
+def _missing(seen: Overview) -> str:
+    named = ", ".join(seen.holed_nodes[:_NAMED])
+    more = f" and {len(seen.holed_nodes) - _NAMED} more" if len(seen.holed_nodes) > _NAMED else ""
+    of_whom = f" of {named}{more}: not all of their logs is given" if named else ""
+    return f"{seen.missing_rows} (holes in the nodes' sequence numbers{of_whom})"
 
 
 def with_history(report: Report, audit: Audit, night: Night, state: Path | None) -> Report:

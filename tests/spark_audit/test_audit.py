@@ -191,7 +191,8 @@ def test_holes_in_the_sequence_numbers_are_missing_rows(spark: SparkSession) -> 
     story = Story().stored("m_0", 0).stored("m_1", 1)
     del story.rows[4]
     seen = overview(profile(EventLog.of(frame(spark, story.rows))))
-    assert (seen.missing_rows, seen.repeated_rows, seen.brokers) == (1, 0, ("broker",))
+    assert (seen.missing_rows, seen.holed_nodes) == (1, ("producer",))
+    assert (seen.repeated_rows, seen.brokers) == (0, ("broker",))
 
 
 def test_violations_that_missing_rows_may_explain_are_unknown() -> None:
