@@ -7,6 +7,7 @@ size of a share, DuckDB has so much memory, and spills the rest.
 
 import errno
 import os
+import re
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -173,7 +174,9 @@ def _of_worker() -> "DuckDBPyConnection":
 
 
 def _read(path: Path) -> str:
-    return f"read_parquet({quoted(str(path))}, hive_partitioning = false, file_row_number = true)"
+    # Brackets and stars are a pattern to DuckDB, which may meet another file.
+    exactly = re.sub(r"([*?[])", r"[\1]", str(path))
+    return f"read_parquet({quoted(exactly)}, hive_partitioning = false, file_row_number = true)"
 
 
 def why(path: Path, error: Exception) -> str:

@@ -47,7 +47,9 @@ def test_files_and_rows_tell_the_same(
 ) -> None:
     monkeypatch.setattr(share, "_SHARE_BYTES", 1)
     rows = frame(spark, story().rows)
-    in_file = EventLog(rows, (written(story().rows, tmp_path / "a.parquet"),))
+    # Whose name, as a pattern, is that of another.
+    written(story().rows[:3], tmp_path / "a1.parquet")
+    in_file = EventLog(rows, (written(story().rows, tmp_path / "a[1].parquet"),))
     assert len(shares(in_file.files)) == -(-len(story().rows) // GROUP_ROWS)
     assert in_file.count() == len(story().rows)
     options = Options(id_prefix=3)
