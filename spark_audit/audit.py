@@ -40,7 +40,7 @@ from spark_audit.evidence import (
     sum_up,
 )
 from spark_audit.fingerprint import id_prefix
-from spark_audit.inputs import InputError
+from spark_audit.inputs import InputError, literal
 from spark_audit.nights import Carried, Looked, Night, all_found, only_new, settle, withdrawn
 from spark_audit.pictures import pictures as draw
 from spark_audit.profile import Overview, overview, summed_up
@@ -198,7 +198,7 @@ def audit(
 def _written(found: DataFrame, path: Path) -> DataFrame:
     """The findings, computed."""
     found.write.mode("overwrite").parquet(str(path))
-    return found.sparkSession.read.schema(FINDINGS).parquet(str(path))
+    return found.sparkSession.read.schema(FINDINGS).parquet(literal(path))
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_audit import piece
+from spark_audit.inputs import literal
 from spark_audit.piece import Fold
 from spark_audit.schema import EVENTS
 from spark_audit.share import Batches, LogFile, Share, Work, of_files, of_rows, shares
@@ -82,7 +83,7 @@ class EventLog:
         spark = self.rows.sparkSession
         if not files:
             return EventLog(spark.createDataFrame([], EVENTS))
-        rows = spark.read.schema(EVENTS).parquet(*files)
+        rows = spark.read.schema(EVENTS).parquet(*[literal(Path(file)) for file in files])
         return EventLog(rows, tuple(LogFile(Path(file)) for file in files))
 
     def _done(self, work: Work, schema: t.StructType) -> DataFrame:

@@ -3,6 +3,7 @@
 import glob
 import hashlib
 import os
+import re
 import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -71,6 +72,12 @@ def partition_values(file: Path) -> tuple[tuple[str, str], ...]:
 def partition_root(file: Path) -> Path:
     """The folder below which the values of `partition_values` stand."""
     return file.absolute().parents[len(partition_values(file))]
+
+
+def literal(path: Path) -> str:
+    """A path for Spark, which takes brackets and stars for a pattern, also in the name of a file that
+    exists."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path))
 
 
 def _files_of(path: Path, named: bool) -> set[Path]:

@@ -48,7 +48,7 @@ from spark_audit.checks import (
 from spark_audit.checks.one_owner import shared_queues, turns
 from spark_audit.event_log import EventLog
 from spark_audit.evidence import Evidence, name_broker, placed_rows, spans_of, subscribed
-from spark_audit.inputs import InputError
+from spark_audit.inputs import InputError, literal
 from spark_audit.order import SEQUENCE
 from spark_audit.profile import Overview, merged, overview
 from spark_audit.schema import EVENTS, FINDINGS, KEY
@@ -282,7 +282,7 @@ def _read(spark: SparkSession, state: Path) -> Carried:
         )
 
     def table(name: str) -> DataFrame:
-        return spark.read.parquet(str(state / name))
+        return spark.read.parquet(literal(state / name))
 
     return Carried(manifest, *[table(name) for name in _TABLES])
 
@@ -464,7 +464,7 @@ def all_found(evidence: Evidence, folder: Path, invariants: Collection[str]) -> 
     spark = evidence.log.sparkSession
     if not invariants:
         return spark.createDataFrame([], FINDINGS)
-    return spark.read.schema(FINDINGS).parquet(*[str(folder / invariant) for invariant in invariants])
+    return spark.read.schema(FINDINGS).parquet(*[literal(folder / invariant) for invariant in invariants])
 
 
 def _open(evidence: Evidence) -> DataFrame:

@@ -5,7 +5,6 @@ all, or that lack a required column, are refused by name.
 """
 
 import os
-import re
 import shutil
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from spark_audit.event_log import EventLog
-from spark_audit.inputs import InputError, Inputs, find_files, partition_root, partition_values
+from spark_audit.inputs import InputError, Inputs, find_files, literal, partition_root, partition_values
 from spark_audit.schema import EVENTS
 from spark_audit.share import LogFile
 from spec.events import REQUIRED, SCHEMA_VERSION, Kind
@@ -92,8 +91,7 @@ class _Scan:
 
     @property
     def paths(self) -> list[str]:
-        # Spark takes brackets and stars for a pattern, also in the name of a file that exists.
-        return [re.sub(r"([\\{}\[\]*?])", r"\\\1", str(file.absolute())) for file in self.files]
+        return [literal(file.absolute()) for file in self.files]
 
 
 def _alike(files: Sequence[Path], schema: Callable[[Path], Hashable]) -> list[_Scan]:
@@ -211,7 +209,7 @@ def _read_ndjson(
     # Parsed once: every pass of the audit then reads only the columns it needs.
     shutil.rmtree(parsed, ignore_errors=True)
     rows.write.parquet(str(parsed))
-    stored = spark.read.schema(rows.schema).parquet(str(parsed))
+    stored = spark.read.schema(rows.schema).parquet(literal(parsed))
     good = f.col(_CORRUPT).isNull()
     corrupt = stored.where(~good).select("file", f.col(_CORRUPT).alias("line"))
     events, files = stored.where(good).select(*EVENTS.fieldNames()), sorted(parsed.glob("*.parquet"))

@@ -14,7 +14,7 @@ import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from spark_audit.inputs import InputError
+from spark_audit.inputs import InputError, literal
 from spark_audit.sources.stores import SLOTS, register
 
 Config = TypeVar("Config", bound=msgspec.Struct)
@@ -158,7 +158,7 @@ def read_stores(spark: SparkSession, stores: Mapping[str, Path], scratch: Path, 
 def _kept(spark: SparkSession, rows: DataFrame, path: Path) -> DataFrame:
     """The rows, from files: many passes look at them, and the first decodes them."""
     rows.write.mode("overwrite").parquet(str(path))
-    return spark.read.schema(rows.schema).parquet(str(path))
+    return spark.read.schema(rows.schema).parquet(literal(path))
 
 
 def _replicas(stores: Mapping[str, Path]) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from report.model import Result, Verdict, Witness
-from spark_audit.inputs import InputError
+from spark_audit.inputs import InputError, literal
 from spark_audit.sources import bodies
 from spark_audit.sources.stores import register
 from spec.catalogue import catalogue
@@ -95,7 +95,7 @@ def read_traces(spark: SparkSession, stores: Sequence[Path], texts: Sequence[Pat
         told = f.explode_outer(f.split(bodies.text("body", "sys_flag"), _RECORD)).alias("line")
         parts.append(messages.select(f.lit(str(store)).alias("file"), told))
     if texts:
-        read = spark.read.text([str(path.absolute()) for path in texts], lineSep=_RECORD)
+        read = spark.read.text([literal(path.absolute()) for path in texts], lineSep=_RECORD)
         parts.append(read.select(f.input_file_name().alias("file"), f.col("value").alias("line")))
     lines = reduce(DataFrame.unionByName, parts)
     whole = f.trim(f.regexp_replace("line", "[\\r\\n]+", ""))

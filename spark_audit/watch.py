@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 from spark_audit.audit import audit
 from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.evidence import Options
-from spark_audit.inputs import InputError
+from spark_audit.inputs import InputError, literal
 from spark_audit.nights import FORGET_US, UNREADABLE, Night, certain_now, next_state, open_night
 from spark_audit.read import is_event
 from spark_audit.schema import EVENTS
@@ -119,7 +119,7 @@ def _batch(
     # Read once from where it comes from; the audit reads it several times.
     kept = scratch / "batch"
     rows.write.mode("overwrite").parquet(str(kept))
-    batch = spark.read.schema(rows.schema).parquet(str(kept))
+    batch = spark.read.schema(rows.schema).parquet(literal(kept))
     corrupt = _keep_aside(batch.where(~is_event()).select(*_FROM), wish.state / UNREADABLE, number)
     log = batch.where(is_event()).select(*EVENTS.fieldNames())
     with next_state(night) as following:
@@ -181,9 +181,9 @@ def _stream(spark: SparkSession, source: Source) -> DataFrame:
         lines = spark.readStream.option("pathGlobFilter", "[!._]*.ndjson*").option(
             "recursiveFileLookup", "true"
         )
-        streams.append(_parsed(lines.text(str(folder)).withColumn("file", f.input_file_name())))
+        streams.append(_parsed(lines.text(literal(folder)).withColumn("file", f.input_file_name())))
         tables = spark.readStream.schema(EVENTS).option("pathGlobFilter", "[!._]*.parquet")
-        rows = tables.option("recursiveFileLookup", "true").parquet(str(folder))
+        rows = tables.option("recursiveFileLookup", "true").parquet(literal(folder))
         whole = f.when(~is_event(), f.to_json(f.struct(*EVENTS.fieldNames())))
         streams.append(rows.select("*", f.input_file_name().alias("file"), whole.alias("line")))
     if source.topics:

@@ -23,7 +23,8 @@ def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     # Each batch a night of the story whose sum is held against one run over all in test_nights.py.
-    incoming, state = tmp_path / "incoming", tmp_path / "state"
+    # Names that are patterns to Spark are names.
+    incoming, state = tmp_path / "incoming[1]", tmp_path / "state[1]"
     incoming.mkdir()
     told: list[Any] = []
     said: list[str] = []
