@@ -29,19 +29,19 @@ class Script:
     def __init__(self, start_us: int = _START_US) -> None:
         self.rows: list[Row] = []
         self.truth: list[Row] = []
-        self._now_us = start_us
+        self.now_us = start_us
         self._next: Counter[str] = Counter()
 
     def tell(self, node: str, kind: Kind, attrs: dict[str, Any] | None = None, **fields: Any) -> "Script":
         seq, self._next[node] = self._next[node], self._next[node] + 1
         told = {name: str(value) for name, value in (attrs or {}).items()}
         self.rows.append(
-            {"ts": self._now_us, "seq": seq, "node": node, "kind": str(kind), "attrs": told, **fields}
+            {"ts": self.now_us, "seq": seq, "node": node, "kind": str(kind), "attrs": told, **fields}
         )
         return self.wait(_STEP_US)
 
     def wait(self, microseconds: int) -> "Script":
-        self._now_us += microseconds
+        self.now_us += microseconds
         return self
 
     def expect(self, invariant: str, rule: str, **key: Any) -> "Script":
@@ -59,6 +59,7 @@ def events() -> Script:
     _name_server(script)
     _replicas(script)
     _delayed(script)
+    _delayed_twice(script)
     _failing(script)
     _transactions(script)
     _owners(script)
@@ -301,17 +302,18 @@ def _delayed(script: Script) -> None:
     """Level 2 is five seconds. A second passes between events."""
     node = "clock"
 
-    def appended(msg_id: str, level: int = 0, offset: int = 0) -> None:
-        topic, queue_id = ("SCHEDULE_TOPIC_XXXX", level - 1) if level else ("late", 0)
-        script.tell(
-            node,
-            Kind.APPEND,
-            msg_id=msg_id,
-            topic=topic,
-            queue_id=queue_id,
-            queue_offset=offset,
-            commit_offset=0,
-        )
+    def appended(
+        msg_id: str, level: int = 0, offset: int = 0, told_late_ms: int | None = None, topic: str = "late"
+    ) -> None:
+        topic, queue_id = ("SCHEDULE_TOPIC_XXXX", level - 1) if level else (topic, 0)
+        attrs = {} if told_late_ms is None else {"stored_ms": script.now_us // 1000 - told_late_ms}
+        place = {"topic": topic, "queue_id": queue_id, "queue_offset": offset, "commit_offset": 0}
+        script.tell(node, Kind.APPEND, attrs, msg_id=msg_id, **place)
+
+    def is_early(msg_id: str, offset: int) -> None:
+        appended(msg_id, offset=offset)
+        place = {"topic": "late", "queue_id": 0, "queue_offset": offset}
+        script.expect("DELIV-8", "early", broker=node, msg_id=msg_id, **place)
 
     script.tell(node, Kind.RECOVER, commit_offset=0)
     appended("d_due", 2)
@@ -325,8 +327,54 @@ def _delayed(script: Script) -> None:
     appended("d_twice", offset=3)
     appended("d_early", 2)
     script.wait(2 * _STEP_US)
-    appended("d_early", offset=4)
-    script.expect("DELIV-8", "early", broker=node, topic="late", queue_id=0, queue_offset=4, msg_id="d_early")
+    is_early("d_early", 4)
+    # The wait counts from when the record was stamped, however late its event was told.
+    appended("d_told_late", 2, told_late_ms=4000)
+    appended("d_told_late", offset=5)
+    appended("d_told_at_once", 2, told_late_ms=0)
+    is_early("d_told_at_once", 6)
+    # Two groups try again what is not delayed; one tries a third time, and it is a dead letter of the other.
+    appended("d_tried", offset=7)
+    appended("d_tried", 1)
+    appended("d_tried", 2)
+    appended("d_tried", topic="%RETRY%one")
+    appended("d_tried", 3)
+    script.wait(3 * _STEP_US)
+    appended("d_tried", topic="%RETRY%two")
+    appended("d_tried", topic="%DLQ%two")
+    # Which was put where it belongs before the crash is forgotten.
+    appended("d_forgot", 1)
+    appended("d_forgot", topic="%RETRY%one")
+    appended("d_forgot", 3)
+    script.tell(node, Kind.CRASH).tell(node, Kind.RECOVER, commit_offset=1000)
+    appended("d_forgot", topic="%RETRY%one", offset=1)
+
+
+def _delayed_twice(script: Script) -> None:
+    """How far a broker is with what is delayed, it may have forgotten after a crash, and not else."""
+    node, topic, group = "forgetful", "later", "waiting"
+
+    def appended(msg_id: str, topic: str, offset: int) -> None:
+        place = {"topic": topic, "queue_id": 0, "queue_offset": offset, "commit_offset": 0}
+        script.tell(node, Kind.APPEND, None, msg_id=msg_id, **place)
+
+    def is_handed(msg_id: str, offset: int) -> None:
+        appended(msg_id, topic, offset)
+        place = {"topic": topic, "queue_id": 0, "queue_offset": offset}
+        script.tell(
+            "waiter", Kind.DELIVER, {"broker": node}, msg_id=msg_id, group=group, client="waiter", **place
+        )
+
+    script.tell(node, Kind.RECOVER, commit_offset=0)
+    for offset, msg_id in enumerate(("d_again", "d_doubled")):
+        script.tell("writer", Kind.SEND, {"broker": node}, msg_id=msg_id, topic=topic, attempt=1)
+        appended(msg_id, "SCHEDULE_TOPIC_XXXX", offset)
+    is_handed("d_again", 0)
+    script.tell(node, Kind.CRASH).tell(node, Kind.RECOVER, commit_offset=1000)
+    is_handed("d_again", 1)
+    is_handed("d_doubled", 2)
+    is_handed("d_doubled", 3)
+    script.expect("DELIV-3", "duplicate-offset", msg_id="d_doubled", group=group)
 
 
 class _Reader:

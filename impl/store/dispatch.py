@@ -18,7 +18,7 @@ from impl.message import (
     StoredMessage,
 )
 from impl.store.consume_queue import ConsumeQueues, QueueKey, Unit
-from impl.store.delay import unit_code
+from impl.store.delay import SCHEDULE_TOPIC, unit_code
 from impl.store.index import Index
 from spec.events import Kind
 
@@ -77,7 +77,11 @@ def appended_record(stored: StoredMessage, delay_levels_ms: Sequence[int]) -> Ap
 
 
 def tell_append(events: EventLog, appended: Appended) -> None:
-    """Record that the message is in the page cache."""
+    """Record that the message is in the page cache. Of one that is delayed with the time from which its wait
+    counts: an event is told later than its record was stamped, after a crash by as long as that took."""
+    attrs = {"size": str(appended.size)}
+    if appended.topic == SCHEDULE_TOPIC:
+        attrs["stored_ms"] = str(appended.store_timestamp_ms)
     events.emit(
         Kind.APPEND,
         msg_id=appended.message_id,
@@ -85,7 +89,7 @@ def tell_append(events: EventLog, appended: Appended) -> None:
         queue_id=appended.queue_id,
         queue_offset=appended.queue_offset,
         commit_offset=appended.commit_offset,
-        attrs={"size": str(appended.size)},
+        attrs=attrs,
     )
 
 

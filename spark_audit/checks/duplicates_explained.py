@@ -2,7 +2,8 @@
 
 The same place handed to a group again needs a rebalance, a restart of a consumer, a crash of the broker, a
 reset or a redelivery between the two; the same message at several places needs a producer that tried more
-than once, or a redelivery through the group's retry topic. An id is of one producer.
+than once, a redelivery through the group's retry topic, or a crash of the broker that had delayed it: how far
+it is with these, it notes now and then. An id is of one producer.
 Cannot conclude: which of several causes it was; the first that fits is counted.
 """
 
@@ -13,6 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_audit.checks.check import Check, explain, findings
+from spark_audit.checks.not_early import SCHEDULE_TOPIC
 from spark_audit.evidence import Evidence
 from spark_audit.fingerprint import RETRY_TOPIC_PREFIX
 from spec.events import Kind
@@ -81,13 +83,12 @@ def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
         f.max("ts").alias("to_ts"),
     )
     spread = spread.where("places_own > 1 OR places_retry > 0").withColumn("times", f.col("places_own"))
-    spread = explain(spread, evidence, ("redelivery",))
+    spread = explain(spread, evidence, ("redelivery",)).join(_delayed_again(evidence), "msg_id", "left")
     tried_again = (f.col("attempt_max") > 1) | (f.col("sends") > 1)
-    own = f.when(f.col("places_own") > 1, f.when(tried_again, f.lit("producer_retry"))).otherwise(
-        f.lit("redelivery")
-    )
-    # Copies in the topic are the producer's; copies in the retry topic are the consumer's: each needs its
-    # own.
+    copied = f.when(tried_again, f.lit("producer_retry")).otherwise(f.col("copied"))
+    own = f.when(f.col("places_own") > 1, copied).otherwise(f.lit("redelivery"))
+    # Copies in the topic are the producer's or the broker's; copies in the retry topic are the consumer's:
+    # each needs its own.
     cause = f.when((f.col("places_retry") == 0) | f.col("cause").isNotNull(), own)
     return findings(
         spread.withColumn("cause", cause),
@@ -102,6 +103,16 @@ def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
             "places_retry",
         ),
     )
+
+
+def _delayed_again(evidence: Evidence) -> DataFrame:
+    """Delayed messages that their broker put where they belong before a crash, and again after it."""
+    appends = evidence.doubted.where(f.col("kind") == Kind.APPEND)
+    delayed = appends.where(f.col("topic") == SCHEDULE_TOPIC).select("msg_id", "broker").distinct()
+    copies = appends.where(f.col("topic") != SCHEDULE_TOPIC).join(delayed, ["msg_id", "broker"], "left_semi")
+    spans = copies.groupBy("msg_id", "broker").agg(f.min("ts").alias("from_ts"), f.max("ts").alias("to_ts"))
+    again = explain(spans.where("from_ts < to_ts"), evidence, ("broker_crash",))
+    return again.where("cause IS NOT NULL").groupBy("msg_id").agg(f.min("cause").alias("copied"))
 
 
 def _retry_place(is_retry: bool) -> Column:

@@ -1,9 +1,10 @@
 """DELIV-8 NotEarly: a delayed message is not delivered before its time, by the broker's clock.
 
 A broker appends what is delayed to its schedule topic, in the queue of its level, and appends it again where
-it belongs when it is due: not before the level's time has passed, as both events are timed by one clock.
+it belongs when it is due: not before the level's time has passed since its record was stamped, by one clock.
+Where the first event does not say when that was, it is taken to be no longer ago than clocks may disagree.
 Cannot conclude: anything about brokers that have a ladder of their own (unless it is stated), about timers
-of 5.x, or about whether a message came late.
+of 5.x, about a message that comes again after a crash, or about whether a message came late.
 """
 
 from typing import Final
@@ -11,42 +12,49 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import Check, counted, findings, never_blind
+from spark_audit.checks.check import Check, counted, explain, findings, never_blind
 from spark_audit.evidence import Evidence
+from spark_audit.fingerprint import RETRY_TOPIC_PREFIX
 from spec.events import Kind
 
 INVARIANT: Final = "DELIV-8"
 RULE: Final = "early"
 
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+_DEAD_LETTERS_PREFIX: Final = "%DLQ%"
 
 _MILLISECOND_US: Final = 1000
 
 
 def not_early(evidence: Evidence) -> DataFrame:
     appends = evidence.events.where(f.col("kind") == Kind.APPEND)
-    delayed = appends.where(f.col("topic") == SCHEDULE_TOPIC).select("node", "msg_id").distinct()
-    of_delayed = appends.join(delayed, ["node", "msg_id"], "left_semi")
-    came = f.col("topic") != SCHEDULE_TOPIC
-    by_seq = Window.partitionBy("node", "msg_id").orderBy("seq")
-    before = by_seq.rowsBetween(Window.unboundedPreceding, -1)
-    # Delayed again and again, a message has a round for each time it came. A producer that tried twice has it
-    # delayed twice in one round: then the earlier time counts.
-    rounds = of_delayed.withColumn("came", came).withColumn(
-        "round", f.coalesce(f.sum(f.when(came, 1).otherwise(0)).over(before), f.lit(0))
+    waits = f.col("topic") == SCHEDULE_TOPIC
+    stamped = evidence.log.where((f.col("kind") == Kind.APPEND) & waits).select(
+        "node", "seq", "msg_id", (f.col("attrs")["stored_ms"].try_cast("long") * 1000).alias("stamp")
     )
+    of_delayed = appends.join(stamped.select("node", "msg_id").distinct(), ["node", "msg_id"], "left_semi")
+    of_delayed = of_delayed.join(stamped.drop("msg_id"), ["node", "seq"], "left")
+    by_seq = Window.partitionBy("node", "msg_id").orderBy("seq")
+    # What is not delayed when it is sent waits only for its next try, and then comes to the retry topic.
+    is_sent_delayed = f.first(waits).over(by_seq)
+    is_try = f.col("topic").startswith(RETRY_TOPIC_PREFIX)
+    is_dead = f.col("topic").startswith(_DEAD_LETTERS_PREFIX)
+    known = of_delayed.withColumn("came", is_try | (is_sent_delayed & ~waits & ~is_dead))
     ladder = f.array(*[f.lit(delay * 1000).cast("long") for delay in evidence.options.delays_ms])
-    due = f.when(~f.col("came"), f.col("ts") + f.get(ladder, "queue_id"))
-    in_round = Window.partitionBy("node", "msg_id", "round")
-    known = rounds.withColumn("due_ts", f.min(due).over(in_round)).withColumn(
-        "from_ts", f.min(f.when(~f.col("came"), f.col("ts"))).over(in_round)
+    stamp = f.coalesce("stamp", f.col("ts") - evidence.options.skew_us)
+    dues = f.array_sort(f.collect_list(f.when(waits, stamp + f.get(ladder, "queue_id"))).over(by_seq))
+    # Several groups may wait for one message, a producer that tried twice has it delayed twice: when it comes
+    # for the n-th time, n are due.
+    count = f.sum(f.col("came").cast("int")).over(by_seq)
+    told = known.withColumn("due_ts", f.get(dues, count - 1)).withColumn(
+        "from_ts", f.min(f.when(f.col("came"), f.col("ts"))).over(by_seq)
     )
     # Store times are milliseconds, cut off.
-    early = known.where(f"came AND ts < due_ts - {_MILLISECOND_US}").withColumn(
-        "early_ms", ((f.col("due_ts") - f.col("ts")) / _MILLISECOND_US).cast("long")
-    )
+    early = told.where(f"came AND ts < due_ts - {_MILLISECOND_US}")
+    early = early.withColumn("early_ms", ((f.col("due_ts") - f.col("ts")) / _MILLISECOND_US).cast("long"))
     return findings(
-        early,
+        # What came before a crash may come again.
+        explain(early.withColumn("to_ts", f.col("ts")), evidence, ("broker_crash",)),
         INVARIANT,
         "error",
         rule=f.lit(RULE),
