@@ -111,7 +111,7 @@ def _tell(services: Services, group: str, original: StoredMessage, level: int) -
         services.events.emit(
             Kind.RETRY if level else Kind.DEAD_LETTER,
             msg_id=original.message_id,
-            topic=original.message.properties.get(RETRY_TOPIC) or original.message.topic,
+            topic=original.message.topic,
             queue_id=original.message.queue_id,
             queue_offset=original.queue_offset,
             group=group,

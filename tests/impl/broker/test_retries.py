@@ -66,14 +66,20 @@ def test_the_level_rises_with_each_retry_and_origin_and_topic_stay_those_of_the_
         await world.producer.send(message("x"), QUEUE)
         (original,) = stored(world, "T")
         offset = original.commit_offset
+        sent_back = [original]
         for level in (3, 4, 5):
             assert await send_back(world, offset) == ResponseCode.SUCCESS
             (waiting,) = stored(world, SCHEDULE_TOPIC, level - 1)
             offset = waiting.commit_offset
+            sent_back.append(waiting)
             assert waiting.message.properties["ORIGIN_MESSAGE_ID"] == original.offset_message_id
             assert waiting.message.properties["RETRY_TOPIC"] == "T"
         assert await send_back(world, offset, level=7) == ResponseCode.SUCCESS
         assert stored(world, SCHEDULE_TOPIC, 6)[0].message.reconsume_times == 4
+        told = [event for event in world.events if event.kind is Kind.RETRY]
+        assert [(event.topic, event.queue_id, event.queue_offset) for event in told] == [
+            (old.message.topic, old.message.queue_id, old.queue_offset) for old in sent_back
+        ]
 
     play(scene)
 
