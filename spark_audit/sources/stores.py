@@ -154,4 +154,7 @@ def _number(options: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _flag(options: Mapping[str, str], name: str) -> bool:
-    return options.get(name, "false").lower() == "true"
+    text = options.get(name, "false").lower()
+    if text not in ("true", "false"):
+        raise StoreError(f"option {name}: {text!r}, expected true or false")
+    return text == "true"

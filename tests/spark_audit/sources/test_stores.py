@@ -45,3 +45,5 @@ def test_wrong_paths_and_options_are_told(spark: SparkSession, tmp_path: Path) -
         spark.read.format("rocketmq-commitlog").load(str(tmp_path)).collect()
     with pytest.raises(AnalysisException, match="option splitBytes: 'few', expected a number above 0"):
         spark.read.format("rocketmq-commitlog").option("splitBytes", "few").load(str(tmp_path)).collect()
+    with pytest.raises(AnalysisException, match="option body: 'maybe', expected true or false"):
+        spark.read.format("rocketmq-commitlog").option("body", "maybe").load(str(tmp_path)).collect()
