@@ -79,12 +79,12 @@ class EventLog:
         executor sees. Runs a job.
         """
         work = Work((query,), to_arrow_schema(_FILES), tuple(tables.items()), folder=str(folder.absolute()))
-        files = [row["file"] for row in self._done(work, _FILES).collect()]
+        files = [Path(row["file"]) for row in self._done(work, _FILES).collect()]
         spark = self.rows.sparkSession
         if not files:
             return EventLog(spark.createDataFrame([], EVENTS))
-        rows = spark.read.schema(EVENTS).parquet(*[literal(Path(file)) for file in files])
-        return EventLog(rows, tuple(LogFile(Path(file)) for file in files))
+        rows = spark.read.schema(EVENTS).parquet(*map(literal, files))
+        return EventLog(rows, tuple(map(LogFile, files)))
 
     def _done(self, work: Work, schema: t.StructType) -> DataFrame:
         return self._each(lambda cut: of_files(work, cut), of_rows(work), schema)

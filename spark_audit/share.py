@@ -6,8 +6,8 @@ size of a share, DuckDB has so much memory, and spills the rest.
 """
 
 import errno
+import glob
 import os
-import re
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -175,8 +175,9 @@ def _of_worker() -> "DuckDBPyConnection":
 
 def _read(path: Path) -> str:
     # Brackets and stars are a pattern to DuckDB, which may meet another file.
-    exactly = re.sub(r"([*?[])", r"[\1]", str(path))
-    return f"read_parquet({quoted(exactly)}, hive_partitioning = false, file_row_number = true)"
+    return (
+        f"read_parquet({quoted(glob.escape(str(path)))}, hive_partitioning = false, file_row_number = true)"
+    )
 
 
 def why(path: Path, error: Exception) -> str:

@@ -102,7 +102,7 @@ def summarise(
 def _missing(seen: Overview) -> str:
     named = ", ".join(seen.holed_nodes[:_NAMED])
     more = f" and {len(seen.holed_nodes) - _NAMED} more" if len(seen.holed_nodes) > _NAMED else ""
-    of_whom = f" of {named}{more}: not all of their logs is given" if named else ""
+    of_whom = f" of {named}{more}: not all of their logs are given" if named else ""
     return f"{seen.missing_rows} (holes in the nodes' sequence numbers{of_whom})"
 
 

@@ -20,7 +20,7 @@ from spark_audit.audit import audit
 from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.evidence import Options
 from spark_audit.inputs import InputError, literal
-from spark_audit.nights import FORGET_US, UNREADABLE, Night, certain_now, next_state, open_night
+from spark_audit.nights import FORGET_US, UNREADABLE, certain_now, newest, next_state, open_night
 from spark_audit.read import is_event
 from spark_audit.schema import EVENTS
 from spark_audit.sources import topics
@@ -113,7 +113,7 @@ def _batch(
 ) -> None:
     night = open_night(spark, wish.state, wish.late_us, wish.forget_us)
     if night.carried and night.carried.manifest.batch >= number:
-        if told := _announced(night, tell):
+        if told := _announced(night.before, tell):
             say(f"batch {number}: {told} violations; whether they were told before it ended is not known")
         return
     # Read once from where it comes from; the audit reads it several times.
@@ -135,7 +135,7 @@ def _batch(
             batch=number,
         )
         assert following is not None, "a state is not replayed here"
-    told = _announced(open_night(spark, wish.state), tell)
+    told = _announced(newest(wish.state), tell)
     say(
         f"batch {number}: {done.overview.rows} events, {corrupt} rows that are none, {told} violations, "
         f"{done.withdrawn} taken back"
@@ -143,12 +143,11 @@ def _batch(
     shutil.rmtree(kept, ignore_errors=True)
 
 
-def _announced(night: Night, tell: Told) -> int:
-    """Tells what became certain in the last night, unless that was done; how much that is.
+def _announced(state: Path | None, tell: Told) -> int:
+    """Tells what became certain in the last night, which left this, unless that was done; how much that is.
 
     Once, but for a process that ends in the middle of it: rather twice than never.
     """
-    state = night.before
     assert state is not None, "a batch has been judged"
     if (state / _TOLD).exists():
         return 0
