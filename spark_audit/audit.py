@@ -26,6 +26,8 @@ from report.model import Result, Verdict, Witness
 from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.checks.not_early import SCHEDULE_TOPIC
 from spark_audit.checks.one_owner import shared_queues
+from spark_audit.checks.status_honest import flushing
+from spark_audit.checks.sync_acked_on_slave import masters
 from spark_audit.event_log import EventLog
 from spark_audit.evidence import (
     Evidence,
@@ -439,12 +441,15 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
 def _profile_tallies(evidence: Evidence, seen: Overview, orderly: list[str]) -> dict[str, int]:
     """How much there is of what only some logs have."""
     is_ack = (f.col("kind") == Kind.SEND_ACK) & f.col("node").isin(*seen.brokers)
+    has_slaves = seen.by_kind.get(Kind.HA_TRANSFER) or seen.by_kind.get(Kind.HA_ACK)
+    followed = _nodes(masters(evidence.log)) if has_slaves else []
     is_scheduled = (f.col("kind") == Kind.APPEND) & (f.col("topic") == SCHEDULE_TOPIC)
     is_told = (f.col("kind") == Kind.SEND) & f.col("stated").isNotNull()
     is_end = f.col("kind").isin(Kind.CONSUME_OK, Kind.CONSUME_FAIL) & f.col("group").isin(*orderly)
     of_profile = {
         **{f"{kind}_events": f.col("kind") == kind for kind in Kind},
-        "acks_of_brokers": is_ack,
+        "acks_under_sync_flush": is_ack & f.col("node").isin(_nodes(flushing(evidence))),
+        "acks_under_sync_master": is_ack & f.col("node").isin(followed),
         "scheduled_appends": is_scheduled,
         "sends_told": is_told,
         "orderly_ends": is_end,
@@ -454,6 +459,10 @@ def _profile_tallies(evidence: Evidence, seen: Overview, orderly: list[str]) -> 
     ).first()
     assert counts is not None, "an aggregate without keys has one row"
     return counts.asDict()
+
+
+def _nodes(rows: DataFrame) -> list[str]:
+    return [row["node"] for row in rows.collect()]
 
 
 def _store_tallies(store: Stored) -> dict[str, int]:

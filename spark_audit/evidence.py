@@ -359,6 +359,11 @@ def _broker(stated: Column, brokers: tuple[str, ...]) -> Column:
     return f.coalesce(stated, own, sole.cast("string"))
 
 
+def group_name(node: Column) -> Column:
+    """What clients call the broker of a slave or of a member of a group: its node's name but for the end."""
+    return f.regexp_replace(node, "[-_.:/][^-_.:/]*$", "")
+
+
 def place() -> Column:
     """Where a message is: one position of one queue of one broker."""
     return f.struct("broker", "topic", "queue_id", "queue_offset")
@@ -503,6 +508,7 @@ def _causes(rare: DataFrame) -> DataFrame:
         _scope(kind == Kind.REBALANCE, "rebalance", "group"),
         _scope(restarted, "consumer_restart", victim),
         _scope(broke, "broker_crash", "broker"),
+        _scope(kind == Kind.BECOME_LEADER, "broker_crash", group_name(f.col("node"))),
         _scope(is_reset(), "offset_reset", "group", "broker", "topic", "queue_id"),
         _scope(redelivered, "redelivery", "group", "msg_id"),
     )

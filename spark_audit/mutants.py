@@ -121,6 +121,16 @@ def _heard(condition: str) -> Callable[[Evidence], Evidence]:
     )
 
 
+def _events(**columns: str) -> Callable[[Evidence], Evidence]:
+    """Replace columns of the events, which carry no attrs, by SQL expressions."""
+
+    def change(evidence: Evidence) -> Evidence:
+        changed = {name: f.expr(expression) for name, expression in columns.items()}
+        return replace(evidence, events=evidence.events.withColumns(changed))
+
+    return change
+
+
 def _options(**changed: Any) -> Callable[[Evidence], Evidence]:
     return lambda evidence: replace(evidence, options=replace(evidence.options, **changed))
 
@@ -181,6 +191,9 @@ MUTANTS: Final[dict[str, Mutant]] = {
                breaks=_messages(acked="CASE WHEN deliveries > 0 THEN 0 ELSE acked END")),
         Mutant("InFlightIsLost", "DELIV-1", "calls the tail that is still in flight lost",
                spoils=_is_a_violation("unseen")),
+        Mutant("CopiesAreAhead", "DELIV-1", "takes a slave's copy for one that a group has yet to reach",
+               breaks=_messages(places="transform(places, p -> struct(replace(p.broker, 'copied-1', 'else')"
+                                       " AS broker, p.topic, p.queue_id, p.queue_offset))")),
         Mutant("TruncationForgiven", "DELIV-1", "does not report what recovery cut off",
                spoils=_never("acked-then-truncated")),
         Mutant("StoreNotAsked", "DELIV-1", "takes an acknowledgement for proof that the message is stored",
@@ -204,6 +217,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
                spoils=_never("duplicate-offset")),
         Mutant("RestartIgnored", "DELIV-4", "does not know that consumers restart",
                breaks=_without_cause("consumer_restart")),
+        Mutant("KeptIsAStepBack", "DELIV-4", "does not know that a consumer keeps what it cannot send back",
+               spoils=_is_a_violation("redelivery")),
         Mutant("JumpsIgnored", "DELIV-4", "sees steps back only", spoils=_never("poll-skip")),
         Mutant("StepsBackIgnored", "DELIV-4", "sees jumps only", spoils=_never("nonmonotonic-poll")),
         Mutant("DroppedStaysKnown", "ROUTE-1", "does not hear when a name server drops a broker",
@@ -264,6 +279,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
                spoils=_never("dead-letter-delivered")),
         Mutant("OneLevelForAll", "DELIV-8", "takes every level for the first",
                breaks=_options(delays_ms=(1000,) * 18)),
+        Mutant("CopiesAreLetGo", "DELIV-8", "takes what a member copied for what it let go",
+               breaks=_events(commit_offset="xxhash64(node)")),
         Mutant("ToldIsStamped", "DELIV-8", "takes a record to be stamped when its event is told",
                breaks=_log(attrs="CAST(map() AS MAP<STRING, STRING>)")),
         Mutant("CommittedLater", "DELIV-9", "lets a commit count that comes much later", breaks=_wide_skew),

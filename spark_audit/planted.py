@@ -60,7 +60,9 @@ def events() -> Script:
     _replicas(script)
     _delayed(script)
     _delayed_twice(script)
+    _delayed_copies(script)
     _failing(script)
+    _copied(script)
     _transactions(script)
     _owners(script)
     _retries(script)
@@ -377,6 +379,36 @@ def _delayed_twice(script: Script) -> None:
     script.expect("DELIV-3", "duplicate-offset", msg_id="d_doubled", group=group)
 
 
+def _delayed_copies(script: Script) -> None:
+    """What a leader lets go its follower copies, whose clock runs ahead. Level 2 is five seconds."""
+    place = {"topic": "copies", "queue_id": 0}
+    leader, follower = _Member(script, "waits", "n0", "n0,n1"), _Member(script, "waits", "n1", "n0,n1")
+
+    def both_append(msg_id: str, offset: int, *, waits: bool = False) -> None:
+        at = {"topic": "SCHEDULE_TOPIC_XXXX", "queue_id": 1} if waits else place
+        attrs = {"stored_ms": script.now_us // 1000} if waits else {}
+        fields: dict[str, Any] = {
+            "msg_id": msg_id,
+            "queue_offset": offset,
+            "commit_offset": 100 * offset,
+            **at,
+        }
+        script.tell(leader.node, Kind.APPEND, attrs, **fields)
+        script.wait(-_STEP_US - 50_000).tell(follower.node, Kind.APPEND, attrs, **fields).wait(50_000)
+
+    leader.leads(1)
+    both_append("w_due", 0, waits=True)
+    script.wait(4 * _STEP_US)
+    both_append("w_due", 0)
+    both_append("w_early", 1, waits=True)
+    script.wait(2 * _STEP_US)
+    both_append("w_early", 1)
+    script.expect("DELIV-8", "early", broker=follower.node, queue_offset=1, msg_id="w_early", **place)
+    # The new leader does not know that it was let go, and its follower copies that, too.
+    follower.leads(2)
+    both_append("w_due", 2)
+
+
 class _Reader:
     """One consumer of one queue of a topic that nobody else reads."""
 
@@ -408,7 +440,7 @@ def _sent(script: Script, topic: str, *msg_ids: str) -> None:
 
 
 def _failing(script: Script) -> None:
-    _sent(script, "failing", "f_retried", "f_again", "f_dropped", "f_dead", "f_pending")
+    _sent(script, "failing", "f_retried", "f_again", "f_dropped", "f_dead", "f_kept", "f_after", "f_pending")
     reader = _Reader(script, "failing-0", "failing", "patient")
     place = {"broker": "broker-r", "topic": "failing", "queue_id": 0, "group": "patient"}
     reader.is_handed("f_retried", 0).fails("f_retried", 0).tells(Kind.RETRY, "f_retried", 0).commits(1)
@@ -419,8 +451,24 @@ def _failing(script: Script) -> None:
     reader.is_handed("f_dead", 3).fails("f_dead", 3).tells(Kind.DEAD_LETTER, "f_dead", 3).commits(4)
     reader.is_handed("f_dead", 3)
     script.expect("DELIV-7", "dead-letter-delivered", queue_offset=3, msg_id="f_dead", **place)
+    # Its consumer could not send it back, kept it, and went on meanwhile.
+    reader.is_handed("f_kept", 4).fails("f_kept", 4).is_handed("f_after", 5).is_handed("f_kept", 4)
     # Not committed yet when the log ends.
-    reader.is_handed("f_pending", 4).fails("f_pending", 4)
+    reader.is_handed("f_pending", 6).fails("f_pending", 6)
+
+
+def _copied(script: Script) -> None:
+    """A slave tells of what it copied, from which nobody reads."""
+    attrs, group = {"broker": "copied"}, "passing"
+    for offset, msg_id in enumerate(("c_first", "c_lost", "c_last")):
+        place: dict[str, Any] = {"topic": "followed", "queue_id": 0, "queue_offset": offset}
+        script.tell("writer", Kind.SEND, attrs, msg_id=msg_id, topic="followed", attempt=1)
+        for node in ("copied", "copied-1"):
+            script.tell(node, Kind.APPEND, msg_id=msg_id, commit_offset=100 * offset, **place)
+        script.tell("writer", Kind.SEND_ACK, attrs, msg_id=msg_id, status="SEND_OK", **place)
+        if msg_id != "c_lost":
+            script.tell("passer", Kind.DELIVER, attrs, msg_id=msg_id, group=group, client="passer", **place)
+    script.expect("DELIV-1", "lost-write", topic="followed", msg_id="c_lost", group=group)
 
 
 def _transactions(script: Script) -> None:

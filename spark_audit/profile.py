@@ -23,7 +23,9 @@ from spark_audit.schema import EVENTS, PASS
 from spec.events import Kind
 
 BROKER_KINDS: Final = (Kind.APPEND, Kind.FLUSH, Kind.DISPATCH, Kind.TRUNCATE, Kind.RECOVER)
-"""Only a broker reports these: who does is one."""
+"""Only a broker reports these: who does is one, unless it is a name server that tells of its starts."""
+
+_OF_NAME_SERVERS: Final = (Kind.REGISTER, Kind.UNREGISTER, Kind.EXPIRE, Kind.ROUTE)
 
 RARE_KINDS: Final = (
     Kind.CRASH,
@@ -153,7 +155,7 @@ def overview(profiled: DataFrame) -> Overview:
         rows=by_kind.total(),
         by_kind=dict(by_kind),
         nodes=tuple(nodes),
-        brokers=tuple(sorted({cell.node for cell in cells if cell.kind in BROKER_KINDS})),
+        brokers=_brokers({(cell.node, cell.kind) for cell in cells}),
         first_ts=min((cell.first_ts for cell in cells), default=0),
         last_ts=max((cell.last_ts for cell in cells), default=0),
         missing_rows=sum(holes[node] for node in holed),
@@ -162,3 +164,11 @@ def overview(profiled: DataFrame) -> Overview:
         holed_nodes=tuple(sorted(holed, key=lambda node: -holes[node])),
         newer_rows=newer,
     )
+
+
+def _brokers(told: set[tuple[str, str]]) -> tuple[str, ...]:
+    """Of (node, kind)."""
+    stores = {node for node, kind in told if kind in BROKER_KINDS and kind != Kind.RECOVER}
+    started = {node for node, kind in told if kind == Kind.RECOVER}
+    name_servers = {node for node, kind in told if kind in _OF_NAME_SERVERS}
+    return tuple(sorted(stores | (started - name_servers)))

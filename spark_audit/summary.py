@@ -42,7 +42,7 @@ CAUSES: Final = {
     "store_not_given": "its broker's store was not given",
     "system_crash_possible": "nobody says that only a process died",
     "torn_tail": "the last write of a killed broker; recovery cuts it",
-    "broker_crash": "the broker crashed in between",
+    "broker_crash": "the broker crashed or its group got a new leader in between",
     "consumer_restart": "the consumer restarted in between",
     "flush_mode_unknown": "lost in a crash of a broker that does not say how it flushes",
     "offset_reset": "somebody reset the offset",

@@ -25,7 +25,7 @@ from spark_audit.checks.acked_in_store import ABSENT, not_in_store
 from spark_audit.checks.check import Check, at_sole_place, findings
 from spark_audit.checks.offsets_ahead import AHEAD, ahead_of_appends, ahead_of_store
 from spark_audit.checks.topics_known import METADATA, topics_unknown
-from spark_audit.evidence import Evidence, is_member, subscribed
+from spark_audit.evidence import Evidence, group_name, is_member, subscribed
 from spark_audit.profile import is_reset
 from spec.events import Kind
 
@@ -105,6 +105,7 @@ def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
         "at.queue_offset",
     )
     delivered = evidence.spans.where(f.col("kind") == Kind.DELIVER)
+    at = _as_consumers_call_it(at, delivered)
     reach = delivered.groupBy("group", "broker", "topic", "queue_id").agg(
         f.min("offset_min").alias("reach_min"), f.max("offset_max").alias("reach_max")
     )
@@ -130,6 +131,17 @@ def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
         f.coalesce(f.max("cause"), f.max("weak")).alias("cause"),
     )
     return judged.withColumn("rule", f.lit(LOST))
+
+
+def _as_consumers_call_it(at: DataFrame, delivered: DataFrame) -> DataFrame:
+    """Places at slaves and members of groups are places of the broker whose name clients use."""
+    named = f.broadcast(delivered.select(f.col("broker").alias("called")).distinct())
+    theirs = named.withColumnRenamed("called", "theirs")
+    called = at.join(named, f.col("broker") == f.col("called"), "left").join(
+        theirs, group_name(f.col("broker")) == f.col("theirs"), "left"
+    )
+    broker = f.coalesce("called", "theirs", "broker")
+    return called.withColumn("broker", broker).drop("called", "theirs")
 
 
 def _forward_resets(evidence: Evidence) -> DataFrame:

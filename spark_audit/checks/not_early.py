@@ -3,6 +3,8 @@
 A broker appends what is delayed to its schedule topic, in the queue of its level, and appends it again where
 it belongs when it is due: not before the level's time has passed since its record was stamped, by one clock.
 Where the first event does not say when that was, it is taken to be no longer ago than clocks may disagree.
+Slaves and the other members of a group copy what their master appends: of a record that several brokers
+have, the first to have it is judged, by the clocks of two.
 Cannot conclude: anything about brokers that have a ladder of their own (unless it is stated), about timers
 of 5.x, about a message that comes again after a crash, or about whether a message came late.
 """
@@ -23,6 +25,7 @@ RULE: Final = "early"
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 _DEAD_LETTERS_PREFIX: Final = "%DLQ%"
 
+_RECORD: Final = ("msg_id", "topic", "queue_id", "queue_offset", "commit_offset")
 _MILLISECOND_US: Final = 1000
 
 
@@ -49,12 +52,22 @@ def not_early(evidence: Evidence) -> DataFrame:
     told = known.withColumn("due_ts", f.get(dues, count - 1)).withColumn(
         "from_ts", f.min(f.when(f.col("came"), f.col("ts"))).over(by_seq)
     )
+    copies = Window.partitionBy(*_RECORD)
+    came = told.where("came").select(
+        "*",
+        f.min(f.struct("ts", "node")).over(copies)["node"].alias("first_node"),
+        f.when(f.min("node").over(copies) < f.max("node").over(copies), evidence.options.skew_us)
+        .otherwise(0)
+        .alias("skew_us"),
+    )
     # Store times are milliseconds, cut off.
-    early = told.where(f"came AND ts < due_ts - {_MILLISECOND_US}")
+    early = came.where(f"ts < due_ts - {_MILLISECOND_US} - skew_us")
     early = early.withColumn("early_ms", ((f.col("due_ts") - f.col("ts")) / _MILLISECOND_US).cast("long"))
+    # What came before a crash may come again; of a new leader, one of the copies tells that it is one.
+    causes = explain(early.withColumn("to_ts", f.col("ts")), evidence, ("broker_crash",))
+    known = causes.withColumn("cause", f.max("cause").over(copies))
     return findings(
-        # What came before a crash may come again.
-        explain(early.withColumn("to_ts", f.col("ts")), evidence, ("broker_crash",)),
+        known.where("node = first_node"),
         INVARIANT,
         "error",
         rule=f.lit(RULE),

@@ -1,8 +1,10 @@
 """DELIV-4 QueueOrder: one consumer is handed a queue in offset order, without jumping over what exists.
 
 Judged for each consumer by its own sequence numbers, so no clock matters. Going back or jumping is legal
-after a rebalance, a restart of the consumer, a crash of the broker or a reset of the offset. An offset
-exists when some consumer was handed it; one that nobody was ever handed is NoAckedLost's to judge.
+after a rebalance, a restart of the consumer, a crash of the broker or a reset of the offset; and going back
+to what failed and has not been sent back since, which its consumer tries again from its own memory
+(`redelivery`). An offset exists when some consumer was handed it; one that nobody was ever handed is
+NoAckedLost's to judge.
 Cannot conclude: whether an orderly consumer overlapped within a queue (deliveries have no end in the log).
 """
 
@@ -26,14 +28,34 @@ evidence."""
 
 _QUEUE: Final = ("broker", "topic", "queue_id")
 _CAUSES: Final = ("rebalance", "consumer_restart", "broker_crash", "offset_reset")
+_ENDS: Final = (Kind.CONSUME_OK, Kind.CONSUME_FAIL, Kind.RETRY, Kind.DEAD_LETTER)
+"""What a consumer tells of a message that it was handed."""
 
 
 def queue_order(evidence: Evidence) -> DataFrame:
     odd = evidence.steps.where(f.col("kind") == Kind.DELIVER)
     odd = explain(odd.withColumn("to_ts", f.col("ts")), evidence, _CAUSES)
-    back = odd.where(f.col("queue_offset") < f.col("previous"))
+    back = _tried_again(odd.where(f.col("queue_offset") < f.col("previous")), evidence)
     jumps = odd.where((f.col("queue_offset") > f.col("previous")) & f.col("cause").isNull())
     return _backwards(back).unionByName(_skipped(jumps, evidence.events.where(f.col("kind") == Kind.DELIVER)))
+
+
+def _tried_again(back: DataFrame, evidence: Evidence) -> DataFrame:
+    """With the cause of those whose consumption failed, of which the consumer told nothing more: it could not
+    send them back, and kept them."""
+    kind, names = f.col("kind"), ("node", "group", "msg_id")
+    ends = evidence.troubled.where(kind.isin(*_ENDS)).select(
+        *names, f.col("seq").alias("end_seq"), (kind == Kind.CONSUME_FAIL).alias("failed")
+    )
+    last = (
+        back.select(*names, "seq")
+        .join(ends, [*names])
+        .where("end_seq < seq")
+        .groupBy(*names, "seq")
+        .agg(f.max_by("failed", "end_seq").alias("is_kept"))
+    )
+    cause = f.coalesce("cause", f.when(f.col("is_kept"), f.lit("redelivery")))
+    return back.join(last, [*names, "seq"], "left").withColumn("cause", cause)
 
 
 def _backwards(back: DataFrame) -> DataFrame:

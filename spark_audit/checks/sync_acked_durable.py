@@ -47,14 +47,14 @@ def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
 
 
 def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
-    if not tallies["broker_crashes"]:
-        return "no crash of a broker is in the log"
     if causes.get("flush_mode_unknown"):
         return "acknowledged messages were cut off, and no broker says whether it flushed synchronously"
     if not tallies["acked_sync_at_risk"]:
         return (
             "no message acknowledged under SYNC_FLUSH was in the log of a broker that crashed and recovered"
         )
+    if not tallies["broker_crashes"]:
+        return "no crash of a broker is in the log"
     return ""
 
 

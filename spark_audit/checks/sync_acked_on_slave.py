@@ -53,15 +53,19 @@ def sync_acked_on_slave(evidence: Evidence) -> DataFrame:
 
 def _of_masters(log: DataFrame) -> DataFrame:
     """What brokers that always were SYNC_MASTER heard from slaves and answered with SEND_OK; their starts."""
-    role = f.col("attrs")["role"]
-    told = log.where(f.col("kind").isin(*_TOLD_ROLE)).groupBy(f.col("node").alias("master")).agg(
-        f.min(role).alias("low"), f.max(role).alias("high")
-    )  # fmt: skip
-    masters = told.where("low = 'SYNC_MASTER' AND high = 'SYNC_MASTER'").select("master")
     waited = f.coalesce(f.col("attrs")["wait"], f.lit("true")) != "false"
     is_ok = (f.col("kind") == Kind.SEND_ACK) & (f.col("status") == "SEND_OK") & waited
     rows = log.where(f.col("kind").isin(Kind.HA_ACK, Kind.RECOVER) | is_ok).where("commit_offset IS NOT NULL")
-    return rows.join(f.broadcast(masters), f.col("node") == f.col("master"), "left_semi").drop("attrs")
+    return rows.join(f.broadcast(masters(log)), "node", "left_semi").drop("attrs")
+
+
+def masters(log: DataFrame) -> DataFrame:
+    """node: the brokers that always were SYNC_MASTER when they told of their slaves."""
+    role = f.col("attrs")["role"]
+    told = log.where(f.col("kind").isin(*_TOLD_ROLE)).groupBy("node").agg(
+        f.min(role).alias("low"), f.max(role).alias("high")
+    )  # fmt: skip
+    return told.where("low = 'SYNC_MASTER' AND high = 'SYNC_MASTER'").select("node")
 
 
 def _not_in_slaves_store(rows: DataFrame, evidence: Evidence) -> DataFrame:
@@ -105,8 +109,8 @@ CHECK: Final = Check(
     INVARIANT,
     (UNHEARD, ABSENT),
     sync_acked_on_slave,
-    counted("acks_of_brokers", *sees(*_TOLD_ROLE)),
+    counted("acks_under_sync_master", *sees(*_TOLD_ROLE)),
     _blind,
     of_stores=True,
-    needs=sees(*_TOLD_ROLE),
+    needs=("acks_under_sync_master",),
 )

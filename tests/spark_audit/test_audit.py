@@ -204,8 +204,26 @@ def test_violations_that_missing_rows_may_explain_are_unknown() -> None:
     assert judge(LOSS, SEEN, {}, missing_rows=0) == (Verdict.HELD, "")
 
 
+def test_brokers_that_wait_neither_for_slaves_nor_for_the_disk_are_not_tested(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    story = Story(flush="ASYNC_FLUSH").append("m_0", 0)
+    for attrs in ({"role": "ASYNC_MASTER", "slave": "s"}, {"index": "0", "leader": "broker-n0"}):
+        story.add("ha_ack", "broker", commit_offset=100, attrs=attrs)
+    story.add("flush", "broker", commit_offset=100, attrs={"file": "log"})
+    story.add("send_ack", "broker", msg_id="m_0", status="SEND_OK", commit_offset=0)
+    checks = {name: CHECKS[name] for name in ("REPL-1", "REPL-3")}
+    done = audit(frame(spark, story.rows), tmp_path, pictures=False, checks=checks)
+    assert {result.verdict for result in done.results} == {Verdict.NOT_TESTED}
+
+
+def test_a_name_server_that_tells_of_its_start_is_no_broker(spark: SparkSession) -> None:
+    story = Story().add("recover", "names").add("route", "names", topic="t").add("recover", "idle")
+    assert overview(profile(EventLog.of(frame(spark, story.rows)))).brokers == ("broker", "idle")
+
+
 def test_durability_is_unknown_without_a_crash() -> None:
-    tallies = {"acked": 9, "broker_crashes": 0, "acked_sync_at_risk": 0}
+    tallies = {"acked": 9, "broker_crashes": 0, "acked_sync_at_risk": 9}
     verdict, reason = judge(CHECKS["FLUSH-1"], tallies, {}, missing_rows=0)
     assert (verdict, reason) == (Verdict.UNKNOWN, "no crash of a broker is in the log")
     survived = {"acked": 9, "broker_crashes": 1, "acked_sync_at_risk": 9}

@@ -257,6 +257,23 @@ def going_back_after_a_rebalance_is_legal() -> Claims:
 
 
 @told
+def going_back_to_what_failed_is_legal_until_it_is_sent_back_or_done() -> Claims:
+    story, place = Story(), {"group": "g", "topic": "t", "queue_id": 0}
+    ends = (("consume_fail",), ("consume_fail", "retry"), ("consume_fail", "consume_ok"))
+    for offset, kinds in enumerate(ends):
+        msg_id = f"m_{kinds[-1]}"
+        story.deliver(msg_id, offset)
+        for kind in kinds:
+            story.add(kind, "consumer", msg_id=msg_id, queue_offset=offset, **place)
+    story.deliver("m_3", 3)
+    for offset, kinds in reversed([*enumerate(ends)]):
+        story.deliver(f"m_{kinds[-1]}", offset)
+    kept = {("nonmonotonic-poll", "redelivery", "m_consume_fail", "g")}
+    again = {("nonmonotonic-poll", None, f"m_{end}", "g") for end in ("retry", "consume_ok")}
+    yield Claim(story, "DELIV-4", kept | again)
+
+
+@told
 def jumping_over_what_another_group_was_handed_is_a_skip() -> Claims:
     story = Story().deliver("m_0", 0).deliver("m_2", 2)
     story.deliver("m_1", 1, group="h", node="consumer-h")
@@ -337,3 +354,31 @@ def test_exactly_what_is_told_is_found(found: dict[Claim, list[Finding]], name: 
         findings = found[claim]
         assert set(findings) == claim.due
         assert len(findings) == len(claim.due), f"a finding is reported twice: {findings}"
+
+
+@pytest.mark.parametrize("nodes", [("broker", "broker-1"), ("broker-n0", "broker-n1")])
+def test_what_a_slave_or_a_member_has_too_is_lost_to_a_group_that_passed_it(
+    spark: SparkSession, nodes: tuple[str, ...]
+) -> None:
+    story = Story()
+    for offset in range(3):
+        told: dict[str, Any] = {"msg_id": f"m_{offset}", "topic": "t", "queue_id": 0, "queue_offset": offset}
+        story.send(told["msg_id"])
+        for node in nodes:
+            story.add("append", node, commit_offset=offset * 100, **told)
+        story.add("send_ack", nodes[0], status="SEND_OK", commit_offset=offset * 100, **told)
+    # A broker tells of commits under its own name.
+    story.add("offset_commit", nodes[1], topic="t", queue_id=0, queue_offset=1, group="g")
+    for offset in (0, 2):
+        story.deliver(f"m_{offset}", offset)
+        story.rows[-1]["attrs"] = {"broker": "broker"}
+    found = CHECKS["DELIV-1"].findings(evidence_in(spark, story.rows, (*nodes, "broker"))).collect()
+    assert [(row["rule"], row["cause"], row["msg_id"]) for row in found] == [("lost-write", None, "m_1")]
+
+
+def test_a_new_leader_of_what_clients_call_their_broker_may_set_an_offset_back(spark: SparkSession) -> None:
+    told = {"topic": "t", "queue_id": 0, "group": "g", "client": "consumer", "attrs": {"broker": "broker"}}
+    story = Story().add("offset_commit", "consumer", queue_offset=7, **told)
+    story.add("become_leader", "broker-n1", term=2).add("offset_commit", "consumer", queue_offset=5, **told)
+    found = CHECKS["DELIV-5"].findings(evidence_in(spark, story.rows, ("broker-n0", "broker-n1"))).collect()
+    assert [(row["rule"], row["cause"]) for row in found] == [("offset-regression", "broker_crash")]
