@@ -500,7 +500,9 @@ def _write(report: Report, done: "Audit", aside: "DataFrame", out: Path | None, 
     ),
 )
 def explain_message(
-    msg_id: Annotated[str, typer.Argument(help="The producer's unique key, else the broker's message id.")],
+    msg_id: Annotated[
+        str, typer.Argument(help="The producer's unique key; of what a --store has, the broker's id will do.")
+    ],
     events: Annotated[
         list[str] | None, typer.Option(help="Event log, folder or pattern, as for audit run.")
     ] = None,
@@ -522,7 +524,7 @@ def explain_message(
 
     settings = _settings(conf or [])
 
-    from spark_audit.explain import lives
+    from spark_audit.explain import at_brokers_id, lives
     from spark_audit.inputs import InputError, Inputs, find_files
     from spark_audit.profile import overview, profile
     from spark_audit.read import read_files
@@ -536,17 +538,22 @@ def explain_message(
         stores = name_stores(store or [])
         traces = find_traces(trace or [])
         with _session(SessionOptions(master=master, memory=memory, conf=settings)) as (spark, scratch):
+            _say(f"reading {len(found.files)} files, {len(stores)} stores, {sum(map(len, traces))} of traces")
             told = read_files(spark, found, scratch).told
             stored = read_stores(spark, stores, scratch, index_slots or SLOTS) if stores else None
             traced = read_traces(spark, *traces).told if any(traces) else None
             brokers = overview(profile(told)).brokers
-            steps = lives(spark, [msg_id], told.rows, brokers, stored, traced).get(msg_id)
+            lived = lives(spark, [msg_id], told.rows, brokers, stored, traced)
+            if not lived and stored and (named := at_brokers_id(msg_id, stored)):
+                _say(f"what a broker calls {msg_id} is {', '.join(named)}")
+                lived = lives(spark, named, told.rows, brokers, stored, traced)
     except InputError as error:
         _fail(str(error))
-    if not steps:
+    if not lived:
         _fail(f"{msg_id}: no input knows this message", Exit.INCONCLUSIVE)
-    for step in steps:
-        typer.echo(step.line())
+    for steps in lived.values():
+        for step in steps:
+            typer.echo(step.line())
 
 
 @audit_app.command(

@@ -4,6 +4,7 @@ Its own events; of the rest, only what decided its fate: the first flush that ma
 cut it off, the first commit of each group that passed it; and what is left of it in the stores.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ _PLACE_SCHEMA: Final = (
     "life string, since bigint, place_broker string, place_topic string, place_queue_id int, "
     "place_offset bigint, place_at bigint"
 )
+_BROKERS_ID: Final = re.compile("(?:[0-9A-Fa-f]{16}|[0-9A-Fa-f]{40})[0-7][0-9A-Fa-f]{15}")
+"""Address and port, then the commit offset."""
 _DETAILS: Final = ("group", "client", "status", "attempt")
 
 
@@ -89,6 +92,14 @@ def lives(
         for life, step in [*_around(named, marks), *(_in_store(store, marks) if store else ())]:
             steps[life].add(step)
     return {life: sorted(told, key=_order) for life, told in steps.items()}
+
+
+def at_brokers_id(text: str, store: Stored) -> list[str]:
+    """The keys of what the stores have at the place that a broker's own id names, its address left aside."""
+    if not _BROKERS_ID.fullmatch(text):
+        return []
+    at = store.records.where(f.col("commit_offset") == f.lit(int(text[-16:], 16)))
+    return sorted({row["msg_id"] for row in at.select("msg_id").collect()})
 
 
 def _order(step: Step) -> tuple[bool, int, str, str, str]:
