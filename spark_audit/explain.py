@@ -133,7 +133,8 @@ def _around(named: DataFrame, marks: DataFrame) -> Iterator[tuple[str, Step]]:
     cuts = ", ".join(f"'{kind}'" for kind in _CUTS)
     in_queue = "topic = place_topic AND queue_id = place_queue_id"
     sort = f.expr(
-        f"CASE WHEN kind = '{Kind.FLUSH}' AND commit_offset > place_at THEN 'flush'"
+        f"CASE WHEN kind = '{Kind.FLUSH}' AND commit_offset > place_at"
+        " AND coalesce(attrs['file'], 'log') = 'log' THEN 'flush'"
         f" WHEN kind = '{Kind.OFFSET_COMMIT}' AND {in_queue} AND queue_offset > place_offset THEN 'commit'"
         f" WHEN kind = '{Kind.DISPATCH}' AND {in_queue} AND queue_offset = place_offset THEN 'dispatch'"
         f" WHEN kind IN ({cuts}) AND (commit_offset IS NULL OR commit_offset <= place_at)"

@@ -110,6 +110,11 @@ def name_stores(given: list[str]) -> dict[str, Path]:
         if not separator or Path(text).is_dir():
             name, path = Path(text).resolve().name, text
         directory = Path(path)
+        if any(directory.glob("dledger-*/data")):
+            raise InputError(
+                f"{path}: the store of a member of a group, whose log is a ledger; `mqproof store verify`"
+                " reads those, the audit only their event logs"
+            )
         if not (directory / "commitlog").is_dir():
             raise InputError(f"{path}: no commitlog folder in it, expected a store directory of a broker")
         if name in stores and stores[name].resolve() != directory.resolve():

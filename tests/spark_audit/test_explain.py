@@ -20,7 +20,8 @@ def test_what_every_input_says_of_a_message_is_told_in_order_of_time(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     story = Story()
-    story.send("m_0").append("m_0", 0).add("flush", "broker", commit_offset=100).ack("m_0", 0)
+    story.send("m_0").append("m_0", 0).add("flush", "broker", commit_offset=100, attrs={"file": "queues"})
+    story.add("flush", "broker", commit_offset=100, attrs={"file": "log"}).ack("m_0", 0)
     story.stored("m_other", 1).deliver("m_0", 0).commit(1).commit(2).crash(kept_end=0)
     # The store has a message of this name, too; its place is another.
     own = [
@@ -44,6 +45,7 @@ def test_what_every_input_says_of_a_message_is_told_in_order_of_time(
         ["store", planted.BROKER],
     ]
     assert "m_other" not in output
+    assert "file log" in output
     at = f"stored/0/{planted.EXPIRED + 60 // planted.QUEUES}"
     assert any("record" in line and at in line for line in output.splitlines())
     assert any("queue entry" in line and at in line for line in output.splitlines())

@@ -65,8 +65,10 @@ def test_what_became_of_half_messages_is_in_no_topics_json_of_4_9(spark: SparkSe
 
 def test_wrong_use_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     planted.plant(tmp_path / "store", ())
+    (tmp_path / "member" / "dledger-n0" / "data").mkdir(parents=True)
     for arguments, message in (
         (("--store", tmp_path), "no commitlog folder in it"),
+        (("--store", tmp_path / "member"), "whose log is a ledger"),
         (("--store", tmp_path / "store", "--check", "DELIV-2"), "--check DELIV-2: it judges --events"),
         (("--events", tmp_path, "--check", "FLUSH-3"), "--check FLUSH-3: it judges a --store"),
     ):
