@@ -18,7 +18,7 @@ rest.
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_audit.checks.acked_in_store import ABSENT, not_in_store
@@ -105,7 +105,7 @@ def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
         "at.queue_offset",
     )
     delivered = evidence.spans.where(f.col("kind") == Kind.DELIVER)
-    at = _as_consumers_call_it(at, delivered)
+    at = _as_consumers_call_it(at, delivered, evidence.profile)
     reach = delivered.groupBy("group", "broker", "topic", "queue_id").agg(
         f.min("offset_min").alias("reach_min"), f.max("offset_max").alias("reach_max")
     )
@@ -133,15 +133,24 @@ def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
     return judged.withColumn("rule", f.lit(LOST))
 
 
-def _as_consumers_call_it(at: DataFrame, delivered: DataFrame) -> DataFrame:
-    """Places at slaves and members of groups are places of the broker whose name clients use."""
+def _as_consumers_call_it(at: DataFrame, delivered: DataFrame, profiled: DataFrame) -> DataFrame:
+    """Places at slaves and members of groups are places of the broker whose name clients use.
+
+    A member's broker has no log of its own; a slave's has the message at the same place. Else the two are
+    brokers whose names are alike.
+    """
     named = f.broadcast(delivered.select(f.col("broker").alias("called")).distinct())
     theirs = named.withColumnRenamed("called", "theirs")
     called = at.join(named, f.col("broker") == f.col("called"), "left").join(
         theirs, group_name(f.col("broker")) == f.col("theirs"), "left"
     )
-    broker = f.coalesce("called", "theirs", "broker")
-    return called.withColumn("broker", broker).drop("called", "theirs")
+    logs = profiled.where(f.col("kind") == Kind.APPEND).select(f.col("node").alias("its_log")).distinct()
+    called = called.join(f.broadcast(logs), f.col("theirs") == f.col("its_log"), "left")
+    name = f.coalesce("called", "theirs", "broker")
+    same = Window.partitionBy("msg_id", "group", name, "queue_id", "queue_offset")
+    is_copy = f.col("its_log").isNull() | (f.min("broker").over(same) < f.max("broker").over(same))
+    broker = f.when(is_copy, name).otherwise(f.col("broker"))
+    return called.withColumn("broker", broker).drop("called", "theirs", "its_log")
 
 
 def _forward_resets(evidence: Evidence) -> DataFrame:

@@ -376,6 +376,19 @@ def test_what_a_slave_or_a_member_has_too_is_lost_to_a_group_that_passed_it(
     assert [(row["rule"], row["cause"], row["msg_id"]) for row in found] == [("lost-write", None, "m_1")]
 
 
+def test_a_broker_whose_name_begins_like_anothers_is_no_slave_of_it(spark: SparkSession) -> None:
+    story = Story()
+    for offset, node in enumerate(("broker", "broker-1", "broker")):
+        told: dict[str, Any] = {"msg_id": f"m_{offset}", "topic": "t", "queue_id": 0, "queue_offset": offset}
+        story.send(told["msg_id"]).add("append", node, commit_offset=offset * 100, **told)
+        story.add("send_ack", node, status="SEND_OK", commit_offset=offset * 100, **told)
+    for offset in (0, 2):
+        story.deliver(f"m_{offset}", offset)
+        story.rows[-1]["attrs"] = {"broker": "broker"}
+    found = CHECKS["DELIV-1"].findings(evidence_in(spark, story.rows, ("broker", "broker-1"))).collect()
+    assert [(row["cause"], row["msg_id"]) for row in found] == [("unseen", "m_1")]
+
+
 def test_a_new_leader_of_what_clients_call_their_broker_may_set_an_offset_back(spark: SparkSession) -> None:
     told = {"topic": "t", "queue_id": 0, "group": "g", "client": "consumer", "attrs": {"broker": "broker"}}
     story = Story().add("offset_commit", "consumer", queue_offset=7, **told)
