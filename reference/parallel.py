@@ -36,7 +36,7 @@ from reference.model import ConfigT, Model, StateT
 from reference.summary import Summary
 
 _FORK: Final = ForkContext()  # a model is made of functions, which are inherited but cannot be sent
-
+_INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM)
 
 _HANDED_MAX: Final = 1 << 16
 """So many a process remembers, and then anew: to hand a state over twice costs time, no more."""
@@ -151,8 +151,9 @@ def _team(model: Model[Any, Any], config: Any, workers: int, states_max: int | N
         for number in range(workers):
             worker = _Worker(model, config, number, workers, states_max)
             process = _FORK.Process(target=_serve, args=(worker, pipes), daemon=True)
-            process.start()
-            processes.append(process)
+            with _uninterrupted():
+                process.start()
+                processes.append(process)
         for _, theirs in pipes:
             theirs.close()
         yield _Team(processes, [ours for ours, _ in pipes])
@@ -164,6 +165,24 @@ def _team(model: Model[Any, Any], config: Any, workers: int, states_max: int | N
             process.join()
         for ours, _ in pipes:
             ours.close()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Interrupts wait: Python swallows what a handler raises while it forks, and a process that is not yet in
+    the list would not be ended. The handlers hold them back, not a signal mask, which other threads do not
+    have."""
+    came: list[int] = []
+    before = {number: signal.getsignal(number) for number in _INTERRUPTS}
+    try:
+        for number in _INTERRUPTS:
+            signal.signal(number, lambda number, _: came.append(number))
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for held in came:
+        signal.raise_signal(held)
 
 
 def _state_violation(team: _Team, received: list[_Received]) -> Violation[Any] | None:
