@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -34,7 +35,6 @@ from spark_audit.evidence import (
     Options,
     by_member,
     gather,
-    in_doubt,
     name_broker,
     orderly_groups,
     reads_all,
@@ -238,10 +238,14 @@ def _gathered(
             return frame.persist(StorageLevel.MEMORY_AND_DISK)
 
         log = log if isinstance(log, EventLog) else EventLog.of(log)
-        options = _planned(options or Options(), log)
+        options = options or Options()
+        given_log = log
         if options.broadcast:
             log = EventLog.of(by_member(log.rows, options.broadcast))
-        parts, profiled, seen = _passed(log, keep)
+        with ThreadPoolExecutor(1) as beside:
+            planned = beside.submit(_planned, options, given_log)
+            parts, profiled, seen = _passed(log, keep)
+            options = planned.result()
         if seen.newer_rows and log.files:
             # What Spark reads of the files is without these rows.
             log = EventLog.of(log.rows)
@@ -259,20 +263,13 @@ def _gathered(
             given_before = EventLog.of(carried.beside(own.rows, tonight, seen.brokers))
             parts = parts.unionByName(keep(sum_up(given_before)))
             log = log.plus(given_before)
-        evidence = gather(log, seen.brokers, options, store, parts, profiled)
-        for frame in (
-            evidence.rare, evidence.spans, evidence.causes, evidence.stretches,
-            *((store.doubtful, store.bounds) if store else ()),
-        ):  # fmt: skip
-            keep(frame)
-        sums_all = reads_all(options, store)
-        if sums_all:
-            keep(evidence.judged)
-            keep(evidence.doubtful)
+        folder = None
         # In a small log it costs less to read all of it again.
-        if not sums_all or seen.rows > _SMALL:
+        if not reads_all(options, store) or seen.rows > _SMALL:
             folder = Path(kept.enter_context(TemporaryDirectory(prefix="mqproof-doubt-", dir=scratch)))
-            evidence = in_doubt(evidence, log, seen.brokers, folder, keep)
+        for frame in (store.doubtful, store.bounds) if store else ():
+            keep(frame)
+        evidence = gather(log, seen.brokers, options, store, parts, profiled, folder, keep)
         if carried:
             # What is carried of messages is not all that a node told; checks of its order rest on more.
             told = name_broker(carried.told(own.rows), seen.brokers)
@@ -399,85 +396,95 @@ def _refuse_namesakes(seen: Overview) -> None:
 
 
 def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
+    """How much there is of what checks look at. Runs one job."""
+    kind, rows = f.col("kind"), f.col("rows")
+    delivered, committed = kind == Kind.DELIVER, kind == Kind.OFFSET_COMMIT
     of_spans = {
-        "delivery_steps": f.sum(f.when(f.col("kind") == Kind.DELIVER, f.col("rows") - 1)),
-        "consumer_queues": f.sum(f.when(f.col("kind") == Kind.DELIVER, 1)),
-        "commit_steps": f.sum(f.when(f.col("kind") == Kind.OFFSET_COMMIT, f.col("rows") - 1)),
-        "committed_queues": f.sum(f.when(f.col("kind") == Kind.OFFSET_COMMIT, 1)),
-        "groups": f.countDistinct(f.when(f.col("kind") == Kind.DELIVER, f.col("group"))),
+        "delivery_steps": f.sum(f.when(delivered, rows - 1)),
+        "consumer_queues": f.count_if(delivered),
+        "commit_steps": f.sum(f.when(committed, rows - 1)),
+        "committed_queues": f.count_if(committed),
+        "groups": f.countDistinct(f.when(delivered, f.col("group"))),
     }
-    of_messages = evidence.judged.where("part = 'tally'")
-    messages = of_messages.agg(*[f.coalesce(f.sum(n), f.lit(0)).alias(n) for n in TALLIED]).first()
-    spans = evidence.spans.agg(*[f.coalesce(c, f.lit(0)).alias(name) for name, c in of_spans.items()]).first()
-    is_crash = (f.col("kind") == Kind.CRASH) & f.col("broker").isNotNull()
-    by_kind = evidence.rare.where(is_crash).groupBy(f.col("attrs")["kind"].alias("how")).count().collect()
-    crashes = {row["how"]: row["count"] for row in by_kind}
-    assert messages is not None, "an aggregate without keys has one row"
-    assert spans is not None, "an aggregate without keys has one row"
+    is_crash = (kind == Kind.CRASH) & f.col("broker").isNotNull()
+    of_rare = {
+        "broker_crashes": f.count_if(is_crash),
+        "process_crashes": f.count_if(is_crash & (f.col("attrs")["kind"] == "process")),
+    }
+    orderly = orderly_groups(evidence.rare, evidence.options)
+    is_end = kind.isin(Kind.CONSUME_OK, Kind.CONSUME_FAIL)
+    acks = evidence.profile.where((kind == Kind.SEND_ACK) & f.col("node").isin(*seen.brokers))
+    has_slaves = seen.by_kind.get(Kind.HA_TRANSFER) or seen.by_kind.get(Kind.HA_ACK)
+    followed = masters(evidence.log if has_slaves else evidence.rare)  # not all is read for nothing
+    told = _numbers(
+        (evidence.judged.where("part = 'tally'"), {name: f.sum(name) for name in TALLIED}),
+        (evidence.spans, of_spans),
+        (evidence.rare, of_rare),
+        (evidence.profile, _of_profile()),
+        (orderly, {"orderly_groups": f.count(f.lit(1))}),
+        (
+            evidence.profile.where(is_end).join(f.broadcast(orderly), "group", "left_semi"),
+            {"orderly_ends": f.sum("rows")},
+        ),
+        (
+            acks.join(f.broadcast(flushing(evidence)), "node", "left_semi"),
+            {"acks_under_sync_flush": f.sum("rows")},
+        ),
+        (acks.join(f.broadcast(followed), "node", "left_semi"), {"acks_under_sync_master": f.sum("rows")}),
+        (shared_queues(evidence), {"shared_queues": f.count(f.lit(1))}),
+    )
     clean = dict(evidence.cells.clean) if evidence.cells else {}
     # A clean cell has messages that were sent, and nothing else.
     clean["messages_sent"] = clean.get("messages", 0)
-    orderly = [row["group"] for row in orderly_groups(evidence.rare, evidence.options).collect()]
-    profiled = _profile_tallies(evidence, seen, orderly)
-    of_messages_read = messages.asDict()
     return {
-        **profiled,
+        **told,
         # Attempts of which nobody says where they went tell nothing.
-        "retries_told": of_messages_read["sends_again"] if profiled["sends_told"] else 0,
+        "retries_told": told["sends_again"] if told["sends_told"] else 0,
         "broadcast_groups": len(evidence.options.broadcast),
-        "orderly_groups": len(orderly),
         "replicas": 0,  # of stores, which tell below
         "events": seen.rows,
         "deliveries": seen.by_kind.get(Kind.DELIVER, 0),
-        "broker_crashes": sum(crashes.values()),
-        "process_crashes": crashes.get("process", 0),
-        "shared_queues": shared_queues(evidence).count(),
-        **{name: value + clean.get(name, 0) for name, value in of_messages_read.items()},
-        **spans.asDict(),
+        **{name: told[name] + clean.get(name, 0) for name in TALLIED},
         **(_store_tallies(evidence.store) if evidence.store else {}),
     }
 
 
-def _profile_tallies(evidence: Evidence, seen: Overview, orderly: list[str]) -> dict[str, int]:
+def _of_profile() -> dict[str, Column]:
     """How much there is of what only some logs have."""
-    is_ack = (f.col("kind") == Kind.SEND_ACK) & f.col("node").isin(*seen.brokers)
-    has_slaves = seen.by_kind.get(Kind.HA_TRANSFER) or seen.by_kind.get(Kind.HA_ACK)
-    followed = _nodes(masters(evidence.log)) if has_slaves else []
-    is_scheduled = (f.col("kind") == Kind.APPEND) & (f.col("topic") == SCHEDULE_TOPIC)
-    is_told = (f.col("kind") == Kind.SEND) & f.col("stated").isNotNull()
-    is_end = f.col("kind").isin(Kind.CONSUME_OK, Kind.CONSUME_FAIL) & f.col("group").isin(*orderly)
-    of_profile = {
-        **{f"{kind}_events": f.col("kind") == kind for kind in Kind},
-        "acks_under_sync_flush": is_ack & f.col("node").isin(_nodes(flushing(evidence))),
-        "acks_under_sync_master": is_ack & f.col("node").isin(followed),
-        "scheduled_appends": is_scheduled,
-        "sends_told": is_told,
-        "orderly_ends": is_end,
+    kind = f.col("kind")
+    told = {
+        **{f"{each}_events": kind == each for each in Kind},
+        "scheduled_appends": (kind == Kind.APPEND) & (f.col("topic") == SCHEDULE_TOPIC),
+        "sends_told": (kind == Kind.SEND) & f.col("stated").isNotNull(),
     }
-    counts = evidence.profile.agg(
-        *[f.coalesce(f.sum(f.when(c, f.col("rows"))), f.lit(0)).alias(name) for name, c in of_profile.items()]
-    ).first()
-    assert counts is not None, "an aggregate without keys has one row"
-    return counts.asDict()
-
-
-def _nodes(rows: DataFrame) -> list[str]:
-    return [row["node"] for row in rows.collect()]
+    return {name: f.sum(f.when(is_told, f.col("rows"))) for name, is_told in told.items()}
 
 
 def _store_tallies(store: Stored) -> dict[str, int]:
-    records = store.records.agg(
-        f.count(f.lit(1)).alias("stored_records"),
-        f.coalesce(f.sum("size"), f.lit(0)).alias("stored_bytes"),
-        f.countDistinct("broker", "topic", "queue_id").alias("stored_queues"),
-    ).first()
-    assert records is not None, "an aggregate without keys has one row"
-    return {
-        **records.asDict(),
-        "replicas": store.replicas.count(),
-        "queue_entries": store.entries.where("kind = 'entry'").count(),
-        "index_entries": store.index.where("kind = 'entry'").count(),
+    is_entry = "kind = 'entry'"
+    of_records = {
+        "stored_records": f.count(f.lit(1)),
+        "stored_bytes": f.sum("size"),
+        "stored_queues": f.countDistinct("broker", "topic", "queue_id"),
     }
+    return _numbers(
+        (store.records, of_records),
+        (store.replicas, {"replicas": f.count(f.lit(1))}),
+        (store.entries.where(is_entry), {"queue_entries": f.count(f.lit(1))}),
+        (store.index.where(is_entry), {"index_entries": f.count(f.lit(1))}),
+    )
+
+
+def _numbers(*asked: tuple[DataFrame, Mapping[str, Column]]) -> dict[str, int]:
+    """What aggregates of several tables are, by name; 0 where there is nothing. Runs one job."""
+    told = []
+    for table, aggregates in asked:
+        row = table.agg(
+            *[f.coalesce(each.cast("long"), f.lit(0)).alias(name) for name, each in aggregates.items()]
+        )
+        pairs = [part for name in aggregates for part in (f.lit(name), f.col(name))]
+        told.append(row.select(f.explode(f.create_map(*pairs)).alias("name", "number")))
+    return {row["name"]: row["number"] for row in reduce(DataFrame.unionAll, told).collect()}
 
 
 def _dataset(folder: Path) -> ds.Dataset:

@@ -6,10 +6,11 @@ Field names are those of docs/protocol.md, "What the audit reads".
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
@@ -33,6 +34,9 @@ _OF_HALVES: Final = (Kind.HALF, Kind.COMMIT)
 
 _NAMED_MAX: Final = 500_000
 """So many messages are named to each task, some 16 MB."""
+
+_IS_MESSAGE: Final = "part = 'message'"
+"""Of a row of sums.JUDGED."""
 
 MEMBER: Final = "@"
 """Between a group that is broadcast to and one of its members."""
@@ -96,10 +100,6 @@ class Evidence:
     """The events of the messages whose consumption failed, or of which a dead letter was made."""
     runs: DataFrame
     """What the tasks told of rows of which each is the next one of its sequence (order.py)."""
-    stretches: DataFrame
-    """The numbers of nodes' rows among which some do not follow the one before (order.py)."""
-    known: Known
-    """What tasks must know to judge messages."""
     steps: DataFrame
     """The deliveries and commits that do not."""
     spans: DataFrame
@@ -118,7 +118,7 @@ class Evidence:
     @property
     def sums(self) -> DataFrame:
         """The messages of `judged`."""
-        return self.judged.where("part = 'message'")
+        return self.judged.where(_IS_MESSAGE)
 
     @property
     def stored(self) -> Stored:
@@ -142,9 +142,14 @@ def gather(
     store: Stored | None = None,
     parts: DataFrame | None = None,
     profiled: DataFrame | None = None,
+    folder: Path | None = None,
+    keep: Callable[[DataFrame], DataFrame] = lambda frame: frame,
 ) -> Evidence:
     """The evidence in an event log and in stores; `brokers` are the nodes that reported a BROKER_KINDS event,
     `parts` and `profiled` what is there already of sum_up and of the log's profile.
+
+    The rows that are looked at one by one are put into the `folder`; without one they are those of the log.
+    `keep` is called with what is read more than once.
 
     Raises:
         SchemaError: the table is not an event log.
@@ -153,72 +158,56 @@ def gather(
     options = options or Options()
     parts = sum_up(log) if parts is None else parts
     profiled = profile.summed_up(parts) if profiled is None else profiled
-    rare = name_broker(rare_rows(profiled), brokers)
-    named = name_broker(log.rows, brokers)
-    spans = spans_of(profiled, brokers)
+    rare = keep(name_broker(rare_rows(profiled), brokers))
+    spans = keep(spans_of(profiled, brokers))
     runs = parts.where("part = 'run'").withColumn("broker", _broker(f.col("stated"), brokers))
     known = _known(profiled, rare, spans, options, brokers)
-    cells = None
-    if not reads_all(options, store):
-        cells = fingerprint.cells(log, known, brokers, options.id_prefix, options.sample)
-    base = _Base(cells, rare, stretches(runs), known, options, store)
-    counted = _counted(base, log)
+
+    def fingerprints() -> Cells | None:
+        if reads_all(options, store):
+            return None
+        return fingerprint.cells(log, known, brokers, options.id_prefix, options.sample)
+
+    with ThreadPoolExecutor(1) as beside:
+        # Tasks pass over the log, while what does not depend on that is planned.
+        told = beside.submit(fingerprints)
+        causes = keep(_causes(rare))
+        stretched = keep(stretches(runs))
+        extraction = _Extraction(folder, *numbered(stretched)) if folder else None
+        cells = told.result()
+    among = log
+    if cells and extraction:
+        among = extraction.rows(log, cells.read, cell_text(options.id_prefix))
+    summed = sums.ask(among, known, options.id_prefix, cells.read if cells else None)
+    # What was acknowledged is looked up in the store.
+    judged = sums.judge(summed, known, options.id_prefix, options.sample, all_told=store is not None)
+    judged = keep(judged.withColumn("key", message_key()))
+    doubtful = keep(_doubtful(judged, store))
+    if extraction:
+        ids = _ids(judged, doubtful, rare)
+        among = _of_messages(extraction, log, among if cells else None, ids, options)
+    events = _events(name_broker(among.rows, brokers))
+    of_messages = f"{is_of_message()} OR (msg_id IS NOT NULL AND kind IN ({quoted(*_OF_HALVES)}))"
+    doubted = events.where(of_messages).join(doubtful, message_key() == f.col("key"), "left_semi")
+    named = name_broker(log.rows, brokers)
     return Evidence(
         events=_events(named),
         rare=rare,
         cells=cells,
+        judged=judged,
+        doubtful=doubtful,
+        doubted=doubted,
+        messages=_messages(on_broker(doubted, rare, options)),
+        troubled=events.join(f.broadcast(_in_trouble(rare).distinct()), "msg_id", "left_semi"),
         runs=runs,
-        stretches=base.stretches,
-        known=known,
+        steps=odd_steps(events, stretched),
         spans=spans,
-        causes=_causes(rare),
+        causes=causes,
         log=named,
         profile=profiled,
         options=options,
         store=store,
-        **counted,
-        **_looked_at(base, counted["doubtful"], log.rows, brokers),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Base:
-    """What decides which rows are looked at one by one; the fields are Evidence's."""
-
-    cells: Cells | None
-    rare: DataFrame
-    stretches: DataFrame
-    known: Known
-    options: Options
-    store: Stored | None
-
-
-def _counted(base: "_Base | Evidence", log: EventLog) -> dict[str, Any]:
-    """The fields of Evidence for which all messages of the cells that are read are summed up."""
-    options, store = base.options, base.store
-    read = base.cells.read if base.cells else None
-    parts = sums.ask(log, base.known, options.id_prefix, read)
-    # What was acknowledged is looked up in the store.
-    judged = sums.judge(
-        parts, base.known, options.id_prefix, options.sample, all_told=store is not None
-    ).withColumn("key", message_key())
-    return {"judged": judged, "doubtful": _doubtful(judged, store)}
-
-
-def _looked_at(
-    base: "_Base | Evidence", doubtful: DataFrame, rows: DataFrame, brokers: tuple[str, ...]
-) -> dict[str, Any]:
-    """The fields of Evidence for which rows of the log are looked at one by one."""
-    events = _events(name_broker(rows, brokers))
-    of_messages = f"{is_of_message()} OR (msg_id IS NOT NULL AND kind IN ({quoted(*_OF_HALVES)}))"
-    doubted = events.where(of_messages).join(doubtful, message_key() == f.col("key"), "left_semi")
-    in_trouble = f.broadcast(_in_trouble(base.rare).distinct())
-    return {
-        "doubted": doubted,
-        "messages": _messages(on_broker(doubted, base.rare, base.options)),
-        "troubled": events.join(in_trouble, "msg_id", "left_semi"),
-        "steps": odd_steps(events, base.stretches),
-    }
 
 
 def _known(
@@ -247,44 +236,40 @@ def _events(named: DataFrame) -> DataFrame:
     return named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
 
 
-def in_doubt(
-    evidence: Evidence,
-    log: EventLog,
-    brokers: tuple[str, ...],
-    folder: Path,
-    keep: Callable[[DataFrame], DataFrame],
-) -> Evidence:
-    """The same evidence, for which the rows that are looked at one by one are put into the folder; `keep` is
-    called with what is read more than once."""
-    rows, in_stretch = numbered(evidence.stretches)
+@dataclass(frozen=True, slots=True)
+class _Extraction:
+    """Takes out of a log the rows that are looked at one by one."""
 
-    def extracted(log: EventLog, chosen: pa.Table, text: str) -> EventLog:
+    folder: Path
+    numbers: pa.Table
+    in_stretch: str
+    """The condition of `numbered`."""
+
+    def rows(self, log: EventLog, chosen: pa.Table, text: str) -> EventLog:
         """Those rows of a log whose `text` is the one column of `chosen`, and those of the stretches."""
         # Brought to the tasks as Spark would bring them for a join.
-        tables = {"chosen": chosen.rename_columns(["text"]), "numbers": rows}
-        query = f"SELECT * FROM log WHERE {text} IN (SELECT text FROM chosen) OR {in_stretch}"
-        return log.extract(query, tables, folder)
-
-    cell = cell_text(evidence.options.id_prefix)
-    if evidence.cells:
-        among = extracted(log, evidence.cells.read, cell)
-        evidence = replace(evidence, **_counted(evidence, among))
-        keep(evidence.judged)
-        keep(evidence.doubtful)
-    else:
-        among = log  # every message was summed up
-    ids = _ids(evidence).distinct().limit(_NAMED_MAX + 1).toArrow()
-    if len(ids) <= _NAMED_MAX:
-        among = extracted(among, ids, "msg_id")
-    elif not evidence.cells:
-        among = extracted(log, _ids(evidence).select(f.expr(cell)).distinct().toArrow(), cell)
-    return replace(evidence, **_looked_at(evidence, evidence.doubtful, among.rows, brokers))
+        tables = {"chosen": chosen.rename_columns(["text"]), "numbers": self.numbers}
+        query = f"SELECT * FROM log WHERE {text} IN (SELECT text FROM chosen) OR {self.in_stretch}"
+        return log.extract(query, tables, self.folder)
 
 
-def _ids(evidence: Evidence) -> DataFrame:
+def _of_messages(
+    extraction: _Extraction, log: EventLog, among: EventLog | None, ids: DataFrame, options: Options
+) -> EventLog:
+    """The rows of these messages, which are `among` others where those were taken out of the log already."""
+    named = ids.distinct().limit(_NAMED_MAX + 1).toArrow()
+    if len(named) <= _NAMED_MAX:
+        return extraction.rows(among or log, named, "msg_id")
+    if among:
+        return among
+    cell = cell_text(options.id_prefix)
+    return extraction.rows(log, ids.select(f.expr(cell)).distinct().toArrow(), cell)
+
+
+def _ids(judged: DataFrame, doubtful: DataFrame, rare: DataFrame) -> DataFrame:
     """msg_id of the messages that are looked at one by one."""
-    doubtful = evidence.sums.join(f.broadcast(evidence.doubtful), "key", "left_semi").select("msg_id")
-    return doubtful.unionByName(_in_trouble(evidence.rare))
+    told = judged.where(_IS_MESSAGE).join(f.broadcast(doubtful), "key", "left_semi").select("msg_id")
+    return told.unionByName(_in_trouble(rare))
 
 
 def reads_all(options: Options, store: Stored | None) -> bool:
@@ -427,7 +412,7 @@ def on_broker(rows: DataFrame, rare: DataFrame, options: Options) -> DataFrame:
 
 def _doubtful(judged: DataFrame, store: Stored | None) -> DataFrame:
     """The keys of the messages that the checks look at."""
-    of_messages = judged.where("part = 'message'")
+    of_messages = judged.where(_IS_MESSAGE)
     doubtful = of_messages.where("NOT clean").select("key")
     if store is None:
         return doubtful

@@ -120,14 +120,18 @@ def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
 
 
 def evidence_in(
-    spark: SparkSession, rows: list[dict[str, Any]], brokers: tuple[str, ...], options: Options | None = None
+    spark: SparkSession,
+    rows: list[dict[str, Any]],
+    brokers: tuple[str, ...],
+    options: Options | None = None,
+    folder: Path | None = None,
 ) -> Evidence:
     """What is gathered of the rows, summed up in this very process: no task starts a Python of its own."""
     options = options or Options()
     schema = to_arrow_schema(PASS)
     parts = of_rows(FOLDS, schema)(iter(table(rows).to_batches()))
     summed: DataFrame = spark.createDataFrame(pa.Table.from_batches([*parts], schema))
-    return gather(EventLog.of(frame(spark, rows)), brokers, options, parts=summed)
+    return gather(EventLog.of(frame(spark, rows)), brokers, options, parts=summed, folder=folder)
 
 
 def write_log(wish: Wish, folder: Path) -> list[dict[str, Any]]:

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from spark_audit import evidence as evidence_module
 from spark_audit.audit import gathered
 from spark_audit.checks import EVENT_CHECKS
-from spark_audit.event_log import EventLog
-from spark_audit.evidence import Options, in_doubt
+from spark_audit.evidence import Options
 from spark_audit.fingerprint import shared_prefix
 from tests.spark_audit.conftest import STEP_US, Story, evidence_in, frame
 
@@ -170,9 +169,10 @@ def test_the_rows_in_doubt_are_enough_to_tell_all_that_the_log_does(
         story.deliver("m_13", 13, group, node=f"consumer-{group}")
     story.deliver("m_3", 3, "g", node="consumer-g").commit(14).commit(2)
     story.add("consume_fail", "consumer-h", msg_id="m_5", topic="t", queue_id=0, queue_offset=5, group="h")
-    log = EventLog.of(frame(spark, story.rows))
-    whole = evidence_in(spark, story.rows, ("broker",), Options(exact=exact))
-    once = in_doubt(whole, log, ("broker",), tmp_path, DataFrame.persist)
+    whole, once = (
+        evidence_in(spark, story.rows, ("broker",), Options(exact=exact), folder)
+        for folder in (None, tmp_path)
+    )
     for name in ("messages", "doubted", "steps", "troubled"):
         expected, found = ([str(row) for row in getattr(of, name).collect()] for of in (whole, once))
         assert sorted(found) == sorted(expected), name
