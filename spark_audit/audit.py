@@ -414,8 +414,9 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
     orderly = orderly_groups(evidence.rare, evidence.options)
     is_end = kind.isin(Kind.CONSUME_OK, Kind.CONSUME_FAIL)
     acks = evidence.profile.where((kind == Kind.SEND_ACK) & f.col("node").isin(*seen.brokers))
-    has_slaves = seen.by_kind.get(Kind.HA_TRANSFER) or seen.by_kind.get(Kind.HA_ACK)
-    followed = masters(evidence.log if has_slaves else evidence.rare)  # not all is read for nothing
+    # In whatever night they told of them; without any, not all is read for nothing.
+    has_slaves = evidence.profile.where(kind.isin(Kind.HA_TRANSFER, Kind.HA_ACK)).head(1)
+    followed = masters(evidence.log if has_slaves else evidence.rare)
     told = _numbers(
         (evidence.judged.where("part = 'tally'"), {name: f.sum(name) for name in TALLIED}),
         (evidence.spans, of_spans),

@@ -232,6 +232,26 @@ def test_what_consumers_do_night_after_night_is_told_once(spark: SparkSession, t
     }  # fmt: skip
 
 
+@pytest.mark.deep
+def test_a_master_is_held_to_the_mode_that_it_told_in_an_earlier_night(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    told = Story()
+    for number in range(2):
+        told.add("flush", "broker", commit_offset=100, attrs={"file": "log"})
+        told.add("ha_ack", "broker", commit_offset=100, attrs={"role": "SYNC_MASTER", "slave": "s"})
+        told.add("send_ack", "broker", msg_id=f"m_{number}", status="SEND_OK", commit_offset=100 * number)
+    # In the second night neither disk nor slave is heard of.
+    nights = at_nights(told, (0, 400 * STEP_US), [4, len(told.rows)])
+    nights[1] = [row for row in nights[1] if row["kind"] == "send_ack"]
+    nights[1][0]["seq"] = len(nights[0])
+    checks = {name: EVENT_CHECKS[name] for name in ("REPL-1", "REPL-3")}
+    found, _ = summed(spark, nights, tmp_path, checks)
+    assert [{key[:2] for key in of_night} for of_night in found] == [
+        set(), {("REPL-1", "acked-before-slave"), ("REPL-3", "ok-before-flush")},
+    ]  # fmt: skip
+
+
 def leavers(begins: Sequence[int]) -> list[Rows]:
     """Two groups read a topic in the first night, one of them until it misses a message; in the second only
     the other does; in the last it comes back, with a client of another name, to what was stored meanwhile."""
