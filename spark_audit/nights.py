@@ -45,6 +45,7 @@ from spark_audit.checks import (
     retry_then_dead_letter,
     topics_known,
 )
+from spark_audit.checks.not_early import SCHEDULE_TOPIC
 from spark_audit.checks.one_owner import shared_queues, turns
 from spark_audit.event_log import EventLog
 from spark_audit.evidence import Evidence, name_broker, placed_rows, spans_of, subscribed
@@ -141,8 +142,10 @@ class Carried:
         return self.rows.unionByName(self._stand_ins(old, tonight.unionByName(self.rows)))
 
     def told(self, tonight: DataFrame) -> DataFrame:
-        """Tonight's rows, for checks of what nodes tell in their own order, with where they stood before."""
-        return tonight.unionByName(self.standing)
+        """Tonight's rows, for checks of what nodes tell in their own order, with where they stood before and
+        what was delayed before."""
+        delayed = self.rows.where((f.col("kind") == Kind.APPEND) & (f.col("topic") == SCHEDULE_TOPIC))
+        return tonight.unionByName(self.standing).unionByName(delayed)
 
     def amend(self, evidence: Evidence, brokers: tuple[str, ...]) -> Evidence:
         """Steps between rows that were no neighbours, because those between were left behind, are none."""

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from spark_audit.audit import Audit, audit, violations
 from spark_audit.checks import EVENT_CHECKS, Check
+from spark_audit.checks.not_early import SCHEDULE_TOPIC
 from spark_audit.event_log import EventLog
 from spark_audit.inputs import InputError
 from spark_audit.nights import (
@@ -250,6 +251,25 @@ def test_a_master_is_held_to_the_mode_that_it_told_in_an_earlier_night(
     assert [{key[:2] for key in of_night} for of_night in found] == [
         set(), {("REPL-1", "acked-before-slave"), ("REPL-3", "ok-before-flush")},
     ]  # fmt: skip
+
+
+@pytest.mark.deep
+def test_a_message_that_was_delayed_in_an_earlier_night_comes_too_early(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    told = Story().stored("m_0", 0).deliver("m_0", 0)
+    for number, name in enumerate(("m_early", "m_due")):
+        told.send(name).ack(name, 1 + number)
+        told.add(
+            "append", "broker", msg_id=name, topic=SCHEDULE_TOPIC, queue_id=(17, 4)[number], queue_offset=0,
+            commit_offset=1000 + number,
+        )  # fmt: skip
+    ends = [len(told.rows)]
+    for number, name in enumerate(("m_early", "m_due")):
+        told.append(name, 1 + number, 2000 + number).deliver(name, 1 + number)
+    nights = at_nights(told, (0, 400 * STEP_US), [*ends, len(told.rows)])
+    found, _ = summed(spark, nights, tmp_path, {"DELIV-8": EVENT_CHECKS["DELIV-8"]})
+    assert [{key[6] for key in of_night} for of_night in found] == [set(), {"m_early"}]
 
 
 def leavers(begins: Sequence[int]) -> list[Rows]:
