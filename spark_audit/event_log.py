@@ -14,13 +14,13 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from spark_audit import piece
 from spark_audit.inputs import literal
 from spark_audit.piece import Fold
 from spark_audit.schema import EVENTS
-from spark_audit.share import Batches, LogFile, Share, Work, of_files, of_rows, shares
+from spark_audit.share import PARCELS, Batches, LogFile, Share, Work, of_files, of_partition, of_rows, shares
 
 Run = Callable[[Batches], Batches]
 
@@ -57,14 +57,19 @@ class EventLog:
         queries: Sequence[str],
         schema: t.StructType,
         tables: Mapping[str, pa.Table] | None = None,
-        packed: tuple[str, ...] = (),
     ) -> DataFrame:
         """What the queries (SQL over a table `log`, see share.py) yield on each share, one after the other.
 
-        Columns of the schema that a query does not yield are null; those that are `packed` are one.
+        Columns of the schema that a query does not yield are null.
         """
         given = tuple((tables or {}).items())
-        return self._done(Work(tuple(queries), to_arrow_schema(schema), given, packed), schema)
+        return self._done(Work(tuple(queries), to_arrow_schema(schema), given), schema)
+
+    def parcels(self, query: str, key: str, tables: Mapping[str, pa.Table] | None = None) -> DataFrame:
+        """What a query yields on each share, for `merged`, where all rows of one `key` are together."""
+        parts = int(self.rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+        work = Work((query,), PARCELS, tuple((tables or {}).items()), key=key, parts=parts)
+        return self._done(work, from_arrow_schema(PARCELS))
 
     def fold(self, folds: Sequence[Fold], schema: t.StructType) -> DataFrame:
         """What the folds yield of each piece (piece.py), one after the other; null where one has no such
@@ -102,3 +107,11 @@ class EventLog:
         if not parts:
             return self.rows.sparkSession.createDataFrame([], schema)
         return reduce(DataFrame.unionByName, parts)
+
+
+def merged(
+    parcels: DataFrame, query: str, schema: t.StructType, tables: Mapping[str, pa.Table] | None = None
+) -> DataFrame:
+    """What a query yields of the rows that `EventLog.parcels` told, as often as there are tasks."""
+    work = Work((query,), to_arrow_schema(schema), tuple((tables or {}).items()))
+    return parcels.repartition("part").mapInArrow(of_partition(work), schema)

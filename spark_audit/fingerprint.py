@@ -28,10 +28,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from spark_audit.event_log import EventLog
-from spark_audit.share import PACKED, Work, of_partition, quoted
+from spark_audit.event_log import EventLog, merged
+from spark_audit.share import quoted
 from spark_audit.sums import AT_BROKER, JOIN_FATES, Known, cell_text, in_sample, is_of_message
 from spec.events import Kind
 
@@ -61,12 +60,6 @@ _BROKERS_ACK: Final = _NO_ROLE + 1
 _TROUBLE: Final = (Kind.CONSUME_FAIL, Kind.DEAD_LETTER)
 """A message may have been handed to every group once, and failed at one."""
 
-_NUMBERS: Final = (
-    "audience", "owed", "role", "reader", "rows", "id", "place", "odd", "sync_at_risk", "producer_min",
-    "producer_max",
-)  # fmt: skip
-_PARTS: Final = t.StructType([t.StructField("cell", t.StringType()), t.StructField(PACKED, t.BinaryType())])
-
 _TALLIES: Final = ("messages", "messages_delivered", "acked", "acked_and_delivered", "acked_sync_at_risk")
 _JUDGED: Final = t.StructType(
     [
@@ -89,9 +82,8 @@ class Cells:
 def cells(log: EventLog, known: Known, brokers: Sequence[str], prefix: int, sample: int) -> Cells:
     """Runs a job. Of `sample` cells one is read though it is clean; of 0, none."""
     tables = {"readers": known.readers, "fates": known.fates}
-    parts = log.ask([_query(brokers, prefix)], _PARTS, tables, _NUMBERS)
-    judge = Work((_judge(known.roles, sample),), to_arrow_schema(_JUDGED), packed=_NUMBERS)
-    told = parts.repartition("cell").mapInArrow(of_partition(judge), _JUDGED).toArrow()
+    parts = log.parcels(_query(brokers, prefix), "cell", tables)
+    told = merged(parts, _judge(known.roles, sample), _JUDGED).toArrow()
     counts = {name: pc.sum(told[name]).as_py() or 0 for name in ("cells", *_TALLIES)}
     read = told.select(["text"]).drop_null().sort_by("text")
     return Cells(read, counts.pop("cells"), counts)

@@ -35,9 +35,9 @@ _HANDED_ROWS: Final = 1 << 20
 """So many rows that Spark hands over are one share."""
 _BATCH_ROWS: Final = 1 << 16
 
-PACKED: Final = "packed"
-"""Many numbers of a row as one value of bytes: Spark, which takes rows apart, has one column to hand over."""
-_NULL: Final = np.iinfo(np.int64).min
+PARCELS: Final = pa.schema([("part", pa.int32()), ("parcel", pa.binary())])
+"""Many rows as one value of bytes, a table in Arrow's format of streams: Spark, which takes rows apart, has
+one to hand over. Those of one key are of one part."""
 
 _TYPES: Final = {
     "int64": "BIGINT", "int32": "INTEGER", "string": "VARCHAR", "map<string,string>": "MAP(VARCHAR, VARCHAR)"
@@ -84,10 +84,12 @@ class Work:
     queries: tuple[str, ...]
     """Each yields some of the columns of `schema`; the others are null."""
     schema: pa.Schema
+    """PARCELS, where it has a `key`."""
     tables: tuple[tuple[str, pa.Table], ...] = ()
     """What the queries see beside the share, by name."""
-    packed: tuple[str, ...] = ()
-    """Columns of whole numbers that are PACKED while Spark has them."""
+    key: str | None = None
+    """A column of what the queries yield, of which then are made parcels, of so many `parts`."""
+    parts: int = 1
     folder: str | None = None
     """Where what a query yields becomes a Parquet file of its own, of which then is told the `file`; there is
     none for no rows."""
@@ -206,10 +208,10 @@ def of_rows(work: Work) -> Callable[[Batches], Batches]:
 
 
 def of_partition(work: Work) -> Callable[[Batches], Batches]:
-    """For mapInArrow over rows with PACKED: all of a partition at once, which the one query reads once."""
+    """For mapInArrow over PARCELS: all of a partition at once, which the one query reads once."""
 
     def run(batches: Batches) -> Batches:
-        unpacked = (_unpacked(batch, work.packed) for batch in batches)
+        unpacked = _unpacked(batches)
         first = next(unpacked, None)
         if first is None:
             return
@@ -267,9 +269,11 @@ def _asked(connection: "DuckDBPyConnection", work: Work) -> Batches:
     for query in work.queries:
         if work.folder:
             yield from _stored(connection, query, Path(work.folder), work.schema)
-            continue
-        for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
-            yield shaped(_packed(batch, work.packed) if work.packed else batch, work.schema)
+        elif work.key:
+            yield from _packed(connection, query, work.key, work.parts)
+        else:
+            for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
+                yield shaped(batch, work.schema)
 
 
 def _stored(connection: "DuckDBPyConnection", query: str, folder: Path, schema: pa.Schema) -> Batches:
@@ -292,27 +296,31 @@ def shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _packed(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
-    numbers = np.empty((len(batch), len(names)), np.int64)
-    for i, name in enumerate(names):
-        numbers[:, i] = batch[name].cast(pa.int64()).fill_null(_NULL)
-    ends = np.arange(len(batch) + 1, dtype=np.int32) * numbers.itemsize * len(names)
-    packed = pa.Array.from_buffers(pa.binary(), len(batch), [None, pa.py_buffer(ends), pa.py_buffer(numbers)])
-    return batch.drop_columns([*names]).append_column(PACKED, packed)
+def _packed(connection: "DuckDBPyConnection", query: str, key: str, parts: int) -> Batches:
+    placed = f"SELECT (hash({key}) % {parts})::INTEGER AS part, * FROM ({query})"
+    for table in gathered(connection.sql(placed).to_arrow_reader(_BATCH_ROWS)):
+        part = table["part"].to_numpy()
+        order = np.argsort(part, kind="stable")
+        sorted_rows = table.drop_columns(["part"]).combine_chunks().take(order)
+        ends = np.searchsorted(part[order], np.arange(parts + 1))
+        filled = [(number, *ends[number : number + 2]) for number in np.unique(part)]
+        parcels = [_parcel(sorted_rows.slice(begin, end - begin)) for _, begin, end in filled]
+        numbers = [number for number, *_ in filled]
+        yield pa.RecordBatch.from_arrays([pa.array(numbers), pa.array(parcels)], schema=PARCELS)
 
 
-def _unpacked(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
-    packed = batch[PACKED]
-    _, offsets, values = packed.buffers()
-    begin = np.frombuffer(offsets, np.int32)[packed.offset]
-    count = len(batch) * len(names)
-    numbers = (
-        np.frombuffer(values, np.int64, count, begin).reshape(-1, len(names))
-        if count
-        else np.empty((0, len(names)), np.int64)
-    )
-    unpacked = batch.drop_columns([PACKED])
-    for i, name in enumerate(names):
-        column = numbers[:, i]
-        unpacked = unpacked.append_column(name, pa.array(column, mask=column == _NULL))
-    return unpacked
+_SMALLER: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def _parcel(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=_SMALLER) as stream:
+        stream.write_table(rows)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def _unpacked(batches: Batches) -> Batches:
+    for batch in batches:
+        for parcel in batch["parcel"]:
+            yield from pa.ipc.open_stream(parcel.as_buffer())

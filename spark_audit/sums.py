@@ -7,9 +7,9 @@ groups as they are, are then made of the few others.
 Each group has a hash; as many deliveries as groups, with the groups' hashes as their exclusive or, are one to
 each: anything else would need an even number for some group.
 
-A task sums up what its share has of a message; Spark brings a message's sums together, as one value of bytes,
-since each column that it exchanges costs about as much as all the summing up; tasks add them up and judge,
-and tell only of messages that somebody may look at, and how many there are of each kind.
+A task sums up what its share has of a message; Spark brings a message's sums together, many messages as one
+value of bytes, since row by row that cost as much as all the summing up; tasks add them up and judge, and
+tell only of messages that somebody may look at, and how many there are of each kind.
 """
 
 from dataclasses import dataclass
@@ -19,10 +19,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from spark_audit.event_log import EventLog
-from spark_audit.share import PACKED, Work, of_partition, quoted
+from spark_audit.event_log import EventLog, merged
+from spark_audit.share import quoted
 from spec.events import Kind
 
 KINDS: Final = (Kind.SEND, Kind.SEND_ACK, Kind.SEND_FAIL, Kind.APPEND, Kind.DELIVER)
@@ -58,11 +57,6 @@ _TOPIC: Final = "(hash(topic) >> 1)::BIGINT"
 _HASH_DIGITS: Final = 4
 """Where ids do not count up there are 65,536 cells: enough that a few thousand messages in trouble leave most
 of them clean; so few that a task has them all in memory."""
-
-_NUMBERS: Final = ("topic", *_FIRST, *_COUNTS, *AT_BROKER, "handed")
-
-SUMS: Final = t.StructType([t.StructField("msg_id", t.StringType()), t.StructField(PACKED, t.BinaryType())])
-"""What `ask` yields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +187,9 @@ def ask(log: EventLog, known: Known, prefix: int, cells: pa.Table | None) -> Dat
     """What the shares of a log tell of each message, or of each in the cells whose `text` is in a table."""
     tables = {"fates": known.fates}
     if cells is None:
-        return log.ask([_query("true")], SUMS, tables, _NUMBERS)
+        return log.parcels(_query("true"), "msg_id", tables)
     chosen = f"{cell_text(prefix)} IN (SELECT text FROM cells)"
-    return log.ask([_query(chosen)], SUMS, tables | {"cells": cells}, _NUMBERS)
+    return log.parcels(_query(chosen), "msg_id", tables | {"cells": cells})
 
 
 def judge(parts: DataFrame, known: Known, prefix: int, sample: int, *, all_told: bool) -> DataFrame:
@@ -204,8 +198,7 @@ def judge(parts: DataFrame, known: Known, prefix: int, sample: int, *, all_told:
     `parts` is what `ask` told.
     """
     query = _judge(cell_text(prefix), sample, all_told=all_told)
-    work = Work((query,), to_arrow_schema(JUDGED), (("readers", known.readers),), packed=_NUMBERS)
-    return parts.repartition("msg_id").mapInArrow(of_partition(work), JUDGED)
+    return merged(parts, query, JUDGED, {"readers": known.readers})
 
 
 def count(condition: Column, name: str) -> Column:
