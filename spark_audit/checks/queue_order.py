@@ -42,8 +42,8 @@ def queue_order(evidence: Evidence) -> DataFrame:
 
 def _tried_again(back: DataFrame, evidence: Evidence) -> DataFrame:
     """With the cause of those whose consumption failed, of which the consumer told nothing more: it could not
-    send them back, and kept them."""
-    kind, names = f.col("kind"), ("node", "group", "msg_id")
+    send them back, and kept them. What it told of another copy of the message is of that copy."""
+    kind, names = f.col("kind"), ("node", "group", "msg_id", *_QUEUE, "queue_offset")
     ends = evidence.troubled.where(kind.isin(*_ENDS)).select(
         *names, f.col("seq").alias("end_seq"), (kind == Kind.CONSUME_FAIL).alias("failed")
     )

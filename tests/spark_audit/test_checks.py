@@ -268,7 +268,13 @@ def going_back_to_what_failed_is_legal_until_it_is_sent_back_or_done() -> Claims
     story.deliver("m_3", 3)
     for offset, kinds in reversed([*enumerate(ends)]):
         story.deliver(f"m_{kinds[-1]}", offset)
-    kept = {("nonmonotonic-poll", "redelivery", "m_consume_fail", "g")}
+    # One that was sent back after all, and kept as well: its copies end each for itself.
+    story.deliver("m_twice", 4).add("consume_fail", "consumer", msg_id="m_twice", queue_offset=4, **place)
+    story.deliver("m_twice", 5)
+    for kind in ("consume_fail", "retry"):
+        story.add(kind, "consumer", msg_id="m_twice", queue_offset=5, **place)
+    story.deliver("m_twice", 4)
+    kept = {("nonmonotonic-poll", "redelivery", msg_id, "g") for msg_id in ("m_consume_fail", "m_twice")}
     again = {("nonmonotonic-poll", None, f"m_{end}", "g") for end in ("retry", "consume_ok")}
     yield Claim(story, "DELIV-4", kept | again)
 
