@@ -67,16 +67,24 @@ class EventLog:
 
     def parcels(self, query: str, key: str, tables: Mapping[str, pa.Table] | None = None) -> DataFrame:
         """What a query yields on each share, for `merged`, where all rows of one `key` are together."""
-        parts = int(self.rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-        work = Work((query,), PARCELS, tuple((tables or {}).items()), key=key, parts=parts)
+        work = Work((query,), PARCELS, tuple((tables or {}).items()), key=key, parts=self.parts)
         return self._done(work, from_arrow_schema(PARCELS))
 
-    def fold(self, folds: Sequence[Fold], schema: t.StructType) -> DataFrame:
+    @property
+    def parts(self) -> int:
+        """So many parts there are of parcels."""
+        return int(self.rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+
+    def fold(
+        self, folds: Sequence[Fold], schema: t.StructType, columns: Sequence[str] = piece.TRAFFIC
+    ) -> DataFrame:
         """What the folds yield of each piece (piece.py), one after the other; null where one has no such
         column."""
         wanted = to_arrow_schema(schema)
         return self._each(
-            lambda cut: piece.of_files(folds, wanted, cut), piece.of_rows(folds, wanted), schema
+            lambda cut: piece.of_files(folds, wanted, cut, columns),
+            piece.of_rows(folds, wanted, columns),
+            schema,
         )
 
     def extract(self, query: str, tables: Mapping[str, pa.Table], folder: Path) -> "EventLog":

@@ -19,7 +19,7 @@ in 2^32 cells.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,10 +28,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_audit.event_log import EventLog, merged
-from spark_audit.share import quoted
-from spark_audit.sums import AT_BROKER, JOIN_FATES, Known, cell_text, in_sample, is_of_message
+from spark_audit.piece import Piece
+from spark_audit.share import PARCELS
+from spark_audit.sums import Known, in_sample
 from spec.events import Kind
 
 CELL_MESSAGES: Final = 64
@@ -41,24 +43,18 @@ _SAMPLED_IDS: Final = 1 << 15
 RETRY_TOPIC_PREFIX: Final = "%RETRY%"
 """A group's own topic of redelivered messages."""
 
-_LOW_HALF: Final = 0xFFFFFFFF
+SEND, ACK, APPEND, DELIVER, TROUBLE, BROKERS_ACK, NO_ROLE = range(7)
+"""What a row says of a message. A broker that reports its acknowledgements does so beside the producers."""
 
-_IS_ODD: Final = f"""(
-    cut OR kind = '{Kind.SEND_FAIL}' OR (kind = '{Kind.SEND_ACK}' AND stored < rows)
-    OR topic IS NULL OR starts_with(topic, '{RETRY_TOPIC_PREFIX}') OR coalesce(attempts > 1, false)
-    OR (kind = '{Kind.DELIVER}' AND ("group" IS NULL OR offsets < rows)))"""
-"""Of rows that share the columns of texts: some always call for a look, as retries, failures, weak
-acknowledgements, and what says too little do."""
+ROLES: Final[dict[str | None, int]] = {
+    Kind.SEND: SEND, Kind.SEND_ACK: ACK, Kind.APPEND: APPEND, Kind.DELIVER: DELIVER,
+    # A message may have been handed to every group once, and failed at one.
+    Kind.SEND_FAIL: TROUBLE, Kind.CONSUME_FAIL: TROUBLE, Kind.DEAD_LETTER: TROUBLE,
+}  # fmt: skip
 
-
-_ROLES: Final = (Kind.SEND, Kind.SEND_ACK, Kind.APPEND, Kind.DELIVER)
-_NO_ROLE: Final = len(_ROLES)
-_SEND, _ACK, _APPEND, _DELIVER = range(len(_ROLES))
-_BROKERS_ACK: Final = _NO_ROLE + 1
-"""A broker that reports its acknowledgements does so beside the producers."""
-
-_TROUBLE: Final = (Kind.CONSUME_FAIL, Kind.DEAD_LETTER)
-"""A message may have been handed to every group once, and failed at one."""
+TEXTS: Final = ("kind", "node", "topic", "group", "status")
+NUMBERS: Final = ("seq", "queue_id", "queue_offset", "commit_offset", "attempt")
+"""Columns of the log that are summed up, beside msg_id."""
 
 _TALLIES: Final = ("messages", "messages_delivered", "acked", "acked_and_delivered", "acked_sync_at_risk")
 _JUDGED: Final = t.StructType(
@@ -81,46 +77,20 @@ class Cells:
 
 def cells(log: EventLog, known: Known, brokers: Sequence[str], prefix: int, sample: int) -> Cells:
     """Runs a job. Of `sample` cells one is read though it is clean; of 0, none."""
-    tables = {"readers": known.readers, "fates": known.fates}
-    parts = log.parcels(_query(brokers, prefix), "cell", tables)
-    told = merged(parts, _judge(known.roles, sample), _JUDGED).toArrow()
+    # Cells are few: in as many parts as rows have, most of the work would be to part them.
+    parts = 1 + log.parts // 8
+
+    def summed(piece: Piece) -> Iterator[pa.RecordBatch]:
+        # In tasks alone: what only plans an audit need not load it.
+        from spark_audit import cell_sums
+
+        return cell_sums.of_piece(piece, known, brokers, prefix, parts)
+
+    parcels = log.fold([summed], from_arrow_schema(PARCELS), ("msg_id", *TEXTS, *NUMBERS))
+    told = merged(parcels, _judge(known.roles, sample), _JUDGED).toArrow()
     counts = {name: pc.sum(told[name]).as_py() or 0 for name in ("cells", *_TALLIES)}
     read = told.select(["text"]).drop_null().sort_by("text")
     return Cells(read, counts.pop("cells"), counts)
-
-
-def _query(brokers: Sequence[str], prefix: int) -> str:
-    """Of a share: one row a (cell, audience, role, reader). Topics with one audience share sums."""
-    roles = " ".join(f"WHEN kind = '{kind}' THEN {role}" for role, kind in enumerate(_ROLES))
-    is_brokers = f"kind = '{Kind.SEND_ACK}' AND node IN ({quoted(*brokers)})" if brokers else "false"
-    return f"""
-WITH audiences AS MATERIALIZED (
-    SELECT subscribed_topic, count(*) AS owed, (hash(list_sort(list("group"))) >> 1)::BIGINT AS audience
-    FROM readers GROUP BY ALL
-), told AS (
-    SELECT {cell_text(prefix)} AS cell, topic, kind,
-        CASE WHEN kind IN ('{Kind.SEND}', '{Kind.SEND_ACK}') THEN node END AS node,
-        CASE WHEN kind = '{Kind.DELIVER}' THEN "group" END AS "group",
-        count(*) AS rows,
-        sum((hash(msg_id) & {_LOW_HALF})::BIGINT) AS id,
-        sum((hash(msg_id, queue_id, queue_offset) & {_LOW_HALF})::BIGINT) AS place,
-        count(*) FILTER (status = 'SEND_OK') AS stored, max(attempt) AS attempts,
-        count(queue_offset) AS offsets, coalesce(bool_or({AT_BROKER["cut"]}), false) AS cut,
-        count(*) FILTER ({AT_BROKER["sync_at_risk"]}) AS sync_at_risk
-    FROM log {JOIN_FATES}
-    WHERE {is_of_message()} OR (msg_id IS NOT NULL AND kind IN ({quoted(*_TROUBLE)})) GROUP BY ALL
-), placed AS (
-    SELECT *, {_IS_ODD} AS odd,
-        CASE WHEN {is_brokers} THEN {_BROKERS_ACK} {roles} ELSE {_NO_ROLE} END AS role,
-        (hash("group") >> 1)::BIGINT AS reader,
-        CASE WHEN kind = '{Kind.SEND}' THEN (hash(node) >> 1)::BIGINT END AS producer
-    FROM told LEFT JOIN audiences ON topic = subscribed_topic
-)
-SELECT cell, coalesce(audience, 0) AS audience, coalesce(owed, 0) AS owed, role, reader,
-    sum(rows)::BIGINT AS rows, sum(id)::BIGINT AS id, sum(place)::BIGINT AS place,
-    bool_or(odd)::BIGINT AS odd, sum(sync_at_risk)::BIGINT AS sync_at_risk,
-    min(producer) AS producer_min, max(producer) AS producer_max
-FROM placed GROUP BY ALL"""
 
 
 def _judge(roles: int, sample: int) -> str:
@@ -135,14 +105,14 @@ WITH merged AS (
         min(producer_min) AS producer_min, max(producer_max) AS producer_max
     FROM log GROUP BY ALL
 ), audiences AS (
-    SELECT cell, count(*) FILTER (role IN ({_ACK}, {_BROKERS_ACK})) AS acks, owed, max(rows) AS rows,
+    SELECT cell, count(*) FILTER (role IN ({ACK}, {BROKERS_ACK})) AS acks, owed, max(rows) AS rows,
         sum(sync_at_risk)::BIGINT AS sync_at_risk, min(producer_min) AS producer_min,
         max(producer_max) AS producer_max,
-        count(*) FILTER (role = {_SEND}) = 1 AND count(*) FILTER (role <> {_DELIVER}) = {roles}
-            AND count(*) FILTER (role = {_DELIVER}) = owed AND max(odd) = 0
+        count(*) FILTER (role = {SEND}) = 1 AND count(*) FILTER (role <> {DELIVER}) = {roles}
+            AND count(*) FILTER (role = {DELIVER}) = owed AND max(odd) = 0
             AND min(rows) = max(rows) AND min(id) = max(id)
             -- A send knows no place yet.
-            AND min(place) FILTER (role <> {_SEND}) IS NOT DISTINCT FROM max(place) FILTER (role <> {_SEND})
+            AND min(place) FILTER (role <> {SEND}) IS NOT DISTINCT FROM max(place) FILTER (role <> {SEND})
         AS clean
     FROM merged GROUP BY cell, audience, owed
 ), judged AS MATERIALIZED (

@@ -18,11 +18,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit.piece import Piece, alike, is_one_of
+from spark_audit.piece import Piece, is_one_of
 from spark_audit.share import quoted
 from spec.events import Kind
 
@@ -45,22 +44,17 @@ _NUMBERS: Final = {
 
 def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
     """Of a piece: its runs, with the times of their first and last row."""
+    # In tasks alone: what only plans an audit need not load it.
+    from spark_audit import traffic
+
     told = piece.told
-    is_step = pc.and_(
-        is_one_of(told["kind"], [Kind.DELIVER, Kind.OFFSET_COMMIT]), told["queue_offset"].is_valid()
-    )
-    rows = told.select([*_TOLD, *_NUMBERS]).filter(is_step)
-    if not len(rows):
-        return
-    sequence = alike(rows, _TOLD)
-    by_seq = np.lexsort((rows["seq"], sequence))
-    numbers = {name: np.asarray(rows[name])[by_seq] for name in _NUMBERS}
-    step = np.diff(numbers["queue_offset"])
-    is_delivery = np.asarray(is_one_of(rows["kind"], [Kind.DELIVER]))[by_seq][1:]
-    is_next = (np.diff(sequence[by_seq]) == 0) & (step >= 0) & ~(is_delivery & (step > 1))
-    begins = np.append(0, np.flatnonzero(~is_next) + 1)
-    ends = np.append(begins[1:], len(rows)) - 1
-    first = rows.take(by_seq[begins])
+    is_delivery = is_one_of(told["kind"], [Kind.DELIVER])
+    is_commit = is_one_of(told["kind"], [Kind.OFFSET_COMMIT])
+    is_step = (is_delivery | is_commit) & np.asarray(told["queue_offset"].is_valid())
+    which, _ = piece.alike
+    numbers = {name: traffic.numbers(told[name]) for name in _NUMBERS}
+    begins, ends = traffic.runs(which, is_step, is_delivery, numbers["seq"], numbers["queue_offset"])
+    first = told.select(_TOLD).take(pa.array(begins))
     runs = {name: first[name] for name in _TOLD} | {"part": pa.array(["run"] * len(first))}
     for name, (low, high) in _NUMBERS.items():
         runs |= {low: pa.array(numbers[name][begins]), high: pa.array(numbers[name][ends])}

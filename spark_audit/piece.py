@@ -1,14 +1,14 @@
-"""Pieces of an event log, column by column as Arrow has them, in which texts are numbers: what the first pass
-over a log sums up.
+"""Pieces of an event log, column by column as Arrow has them, in which texts are numbers: what is summed up
+over all of a log.
 
 Texts repeat (nodes, kinds, groups, topics), and Parquet has each once, with a number for each row; so has
 Arrow, which then compares numbers alone. DuckDB, which makes texts of them, took twice as long for that pass.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,10 +24,9 @@ from spec.events import COLUMNS, REQUIRED, SCHEMA_VERSION, Kind
 _ROWS: Final = 1 << 20
 """A piece has so many at most."""
 
-_OWN: Final = ("ts", "seq", "node", "kind", "topic", "queue_id", "queue_offset", "group")
-"""Columns of the log that a piece has; beside them `stated` (attrs.broker) and `reset` (whether attrs.reset
-says so)."""
 _ATTRS: Final = "attrs"
+TRAFFIC: Final = ("ts", "seq", "node", "kind", "topic", "queue_id", "queue_offset", "group", _ATTRS)
+"""Columns of the log that a piece has, if no others are asked for."""
 
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 _TYPES: Final = {
@@ -40,37 +39,51 @@ _TEXTS: Final = tuple(name for name, kind in COLUMNS.items() if "string" in kind
 Numbers = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Piece:
     told: pa.RecordBatch
-    """Those rows that are events. Rows of a later schema than ours have no kind."""
+    """Those rows that are events, by the columns that were asked for. In place of attrs it has `stated`
+    (attrs.broker) and `reset` (whether attrs.reset says so), and rows of a later schema than ours have no
+    kind."""
     whole: Callable[[Numbers], list[dict[str, Any]]]
     """The rows at such positions with all their columns, of which the others are read only then."""
+
+    @cached_property
+    def alike(self) -> tuple[Numbers, Numbers]:
+        """traffic.alike, of the columns TRAFFIC."""
+        from spark_audit import traffic
+
+        return traffic.alike(self.told)
 
 
 Fold = Callable[[Piece], Iterable[pa.RecordBatch]]
 """Sums up a piece."""
 
 
-def of_files(folds: Sequence[Fold], schema: pa.Schema, cut: Sequence[Share]) -> Callable[[Batches], Batches]:
+def of_files(
+    folds: Sequence[Fold], schema: pa.Schema, cut: Sequence[Share], columns: Sequence[str] = TRAFFIC
+) -> Callable[[Batches], Batches]:
     """For mapInArrow over the shares' numbers."""
 
     def run(numbers: Batches) -> Batches:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                for piece in _of_share(cut[number]):
+                for piece in _of_share(cut[number], columns):
                     yield from _folded(piece, folds, schema)
 
     return run
 
 
-def of_rows(folds: Sequence[Fold], schema: pa.Schema) -> Callable[[Batches], Batches]:
+def of_rows(
+    folds: Sequence[Fold], schema: pa.Schema, columns: Sequence[str] = TRAFFIC
+) -> Callable[[Batches], Batches]:
     """For mapInArrow over events."""
+    names = dict.fromkeys((*columns, *REQUIRED))
 
     def run(batches: Batches) -> Batches:
         for table in gathered(batches):
             for batch in table.combine_chunks().to_batches():
-                yield from _folded(_piece(batch, batch.take), folds, schema)
+                yield from _folded(_piece(batch, names, batch.take), folds, schema)
 
     return run
 
@@ -81,30 +94,22 @@ def _folded(piece: Piece, folds: Sequence[Fold], schema: pa.Schema) -> Batches:
             yield shaped(batch, schema)
 
 
-def is_one_of(texts: pa.DictionaryArray, wanted: Sequence[str]) -> pa.BooleanArray:
-    """Null where there is no text."""
-    return pc.is_in(texts.dictionary, pa.array(wanted, pa.string())).take(texts.indices)
+def is_one_of(texts: pa.DictionaryArray, wanted: Collection[str]) -> npt.NDArray[np.bool_]:
+    """Which rows have one of these texts."""
+    # Of no text the number is -1: the last one.
+    is_wanted = np.array([*(text in wanted for text in texts.dictionary.to_pylist()), False])
+    told: npt.NDArray[np.bool_] = is_wanted[texts.indices.fill_null(-1).to_numpy()]
+    return told
 
 
-def alike(rows: pa.RecordBatch, names: Sequence[str]) -> Numbers:
-    """A number for each row, from 0 on: that of all rows with the same values in these columns."""
-    numbers = np.zeros(len(rows), np.int64)
-    for name in names:
-        column = rows[name]
-        coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        count = len(coded.dictionary) + 1
-        both = numbers * count + coded.indices.fill_null(count - 1).to_numpy()
-        # As there are no more than rows, they never grow beyond what a number can be.
-        numbers = pa.array(both).dictionary_encode().indices.to_numpy().astype(np.int64)
-    return numbers
-
-
-def _of_share(share: Share) -> Iterator[Piece]:
+def _of_share(share: Share, columns: Sequence[str]) -> Iterator[Piece]:
     path, marks = share.file.path, share.file.marks
     with _named(path):
         metadata = pq.read_metadata(path)
         file = pq.ParquetFile(path, metadata=metadata, read_dictionary=_texts(metadata))
-        own = [name for name in (*_OWN, _ATTRS, marks) if name in file.schema_arrow.names]
+        # That a row is an event, its file often shows without a look at it.
+        names = dict.fromkeys((*columns, *(name for name in REQUIRED if _may_lack(metadata, name))))
+        own = [name for name in (*names, marks) if name in file.schema_arrow.names]
         ends = np.cumsum([metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)])
     others = [name for name in COLUMNS if name in file.schema_arrow.names and name not in own]
     for group in np.flatnonzero((ends > share.begin) & (ends <= share.end)).tolist():
@@ -116,7 +121,21 @@ def _of_share(share: Share) -> Iterator[Piece]:
             if batch is None:
                 break
             begin, end = end, end + len(batch)
-            yield _piece(batch, partial(rows_at, path, others, begin), path, marks)
+            yield _piece(batch, names, partial(rows_at, path, others, begin), path, marks)
+
+
+def _may_lack(metadata: pq.FileMetaData, name: str) -> bool:
+    """Whether rows may have no value there, as far as the file tells."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        told = [
+            column.statistics
+            for column in map(group.column, range(group.num_columns))
+            if column.path_in_schema == name
+        ]
+        if not (told and told[0] and told[0].has_null_count and told[0].null_count == 0):
+            return True
+    return False
 
 
 def _texts(metadata: pq.FileMetaData) -> list[str]:
@@ -139,38 +158,36 @@ def _named(path: Path) -> Iterator[None]:
 
 def _piece(
     batch: pa.RecordBatch,
+    names: Iterable[str],
     others: Callable[[Numbers], pa.Table | pa.RecordBatch],
     path: Path | None = None,
     marks: str | None = None,
 ) -> Piece:
-    """Of some rows those columns that are always needed, perhaps with more, and what tells the others of such
-    rows."""
+    """Of some rows those columns, perhaps with more, and what tells the others of such rows."""
     try:
-        columns = {name: _typed(batch, name) for name in (*_OWN, _ATTRS)}
+        columns = {name: _typed(batch, name) for name in names}
     except pa.ArrowException as error:
         raise ShareError(f"{path}: a value does not fit its column: {said(error)}") from None
-    attrs = columns.pop(_ATTRS)
-    columns |= {
-        "stated": _attr(attrs, "broker"),
-        "reset": is_one_of(_attr(attrs, "reset"), ["true"]).fill_null(False),
-    }
-    schema = _attr(attrs, "schema")
-    is_event = pc.is_in(columns["kind"].dictionary, pa.array(list(Kind))).take(columns["kind"].indices)
-    for name in REQUIRED:
-        is_event = pc.and_(is_event.fill_null(False), columns[name].is_valid())
+    is_event = is_one_of(columns["kind"], list(Kind))
+    for name in columns.keys() & set(REQUIRED):
+        if columns[name].null_count:
+            is_event &= np.asarray(columns[name].is_valid())
     if marks:
-        is_event = pc.and_(is_event, batch[marks].is_null())
-    columns["kind"] = _without_newer(columns["kind"], schema)
+        is_event &= np.asarray(batch[marks].is_null())
+    if attrs := columns.pop(_ATTRS, None):
+        columns["stated"], reset, schema = _attrs(attrs, ("broker", "reset", "schema"))
+        columns["reset"] = pa.array(is_one_of(reset, ["true"]))
+        columns["kind"] = _without_newer(columns["kind"], schema)
     told = pa.RecordBatch.from_pydict(columns)
     at = np.flatnonzero(is_event)
     if len(at) < len(batch):
-        told = told.filter(is_event)
+        told = told.take(pa.array(at))
     return Piece(told, lambda rows: _rows(batch.take(at[rows]), others(at[rows])))
 
 
 def _typed(batch: pa.RecordBatch, name: str) -> pa.Array:
     """A column as our schema has it; nulls where there is none."""
-    wanted = _TYPES[COLUMNS[name]]
+    wanted = pa.string() if name == "msg_id" else _TYPES[COLUMNS[name]]
     at = batch.schema.get_field_index(name)
     if at < 0 or pa.types.is_null(batch.schema.field(at).type):
         return pa.nulls(len(batch), wanted)
@@ -184,26 +201,21 @@ def _coded(texts: pa.Array) -> pa.DictionaryArray:
     return texts if texts.type == _TEXT else texts.cast(pa.string()).dictionary_encode()
 
 
-def _attr(attrs: pa.MapArray, name: str) -> pa.DictionaryArray:
-    """The value of a key, for each row; null where a row has none."""
-    keys, values = _coded(attrs.keys), _coded(attrs.items)
-    numbers = np.full(len(attrs), -1, np.int32)
-    code = pc.index(keys.dictionary, name).as_py()
-    if code >= 0:
-        begins = np.asarray(attrs.offsets)
-        entries = np.flatnonzero(keys.indices.to_numpy() == code)
-        entries = entries[(entries >= begins[0]) & (entries < begins[-1])]
-        rows = np.searchsorted(begins, entries, side="right") - 1
-        numbers[rows] = values.indices.fill_null(-1).to_numpy()[entries]
-    return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=numbers < 0), values.dictionary)
+def _attrs(attrs: pa.MapArray, names: Sequence[str]) -> list[pa.DictionaryArray]:
+    """The values of some keys, for each row; null where a row has none."""
+    # In tasks alone: what only plans an audit need not load it.
+    from spark_audit import traffic
+
+    values = _coded(attrs.items)
+    told = traffic.values_of(attrs, _coded(attrs.keys), values, names)
+    return [pa.DictionaryArray.from_arrays(pa.array(each, mask=each < 0), values.dictionary) for each in told]
 
 
 def _without_newer(kinds: pa.DictionaryArray, schema: pa.DictionaryArray) -> pa.DictionaryArray:
-    is_newer = pa.array([not _is_ours(text) for text in schema.dictionary.to_pylist()], pa.bool_())
-    newer = is_newer.take(schema.indices).fill_null(False)
-    if not newer.true_count:
+    newer = is_one_of(schema, [text for text in schema.dictionary.to_pylist() if not _is_ours(text)])
+    if not newer.any():
         return kinds
-    indices = pc.if_else(newer, pa.scalar(None, pa.int32()), kinds.indices)
+    indices = pc.if_else(pa.array(newer), pa.scalar(None, pa.int32()), kinds.indices)
     return pa.DictionaryArray.from_arrays(indices, kinds.dictionary)
 
 

@@ -6,19 +6,19 @@ aggregation, so that they need no pass of their own.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_audit.event_log import EventLog
-from spark_audit.piece import Piece, is_one_of
+from spark_audit.piece import Numbers, Piece, is_one_of
 from spark_audit.schema import EVENTS, PASS
 from spec.events import Kind
 
@@ -62,12 +62,11 @@ class Overview:
     """Of a later schema than ours: no events to us, counted nowhere else."""
 
 
-_KEYS: Final = ("kind", "node", "stated", "group", "topic", "queue_id", "placed", "rare")
+_KEYS: Final = ("kind", "node", "stated", "group", "topic", "queue_id")
 _EXTENTS: Final = {
-    "rows": ([], "count_all"),
-    "seq_min": ("seq", "min"), "seq_max": ("seq", "max"), "first_ts": ("ts", "min"), "last_ts": ("ts", "max"),
-    "offset_min": ("queue_offset", "min"), "offset_max": ("queue_offset", "max"),
+    "seq": ("seq_min", "seq_max"), "ts": ("first_ts", "last_ts"), "queue_offset": ("offset_min", "offset_max")
 }  # fmt: skip
+"""A column, and its least and its greatest value."""
 _MERGED: Final[dict[str, Callable[[str], Column]]] = {
     "rows": f.sum, "seq_min": f.min, "seq_max": f.max, "first_ts": f.min, "last_ts": f.max,
     "offset_min": f.min, "offset_max": f.max,
@@ -77,21 +76,47 @@ _MERGED: Final[dict[str, Callable[[str], Column]]] = {
 def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
     """Of a piece: a row a (kind, node, stated, group, topic, queue_id, placed), and one each of the rare
     rows."""
+    # In tasks alone: what only plans an audit need not load it.
+    from spark_audit import traffic
+
     told = piece.told
-    rare = np.flatnonzero(_is_rare(told))
-    rows = [msgspec.json.encode(row).decode() for row in piece.whole(rare)] if len(rare) else []
-    which = np.full(len(told), -1, np.int32)
-    which[rare] = np.arange(len(rare))
-    as_text = pa.DictionaryArray.from_arrays(pa.array(which, mask=which < 0), pa.array(rows, pa.string()))
-    keyed = told.append_column("placed", told["queue_offset"].is_valid()).append_column("rare", as_text)
-    groups = pa.Table.from_batches([keyed]).group_by([*_KEYS], use_threads=False)
-    summed = groups.aggregate([*_EXTENTS.values()]).rename_columns([*_KEYS, *_EXTENTS])
-    yield from summed.append_column("part", pa.array(["profile"] * len(summed))).to_batches()
+    if not len(told):
+        return
+    is_rare = _is_rare(told)
+    columns = [traffic.numbers(told[name]) for name in _EXTENTS]
+    which, firsts = piece.alike
+    rows, extents = traffic.extents(which, is_rare, columns)
+    some = np.flatnonzero(rows)
+    yield _profile(told, firsts[some], rows[some], [(low[some], high[some]) for low, high in extents])
+    rare = np.flatnonzero(is_rare)
+    if len(rare):
+        texts = [msgspec.json.encode(row).decode() for row in piece.whole(rare)]
+        once = [(column[rare], column[rare]) for column in columns]
+        yield _profile(told, rare, np.ones(len(rare), np.int64), once, texts)
 
 
-def _is_rare(told: pa.RecordBatch) -> pa.BooleanArray:
-    is_reset = pc.and_(is_one_of(told["kind"], [Kind.OFFSET_COMMIT]), told["reset"])
-    return pc.or_(is_one_of(told["kind"], RARE_KINDS), is_reset).fill_null(False)
+def _profile(
+    told: pa.RecordBatch,
+    at: Numbers,
+    rows: Numbers,
+    extents: Sequence[tuple[Numbers, Numbers]],
+    rare: Sequence[str] | None = None,
+) -> pa.RecordBatch:
+    """One row each, with the keys that the rows `at` have."""
+    keys = told.select(_KEYS).take(pa.array(at))
+    placed = told["queue_offset"].take(pa.array(at)).is_valid()
+    columns = {name: keys[name] for name in _KEYS} | {"placed": placed, "rows": pa.array(rows)}
+    for (name, ends), (low, high) in zip(_EXTENTS.items(), extents, strict=True):
+        for end, values in zip(ends, (low, high), strict=True):
+            columns[end] = pa.array(values, mask=~np.asarray(placed) if name == "queue_offset" else None)
+    columns["rare"] = pa.nulls(len(rows), pa.string()) if rare is None else pa.array(rare, pa.string())
+    return pa.RecordBatch.from_pydict(columns | {"part": pa.array(["profile"] * len(rows))})
+
+
+def _is_rare(told: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    is_reset = is_one_of(told["kind"], [Kind.OFFSET_COMMIT]) & np.asarray(told["reset"])
+    is_rare: npt.NDArray[np.bool_] = is_one_of(told["kind"], RARE_KINDS) | is_reset
+    return is_rare
 
 
 def profile(log: EventLog) -> DataFrame:
@@ -109,7 +134,9 @@ def summed_up(parts: DataFrame) -> DataFrame:
 
 def merged(profiles: DataFrame) -> DataFrame:
     """Profiles of several shares, or nights, as one."""
-    return profiles.groupBy(*_KEYS).agg(*[merge(name).alias(name) for name, merge in _MERGED.items()])
+    return profiles.groupBy(*_KEYS, "placed", "rare").agg(
+        *[merge(name).alias(name) for name, merge in _MERGED.items()]
+    )
 
 
 def rare_rows(profiled: DataFrame) -> DataFrame:

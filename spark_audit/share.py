@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -165,6 +165,14 @@ def rows_at(path: Path, columns: Sequence[str], begin: int, at: npt.NDArray[np.i
         return connection.sql(f"SELECT {names} FROM {_read(path)} WHERE {wanted}").to_arrow_table()
 
 
+def evaluated(expression: str, rows: pa.RecordBatch) -> pa.Array:
+    """An expression of SQL, for each row."""
+    connection = _of_worker()
+    connection.register("given", pa.Table.from_batches([rows]))
+    told = connection.sql(f"SELECT {expression} AS value FROM given").to_arrow_table()
+    return told["value"].combine_chunks()
+
+
 @cache
 def _of_worker() -> "DuckDBPyConnection":
     """For what is small: to open one takes longer."""
@@ -299,14 +307,17 @@ def shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _packed(connection: "DuckDBPyConnection", query: str, key: str, parts: int) -> Batches:
     placed = f"SELECT (hash({key}) % {parts})::INTEGER AS part, * FROM ({query})"
     for table in gathered(connection.sql(placed).to_arrow_reader(_BATCH_ROWS)):
-        part = table["part"].to_numpy()
-        order = np.argsort(part, kind="stable")
-        sorted_rows = table.drop_columns(["part"]).combine_chunks().take(order)
-        ends = np.searchsorted(part[order], np.arange(parts + 1))
-        filled = [(number, *ends[number : number + 2]) for number in np.unique(part)]
-        parcels = [_parcel(sorted_rows.slice(begin, end - begin)) for _, begin, end in filled]
-        numbers = [number for number, *_ in filled]
-        yield pa.RecordBatch.from_arrays([pa.array(numbers), pa.array(parcels)], schema=PARCELS)
+        yield packed(table.drop_columns(["part"]).combine_chunks(), table["part"].to_numpy())
+
+
+def packed(rows: pa.Table, part: npt.NDArray[np.integer[Any]]) -> pa.RecordBatch:
+    """Rows, each of which is of such a part, as PARCELS: one a part."""
+    order = np.argsort(part, kind="stable")
+    in_order = rows.take(order)
+    numbers, begins = np.unique(part[order], return_index=True)
+    filled = pairwise([*begins.tolist(), len(rows)])
+    parcels = [_parcel(in_order.slice(begin, end - begin)) for begin, end in filled]
+    return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int32()), pa.array(parcels)], schema=PARCELS)
 
 
 _SMALLER: Final = pa.ipc.IpcWriteOptions(compression="lz4")

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_audit import piece, share
-from spark_audit.piece import Piece, alike, of_files, of_rows
+from spark_audit.piece import Piece, of_files, of_rows
 from spark_audit.share import LogFile, ShareError, shares
 from spec.events import REQUIRED, SCHEMA_VERSION, Kind
 from tests.spark_audit.conftest import table
@@ -61,7 +61,7 @@ def expected(rows: list[dict[str, Any]]) -> list[str]:
         own = dict(row["attrs"] or {})
         schema = own.get("schema", "1")
         is_newer = not schema.isdigit() or int(schema) > SCHEMA_VERSION
-        told = {name: row[name] for name in piece._OWN} | {
+        told = {name: row[name] for name in piece.TRAFFIC if name != "attrs"} | {
             "kind": None if is_newer else row["kind"],
             "stated": own.get("broker"),
             "reset": own.get("reset") == "true",
@@ -123,12 +123,3 @@ def test_a_number_that_does_not_fit_is_named_with_its_file(tmp_path: Path) -> No
     pq.write_table(rows, tmp_path / "a.parquet")
     with pytest.raises(ShareError, match=r"a\.parquet: a value does not fit its column: .*922337"):
         of_file(tmp_path / "a.parquet")
-
-
-def test_rows_are_alike_where_all_columns_are() -> None:
-    values = [(a, b, c) for a in ("x", "y", None) for b in (0, 1, None) for c in ("u", None)] * 3
-    columns = zip(*values, strict=True)
-    batch = pa.RecordBatch.from_arrays([pa.array(column) for column in columns], ["a", "b", "c"])
-    numbers = alike(batch, ["a", "b", "c"]).tolist()
-    assert len(set(zip(values, numbers, strict=True))) == len(set(values)) == len(set(numbers))
-    assert sorted(set(numbers)) == list(range(len(set(values))))

@@ -1,0 +1,144 @@
+"""What the first pass asks of a piece's rows, in loops: which are alike, their extents, and their runs.
+
+Only tasks load this.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_audit.loops import NONE, SEED, Flags, Hash, Ints, codes, compiled, is_told, meanings, mixed, value
+
+Codes = npt.NDArray[np.int32]
+
+_ONE: Final = Hash(1)
+_HALF: Final = Hash(32)
+_LOW_HALF: Final = Hash(0xFFFFFFFF)
+_MOST: Final = np.iinfo(np.int64).max
+
+
+def numbers(column: pa.Array) -> Ints:
+    """As they are; anything where there is none."""
+    told: Ints = np.frombuffer(column.buffers()[1], np.int64, len(column), column.offset * 8)
+    return told
+
+
+def alike(told: pa.RecordBatch) -> tuple[Ints, Ints]:
+    """A number for each row, from 0 on: that of all rows of one kind, node, broker that they state, group,
+    topic and queue, that all have a place or have none; and, by number, the first of them."""
+    queue_id = told["queue_id"].cast(pa.int64())
+    kind, node, stated, group, topic = (
+        codes(told[name]) for name in ("kind", "node", "stated", "group", "topic")
+    )
+    has_queue, placed = is_told(queue_id), is_told(told["queue_offset"])
+    return _alike(kind, node, stated, group, topic, numbers(queue_id), has_queue, placed)
+
+
+@compiled
+def _alike(
+    kind: Codes,
+    node: Codes,
+    stated: Codes,
+    group: Codes,
+    topic: Codes,
+    queue_id: Ints,
+    has_queue: Flags,
+    placed: Flags,
+) -> tuple[Ints, Ints]:
+    count = len(kind)
+    slots = 2
+    while slots < 2 * count:
+        slots *= 2
+    last_slot = Hash(slots - 1)
+    # A slot has a number, counted from 1 on.
+    table = np.zeros(slots, np.int32)
+    keys, firsts = np.empty(count, np.uint64), np.empty(count, np.int64)
+    found, which = 0, np.empty(count, np.int64)
+    for row in range(count):
+        key = mixed(SEED, Hash(kind[row]) << _HALF | Hash(node[row]) & _LOW_HALF)
+        key = mixed(key, Hash(stated[row]) << _HALF | Hash(group[row]) & _LOW_HALF)
+        key = mixed(key, Hash(topic[row]) << _HALF | Hash(has_queue[row]) << _ONE | Hash(placed[row]))
+        key = mixed(key, Hash(value(queue_id, has_queue, row)))
+        slot = key & last_slot
+        while table[slot] and keys[table[slot] - 1] != key:
+            slot = (slot + _ONE) & last_slot
+        if not table[slot]:
+            keys[found], firsts[found] = key, row
+            found += 1
+            table[slot] = found
+        which[row] = table[slot] - 1
+    return which, firsts[:found]
+
+
+def extents(which: Ints, left_out: Flags, columns: Sequence[Ints]) -> tuple[Ints, list[tuple[Ints, Ints]]]:
+    """By number: how many rows there are, and the least and the greatest of each column; the rows that are
+    `left_out` do not count."""
+    count = int(which.max()) + 1
+    rows = np.bincount(which[~left_out], minlength=count)
+    return rows, [_extent(which, left_out, column, count) for column in columns]
+
+
+@compiled
+def _extent(which: Ints, left_out: Flags, column: Ints, count: int) -> tuple[Ints, Ints]:
+    least, most = np.full(count, _MOST), np.full(count, -_MOST)
+    for row in range(len(which)):
+        if not left_out[row]:
+            least[which[row]] = min(least[which[row]], column[row])
+            most[which[row]] = max(most[which[row]], column[row])
+    return least, most
+
+
+def runs(which: Ints, is_step: Flags, is_delivery: Flags, seq: Ints, offset: Ints) -> tuple[Ints, Ints]:
+    """Of the steps of each number, in the order of `seq`: the first row and the last of each run."""
+    first, last, in_order = _runs(np.arange(len(which)), which, is_step, is_delivery, seq, offset)
+    if not in_order:
+        by_seq = np.argsort(seq, kind="stable")
+        first, last, _ = _runs(by_seq, which, is_step, is_delivery, seq, offset)
+    return first, last
+
+
+@compiled
+def _runs(
+    order: Ints, which: Ints, is_step: Flags, is_delivery: Flags, seq: Ints, offset: Ints
+) -> tuple[Ints, Ints, bool]:
+    # The run of each number that may go on.
+    open_runs = np.full(which.max() + 1, NONE) if len(which) else np.zeros(0, np.int64)
+    first, last = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+    found, in_order = 0, True
+    for row in order:
+        if not is_step[row]:
+            continue
+        run = open_runs[which[row]]
+        goes_on = False
+        if run != NONE:
+            in_order &= seq[row] >= seq[last[run]]
+            step = offset[row] - offset[last[run]]
+            goes_on = step >= 0 and not (is_delivery[row] and step > 1)
+        if not goes_on:
+            run = found
+            found += 1
+            open_runs[which[row]], first[run] = run, row
+        last[run] = row
+    return first[:found], last[:found], in_order
+
+
+def values_of(
+    attrs: pa.MapArray, keys: pa.DictionaryArray, values: pa.DictionaryArray, wanted: Sequence[str]
+) -> list[Codes]:
+    """Of each key that is wanted the number of its value, for each row; NONE where a row has none."""
+    which = meanings(keys, lambda key: wanted.index(key) if key in wanted else NONE)
+    return list(_values_of(np.asarray(attrs.offsets), codes(keys), codes(values), which, len(wanted)))
+
+
+@compiled
+def _values_of(offsets: Codes, keys: Codes, values: Codes, which: Ints, wanted: int) -> npt.NDArray[np.int32]:
+    told = np.full((wanted, len(offsets) - 1), NONE, np.int32)
+    for row in range(len(offsets) - 1):
+        for entry in range(offsets[row], offsets[row + 1]):
+            key = which[keys[entry]]
+            if key != NONE:
+                told[key, row] = values[entry]
+    return told

@@ -1,0 +1,26 @@
+"""Hashes tell texts apart, and are the same wherever a text stands."""
+
+import pyarrow as pa
+
+from spark_audit.loops import number
+
+
+def told(texts: pa.Array) -> list[int]:
+    from spark_audit import loops
+
+    return [int(loops.hash_at(*loops.texts(texts), row)) for row in range(len(texts))]
+
+
+def test_texts_that_differ_in_one_character_or_in_length_have_other_hashes() -> None:
+    texts = [*("x" * length for length in range(40))]
+    texts += [text[:at] + "y" + text[at + 1 :] for text in texts for at in range(len(text))]
+    assert len(set(map(number, texts))) == len(texts)
+    # Half of all numbers are even, by chance.
+    assert 0.4 < sum(number(text) % 2 for text in texts) / len(texts) < 0.6
+
+
+def test_a_text_has_one_hash_wherever_it_stands() -> None:
+    texts = pa.array(["a message", None, "m", "", "another message", "m"])
+    hashed = told(texts)
+    assert hashed[2] == hashed[5] == told(texts[2:])[0] == told(pa.array(["m"]))[0]
+    assert told(texts.slice(4, 1)) == [hashed[4]]
