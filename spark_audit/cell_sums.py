@@ -110,7 +110,7 @@ def of_piece(
 ) -> Iterator[pa.RecordBatch]:
     """As parcels: a row a (cell, audience, role, reader). Topics with one audience share sums."""
     told = piece.told
-    cells = _cells(told, prefix)
+    cells = cells_of(told, prefix)
     columns: dict[str, Any] = {name: codes(told[name]) for name in TEXTS}
     columns |= {name: numbers(told[name]) for name in NUMBERS}
     rows = _Rows(
@@ -133,7 +133,7 @@ def of_piece(
     yield packed(pa.table(columns | sums | producers), part.astype(np.int32))
 
 
-def _cells(told: pa.RecordBatch, prefix: int) -> pa.StringArray:
+def cells_of(told: pa.RecordBatch, prefix: int) -> pa.StringArray:
     """The text of each row's cell."""
     ids = told["msg_id"]
     if not prefix or not pc.all(pc.string_is_ascii(ids)).as_py():

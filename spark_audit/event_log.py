@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from spark_audit import piece
 from spark_audit.inputs import literal
-from spark_audit.piece import Fold
+from spark_audit.piece import Fold, Piece
 from spark_audit.schema import EVENTS
 from spark_audit.share import PARCELS, Batches, LogFile, Share, Work, of_files, of_partition, of_rows, shares
 
@@ -87,12 +87,15 @@ class EventLog:
             schema,
         )
 
-    def extract(self, query: str, tables: Mapping[str, pa.Table], folder: Path) -> "EventLog":
-        """The rows that a query (as in `ask`) chooses, in files of their own in the folder, which every
-        executor sees. Runs a job.
+    def extract(self, taken: Callable[[Piece], pa.RecordBatch], folder: Path) -> "EventLog":
+        """The rows that are taken of each piece, with all columns of it, in files of their own in the folder,
+        which every executor sees. Runs a job.
         """
-        work = Work((query,), to_arrow_schema(_FILES), tuple(tables.items()), folder=str(folder.absolute()))
-        files = [Path(row["file"]) for row in self._done(work, _FILES).collect()]
+        at = folder.absolute()
+        told = self._each(
+            lambda cut: piece.stored(taken, at, cut), piece.stored_rows(taken, at), _FILES
+        ).collect()
+        files = [Path(row["file"]) for row in told]
         spark = self.rows.sparkSession
         if not files:
             return EventLog(spark.createDataFrame([], EVENTS))

@@ -8,7 +8,7 @@ Field names are those of docs/protocol.md, "What the audit reads".
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ from spark_audit import fingerprint, order, profile, sums
 from spark_audit.event_log import EventLog
 from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, Cells
 from spark_audit.order import numbered, odd_steps, stretches
+from spark_audit.piece import Piece
 from spark_audit.profile import RARE_KINDS, is_reset, rare_rows
 from spark_audit.schema import PASS, require
 from spark_audit.share import quoted
@@ -177,7 +178,7 @@ def gather(
         cells = told.result()
     among = log
     if cells and extraction:
-        among = extraction.rows(log, cells.read, cell_text(options.id_prefix))
+        among = extraction.rows(log, cells.read, options.id_prefix)
     summed = sums.ask(among, known, options.id_prefix, cells.read if cells else None)
     # What was acknowledged is looked up in the store.
     judged = sums.judge(summed, known, options.id_prefix, options.sample, all_told=store is not None)
@@ -242,28 +243,37 @@ class _Extraction:
 
     folder: Path
     numbers: pa.Table
-    in_stretch: str
-    """The condition of `numbered`."""
+    bits: int
+    """As `numbered` tells them."""
 
-    def rows(self, log: EventLog, chosen: pa.Table, text: str) -> EventLog:
-        """Those rows of a log whose `text` is the one column of `chosen`, and those of the stretches."""
+    def rows(self, log: EventLog, texts: pa.Table, prefix: int | None = None) -> EventLog:
+        """Those rows of a log whose cell is one of the texts, by the prefix of ids that tells cells, or their
+        message where there is none; and those of the stretches."""
         # Brought to the tasks as Spark would bring them for a join.
-        tables = {"chosen": chosen.rename_columns(["text"]), "numbers": self.numbers}
-        query = f"SELECT * FROM log WHERE {text} IN (SELECT text FROM chosen) OR {self.in_stretch}"
-        return log.extract(query, tables, self.folder)
+        chosen = partial(_chosen, texts["text"], prefix, self.numbers, self.bits)
+        return log.extract(chosen, self.folder)
+
+
+def _chosen(
+    texts: pa.ChunkedArray, prefix: int | None, numbers: pa.Table, bits: int, piece: Piece
+) -> pa.RecordBatch:
+    # In tasks alone: what only plans an audit need not load it.
+    from spark_audit import choice
+
+    return choice.of_piece(texts, prefix, numbers, bits, piece)
 
 
 def _of_messages(
     extraction: _Extraction, log: EventLog, among: EventLog | None, ids: DataFrame, options: Options
 ) -> EventLog:
     """The rows of these messages, which are `among` others where those were taken out of the log already."""
-    named = ids.distinct().limit(_NAMED_MAX + 1).toArrow()
+    named = ids.select(f.col("msg_id").alias("text")).distinct().limit(_NAMED_MAX + 1).toArrow()
     if len(named) <= _NAMED_MAX:
-        return extraction.rows(among or log, named, "msg_id")
+        return extraction.rows(among or log, named)
     if among:
         return among
-    cell = cell_text(options.id_prefix)
-    return extraction.rows(log, ids.select(f.expr(cell)).distinct().toArrow(), cell)
+    cells = ids.select(f.expr(cell_text(options.id_prefix)).alias("text")).distinct().toArrow()
+    return extraction.rows(log, cells, options.id_prefix)
 
 
 def _ids(judged: DataFrame, doubtful: DataFrame, rare: DataFrame) -> DataFrame:

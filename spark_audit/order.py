@@ -93,9 +93,9 @@ def _by_number(stretched: DataFrame) -> DataFrame:
     )
 
 
-def numbered(stretched: DataFrame) -> tuple[pa.Table, str]:
-    """A table `numbers`, and a condition in DuckDB's SQL that takes the rows of a log that it tells of: all
-    rows of the stretches, and maybe more. Runs a job.
+def numbered(stretched: DataFrame) -> tuple[pa.Table, int]:
+    """Which rows of a log are those of the stretches, and maybe more: by their `node`, and `number`, their
+    seq without so many of its last bits. Runs a job.
 
     To look a row up by its node and number is a fraction of what it costs to compare it with a sequence.
     """
@@ -107,7 +107,7 @@ def numbered(stretched: DataFrame) -> tuple[pa.Table, str]:
     number = np.repeat(begin - before, counts) + np.arange(counts.sum())
     which = np.repeat(np.arange(len(counts)), counts)
     numbers = pa.table({"node": told["node"].take(pa.array(which)), "number": number})
-    return numbers, f"(node, seq >> {bits}) IN (SELECT (node, number) FROM numbers)"
+    return numbers, bits
 
 
 def _is_within() -> Column:

@@ -5,8 +5,9 @@ Texts repeat (nodes, kinds, groups, topics), and Parquet has each once, with a n
 Arrow, which then compares numbers alone. DuckDB, which makes texts of them, took twice as long for that pass.
 """
 
+import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -25,13 +26,22 @@ _ROWS: Final = 1 << 20
 """A piece has so many at most."""
 
 _ATTRS: Final = "attrs"
-TRAFFIC: Final = ("ts", "seq", "node", "kind", "topic", "queue_id", "queue_offset", "group", _ATTRS)
-"""Columns of the log that a piece has, if no others are asked for."""
+_OF_ATTRS: Final = ("stated", "reset")
+"""attrs.broker, and whether attrs.reset says so: in place of the map itself."""
+TRAFFIC: Final = ("ts", "seq", "node", "kind", "topic", "queue_id", "queue_offset", "group", *_OF_ATTRS)
+"""Columns that a piece has, if no others are asked for."""
 
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 _TYPES: Final = {
     "int64": pa.int64(), "int32": pa.int32(), "string": _TEXT, "map<string,string>": pa.map_(_TEXT, _TEXT)
 }  # fmt: skip
+
+_PLAIN: Final = pa.schema(
+    [
+        (name, pa.map_(pa.string(), pa.string()) if kind.startswith("map") else _TYPES[kind])
+        for name, kind in COLUMNS.items()
+    ]
+)
 
 _TEXTS: Final = tuple(name for name, kind in COLUMNS.items() if "string" in kind and name != "msg_id")
 """Columns of texts that are there again and again."""
@@ -42,9 +52,8 @@ Numbers = npt.NDArray[np.int64]
 @dataclass(frozen=True)
 class Piece:
     told: pa.RecordBatch
-    """Those rows that are events, by the columns that were asked for. In place of attrs it has `stated`
-    (attrs.broker) and `reset` (whether attrs.reset says so), and rows of a later schema than ours have no
-    kind."""
+    """Those rows that are events, by the columns that were asked for. Where attrs were looked into, rows of a
+    later schema than ours have no kind."""
     whole: Callable[[Numbers], list[dict[str, Any]]]
     """The rows at such positions with all their columns, of which the others are read only then."""
 
@@ -78,14 +87,56 @@ def of_rows(
     folds: Sequence[Fold], schema: pa.Schema, columns: Sequence[str] = TRAFFIC
 ) -> Callable[[Batches], Batches]:
     """For mapInArrow over events."""
-    names = dict.fromkeys((*columns, *REQUIRED))
+    names = _read((*columns, *REQUIRED))
 
     def run(batches: Batches) -> Batches:
         for table in gathered(batches):
             for batch in table.combine_chunks().to_batches():
-                yield from _folded(_piece(batch, names, batch.take), folds, schema)
+                yield from _folded(_piece(batch, columns, names, batch.take), folds, schema)
 
     return run
+
+
+def stored(
+    taken: Callable[[Piece], pa.RecordBatch], folder: Path, cut: Sequence[Share]
+) -> Callable[[Batches], Batches]:
+    """For mapInArrow over the shares' numbers: what is taken of a share's pieces, with all their columns, in
+    a file, of which it tells the name."""
+
+    def run(numbers: Batches) -> Batches:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from _stored(map(taken, _of_share(cut[number], tuple(COLUMNS))), folder)
+
+    return run
+
+
+def stored_rows(taken: Callable[[Piece], pa.RecordBatch], folder: Path) -> Callable[[Batches], Batches]:
+    """For mapInArrow over events: likewise."""
+    names = tuple(COLUMNS)
+
+    def run(batches: Batches) -> Batches:
+        tables = (table.combine_chunks() for table in gathered(batches))
+        pieces = (_piece(batch, names, names, batch.take) for table in tables for batch in table.to_batches())
+        yield from _stored(map(taken, pieces), folder)
+
+    return run
+
+
+def _stored(taken: Iterable[pa.RecordBatch], folder: Path) -> Batches:
+    # A task that is run a second time leaves the file of the first, of which nobody is told.
+    path = folder / f"{uuid.uuid4()}.parquet"
+    with ExitStack() as opened:
+        writer = None
+        for batch in taken:
+            if not len(batch):
+                continue
+            plain = batch.cast(_PLAIN)
+            if writer is None:
+                writer = opened.enter_context(pq.ParquetWriter(path, _PLAIN, write_statistics=False))
+            writer.write_batch(plain)
+    if writer:
+        yield pa.RecordBatch.from_pydict({"file": [str(path)]})
 
 
 def _folded(piece: Piece, folds: Sequence[Fold], schema: pa.Schema) -> Batches:
@@ -108,7 +159,7 @@ def _of_share(share: Share, columns: Sequence[str]) -> Iterator[Piece]:
         metadata = pq.read_metadata(path)
         file = pq.ParquetFile(path, metadata=metadata, read_dictionary=_texts(metadata))
         # That a row is an event, its file often shows without a look at it.
-        names = dict.fromkeys((*columns, *(name for name in REQUIRED if _may_lack(metadata, name))))
+        names = _read((*columns, *(name for name in REQUIRED if _may_lack(metadata, name))))
         own = [name for name in (*names, marks) if name in file.schema_arrow.names]
         ends = np.cumsum([metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)])
     others = [name for name in COLUMNS if name in file.schema_arrow.names and name not in own]
@@ -121,7 +172,7 @@ def _of_share(share: Share, columns: Sequence[str]) -> Iterator[Piece]:
             if batch is None:
                 break
             begin, end = end, end + len(batch)
-            yield _piece(batch, names, partial(rows_at, path, others, begin), path, marks)
+            yield _piece(batch, columns, names, partial(rows_at, path, others, begin), path, marks)
 
 
 def _may_lack(metadata: pq.FileMetaData, name: str) -> bool:
@@ -156,14 +207,21 @@ def _named(path: Path) -> Iterator[None]:
         raise ShareError(f"{path}: {why(path, error)}") from None
 
 
+def _read(columns: Iterable[str]) -> list[str]:
+    """Columns of the log that tell these."""
+    return list(dict.fromkeys(_ATTRS if name in _OF_ATTRS else name for name in columns))
+
+
 def _piece(
     batch: pa.RecordBatch,
-    names: Iterable[str],
+    asked: Sequence[str],
+    names: Sequence[str],
     others: Callable[[Numbers], pa.Table | pa.RecordBatch],
     path: Path | None = None,
     marks: str | None = None,
 ) -> Piece:
-    """Of some rows those columns, perhaps with more, and what tells the others of such rows."""
+    """Of some rows the columns that are asked for, of others that were read, and what tells the rest of such
+    rows."""
     try:
         columns = {name: _typed(batch, name) for name in names}
     except pa.ArrowException as error:
@@ -174,7 +232,8 @@ def _piece(
             is_event &= np.asarray(columns[name].is_valid())
     if marks:
         is_event &= np.asarray(batch[marks].is_null())
-    if attrs := columns.pop(_ATTRS, None):
+    if set(asked) & set(_OF_ATTRS):
+        attrs = columns.pop(_ATTRS)
         columns["stated"], reset, schema = _attrs(attrs, ("broker", "reset", "schema"))
         columns["reset"] = pa.array(is_one_of(reset, ["true"]))
         columns["kind"] = _without_newer(columns["kind"], schema)

@@ -9,7 +9,6 @@ import errno
 import glob
 import os
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -90,9 +89,6 @@ class Work:
     key: str | None = None
     """A column of what the queries yield, of which then are made parcels, of so many `parts`."""
     parts: int = 1
-    folder: str | None = None
-    """Where what a query yields becomes a Parquet file of its own, of which then is told the `file`; there is
-    none for no rows."""
 
 
 def shares(files: Sequence[LogFile]) -> tuple[Share, ...]:
@@ -275,24 +271,11 @@ def _view(connection: "DuckDBPyConnection", share: Share) -> str:
 
 def _asked(connection: "DuckDBPyConnection", work: Work) -> Batches:
     for query in work.queries:
-        if work.folder:
-            yield from _stored(connection, query, Path(work.folder), work.schema)
-        elif work.key:
+        if work.key:
             yield from _packed(connection, query, work.key, work.parts)
         else:
             for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
                 yield shaped(batch, work.schema)
-
-
-def _stored(connection: "DuckDBPyConnection", query: str, folder: Path, schema: pa.Schema) -> Batches:
-    # A task that is run a second time leaves the files of the first, of which nobody is told.
-    file = folder / f"{uuid.uuid4()}.parquet"
-    told = connection.execute(f"COPY ({query}) TO {quoted(str(file))} (FORMAT parquet)").fetchone()
-    assert told is not None, "it tells how many rows there are"
-    if told[0]:
-        yield pa.RecordBatch.from_pylist([{"file": str(file)}], schema)
-    else:
-        file.unlink()
 
 
 def shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

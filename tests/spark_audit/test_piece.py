@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from spark_audit import piece, share
 from spark_audit.piece import Piece, of_files, of_rows
 from spark_audit.share import LogFile, ShareError, shares
-from spec.events import REQUIRED, SCHEMA_VERSION, Kind
+from spec.events import COLUMNS, REQUIRED, SCHEMA_VERSION, Kind
 from tests.spark_audit.conftest import table
 
 SHOWN = pa.schema([("text", pa.string())])
@@ -61,7 +61,7 @@ def expected(rows: list[dict[str, Any]]) -> list[str]:
         own = dict(row["attrs"] or {})
         schema = own.get("schema", "1")
         is_newer = not schema.isdigit() or int(schema) > SCHEMA_VERSION
-        told = {name: row[name] for name in piece.TRAFFIC if name != "attrs"} | {
+        told = {name: row[name] for name in piece.TRAFFIC if name in COLUMNS} | {
             "kind": None if is_newer else row["kind"],
             "stated": own.get("broker"),
             "reset": own.get("reset") == "true",
