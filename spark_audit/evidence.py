@@ -132,8 +132,10 @@ FOLDS: Final = (profile.of_piece, order.of_piece)
 
 
 def sum_up(log: EventLog) -> DataFrame:
-    """What one pass over the whole log tells, piece by piece: schema.PASS."""
-    return log.fold(FOLDS, PASS)
+    """What one pass over the whole log tells, piece by piece: schema.PASS, what is of a node together."""
+    cores = log.rows.sparkSession.sparkContext.defaultParallelism
+    # It is small, and read by several jobs, each of which would have a task a share.
+    return log.fold(FOLDS, PASS).repartition(cores, "node")
 
 
 def gather(
