@@ -3,9 +3,8 @@
 Only tasks load this.
 """
 
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_audit.fates import Fates, fate_of, fates
 from spark_audit.fingerprint import (
     ACK,
     APPEND,
@@ -26,6 +26,7 @@ from spark_audit.fingerprint import (
     TEXTS,
 )
 from spark_audit.loops import (
+    NONE,
     Flags,
     Hash,
     Numbers,
@@ -85,24 +86,12 @@ class _Meanings(NamedTuple):
     is_odd_kind: Flags
     node: Ints
     is_broker: Flags
-    first_fate: Ints
-    """Of a node: where its fates begin, and where they end."""
-    last_fate: Ints
     audience: Ints
     """Of a topic."""
     is_odd_topic: Flags
     group: Ints
     is_odd_group: Flags
     is_odd_status: Flags
-
-
-class _Fates(NamedTuple):
-    """What became of a node's appends with numbers between two; by node, in order."""
-
-    after_seq: Ints
-    until_seq: Ints
-    kept_end: Ints
-    is_sync: Flags
 
 
 def of_piece(
@@ -120,10 +109,9 @@ def of_piece(
         **columns,
     )
     readers = _readers(known.readers)
-    fates = known.fates.sort_by([("cut_node", "ascending"), ("after_seq", "ascending")])
-    fated: list[str] = fates["cut_node"].to_pylist()
-    of = _meanings(told, brokers, readers, fated)
-    sums: dict[str, Any] = dict(zip(_SUMS, _summed(rows, of, _fates(fates)).T.copy(), strict=True))
+    of = _meanings(told, brokers, readers)
+    summed = _summed(rows, of, fates(known.fates, told["node"]))
+    sums: dict[str, Any] = dict(zip(_SUMS, summed.T.copy(), strict=True))
     first, part = sums.pop("first"), sums.pop("cell_hash") % parts
     topic = rows.topic[first]
     owed = meanings(told["topic"], lambda text: len(readers[text]))
@@ -154,7 +142,6 @@ def _meanings(
     told: pa.RecordBatch,
     brokers: Collection[str],
     readers: Mapping[str | None, list[str]],
-    fated: Sequence[str],
 ) -> _Meanings:
     kind, node, topic, group, status = (told[name] for name in TEXTS)
     return _Meanings(
@@ -162,8 +149,6 @@ def _meanings(
         is_odd_kind=meanings(kind, lambda text: text == Kind.SEND_FAIL),
         node=meanings(node, number),
         is_broker=meanings(node, lambda text: text in brokers),
-        first_fate=meanings(node, lambda text: bisect_left(fated, text or "")),
-        last_fate=meanings(node, lambda text: bisect_right(fated, text or "")),
         audience=meanings(topic, lambda text: number(repr(sorted(readers[text])))),
         is_odd_topic=meanings(topic, lambda text: text is None or text.startswith(RETRY_TOPIC_PREFIX)),
         group=meanings(group, number),
@@ -172,16 +157,8 @@ def _meanings(
     )
 
 
-def _fates(fates: pa.Table) -> _Fates:
-    is_sync = pc.equal(fates["flush_mode"].cast(pa.string()), "SYNC_FLUSH").fill_null(False)
-    after_seq, until_seq, kept_end = (
-        fates[name].to_numpy().astype(np.int64) for name in ("after_seq", "until_seq", "kept_end")
-    )
-    return _Fates(after_seq, until_seq, kept_end, np.asarray(is_sync, np.bool_))
-
-
 @compiled
-def _summed(rows: _Rows, of: _Meanings, fates: _Fates) -> Ints:
+def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
     """Columns _SUMS, of each (cell, audience, role, reader)."""
     # All have names before the loop: in it, to take a column out of a tuple counts its users at every row.
     cells, ids, has_id, kind, node, topic, group, status, seq, queue_id, offset, end, attempt = rows
@@ -193,10 +170,10 @@ def _summed(rows: _Rows, of: _Meanings, fates: _Fates) -> Ints:
     ends, has_end = end
     attempts, is_attempt = attempt
     (
-        role_of, is_odd_kind, node_of, is_broker, first_fate, last_fate, audience_of, is_odd_topic, group_of,
-        is_odd_group, is_odd_status,
+        role_of, is_odd_kind, node_of, is_broker, audience_of, is_odd_topic, group_of, is_odd_group,
+        is_odd_status,
     ) = of  # fmt: skip
-    after_seq, until_seq, kept_end, is_sync = fates
+    after_seq, until_seq, kept_end, is_sync, first_fate, end_fate = fates
     count = len(kind)
     slots = 2
     while slots < 2 * count:
@@ -246,11 +223,8 @@ def _summed(rows: _Rows, of: _Meanings, fates: _Fates) -> Ints:
             sums[at, _LOW] = min(sums[at, _LOW], producer)
             sums[at, _HIGH] = max(sums[at, _HIGH], producer)
         elif role == APPEND:
-            # The last of its node's fates that begins before it.
-            fate, next_fate = first_fate[node[row]], last_fate[node[row]]
-            while fate < next_fate and until_seq[fate] <= seqs[row]:
-                fate += 1
-            if fate < next_fate and after_seq[fate] < seqs[row]:
+            fate = fate_of(after_seq, until_seq, first_fate[node[row]], end_fate[node[row]], seqs[row])
+            if fate != NONE:
                 sums[at, _AT_RISK] += is_sync[fate]
                 is_odd = is_odd or value(ends, has_end, row) >= kept_end[fate]
         if is_odd:

@@ -48,6 +48,11 @@ def of_piece(
     return told.take(pa.array(np.flatnonzero(is_chosen)))
 
 
+def is_of_cells(told: pa.RecordBatch, cells: pa.ChunkedArray, prefix: int) -> Flags:
+    """Which rows that have an id are of these cells."""
+    return _is_among(*texts(cells_of(told, prefix)), _hashes(*texts(_whole(cells))))
+
+
 def _whole(column: pa.ChunkedArray) -> pa.Array:
     told = column.combine_chunks()
     return told.combine_chunks() if isinstance(told, pa.ChunkedArray) else told
@@ -77,6 +82,14 @@ def _chosen(
             of_numbers, _key(node_of[node[row]], seq[row] >> bits)
         )
     return is_chosen
+
+
+@compiled
+def _is_among(offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], hashes: Hashes) -> Flags:
+    is_among = np.zeros(len(offsets) - 1, np.bool_)
+    for row in range(len(is_among)):
+        is_among[row] = _is_in(hashes, hash_of(offsets, told, row))
+    return is_among
 
 
 @compiled

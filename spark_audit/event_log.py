@@ -14,13 +14,13 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_audit import piece
 from spark_audit.inputs import literal
 from spark_audit.piece import Fold, Piece
 from spark_audit.schema import EVENTS
-from spark_audit.share import PARCELS, Batches, LogFile, Share, Work, of_files, of_partition, of_rows, shares
+from spark_audit.share import Batches, LogFile, Share, Work, of_files, of_partition, of_rows, shares
 
 Run = Callable[[Batches], Batches]
 
@@ -65,14 +65,9 @@ class EventLog:
         given = tuple((tables or {}).items())
         return self._done(Work(tuple(queries), to_arrow_schema(schema), given), schema)
 
-    def parcels(self, query: str, key: str, tables: Mapping[str, pa.Table] | None = None) -> DataFrame:
-        """What a query yields on each share, for `merged`, where all rows of one `key` are together."""
-        work = Work((query,), PARCELS, tuple((tables or {}).items()), key=key, parts=self.parts)
-        return self._done(work, from_arrow_schema(PARCELS))
-
     @property
     def parts(self) -> int:
-        """So many parts there are of parcels."""
+        """So many parts there are of parcels: where all rows of one key are together, for `merged`."""
         return int(self.rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
 
     def fold(
@@ -123,6 +118,6 @@ class EventLog:
 def merged(
     parcels: DataFrame, query: str, schema: t.StructType, tables: Mapping[str, pa.Table] | None = None
 ) -> DataFrame:
-    """What a query yields of the rows that `EventLog.parcels` told, as often as there are tasks."""
+    """What a query yields of the rows in PARCELS, as often as there are tasks."""
     work = Work((query,), to_arrow_schema(schema), tuple((tables or {}).items()))
     return parcels.repartition("part").mapInArrow(of_partition(work), schema)

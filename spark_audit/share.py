@@ -83,12 +83,8 @@ class Work:
     queries: tuple[str, ...]
     """Each yields some of the columns of `schema`; the others are null."""
     schema: pa.Schema
-    """PARCELS, where it has a `key`."""
     tables: tuple[tuple[str, pa.Table], ...] = ()
     """What the queries see beside the share, by name."""
-    key: str | None = None
-    """A column of what the queries yield, of which then are made parcels, of so many `parts`."""
-    parts: int = 1
 
 
 def shares(files: Sequence[LogFile]) -> tuple[Share, ...]:
@@ -271,11 +267,8 @@ def _view(connection: "DuckDBPyConnection", share: Share) -> str:
 
 def _asked(connection: "DuckDBPyConnection", work: Work) -> Batches:
     for query in work.queries:
-        if work.key:
-            yield from _packed(connection, query, work.key, work.parts)
-        else:
-            for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
-                yield shaped(batch, work.schema)
+        for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
+            yield shaped(batch, work.schema)
 
 
 def shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -285,12 +278,6 @@ def shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _packed(connection: "DuckDBPyConnection", query: str, key: str, parts: int) -> Batches:
-    placed = f"SELECT (hash({key}) % {parts})::INTEGER AS part, * FROM ({query})"
-    for table in gathered(connection.sql(placed).to_arrow_reader(_BATCH_ROWS)):
-        yield packed(table.drop_columns(["part"]).combine_chunks(), table["part"].to_numpy())
 
 
 def packed(rows: pa.Table, part: npt.NDArray[np.integer[Any]]) -> pa.RecordBatch:

@@ -12,6 +12,7 @@ value of bytes, since row by row that cost as much as all the summing up; tasks 
 tell only of messages that somebody may look at, and how many there are of each kind.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,9 +20,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_audit.event_log import EventLog, merged
-from spark_audit.share import quoted
+from spark_audit.piece import Piece
+from spark_audit.share import PARCELS, quoted
 from spec.events import Kind
 
 KINDS: Final = (Kind.SEND, Kind.SEND_ACK, Kind.SEND_FAIL, Kind.APPEND, Kind.DELIVER)
@@ -30,29 +33,18 @@ KINDS: Final = (Kind.SEND, Kind.SEND_ACK, Kind.SEND_FAIL, Kind.APPEND, Kind.DELI
 
 STORED_STATUSES: Final = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 
-_SEND, _ACK, _FAIL, _APPEND, _DELIVER = (f"kind = '{kind}'" for kind in KINDS)
-_OK: Final = f"{_ACK} AND status = 'SEND_OK'"
-_FIRST: Final = {"send_ts": _SEND, "acked_ts": _OK, "stored_ts": _APPEND, "delivered_ts": _DELIVER}
-"""A time to the rows of which it is the first."""
-_COUNTS: Final = {
-    "sends": _SEND,
-    "acked": _OK,
-    "soft_acked": f"{_ACK} AND status IN ({quoted(*STORED_STATUSES[1:])})",
-    "unknown": f"{_FAIL} AND status = 'unknown'",
-    "refused": f"{_FAIL} AND status <> 'unknown'",
-    "appends": _APPEND,
-    "deliveries": _DELIVER,
-}
-"""A count to the rows that it counts."""
+FIRST: Final = ("send_ts", "acked_ts", "stored_ts", "delivered_ts")
+"""Times of a message: each that of the first such row."""
+COUNTS: Final = (
+    "sends", "acked", "soft_acked", "unknown", "refused", "appends", "deliveries", "cut", "sync_at_risk",
+)  # fmt: skip
+"""How many of its rows are such. `cut` and `sync_at_risk` are appends, by what became of them at their
+broker."""
 
-AT_BROKER: Final = {
-    "cut": "commit_offset >= kept_end",
-    "sync_at_risk": "flush_mode = 'SYNC_FLUSH'",
-}
-"""A count of appends to what became of them at their broker, in the columns of Known."""
+_COLUMNS: Final = ("ts", "seq", "node", "kind", "msg_id", "topic", "group", "status", "commit_offset")
 
-_HASH: Final = '(hash("group") >> 1)::BIGINT'
-_TOPIC: Final = "(hash(topic) >> 1)::BIGINT"
+NUMBERED: Final = "(hash({}) >> 1)::BIGINT"
+"""A text as a number, in DuckDB's SQL."""
 
 _HASH_DIGITS: Final = 4
 """Where ids do not count up there are 65,536 cells: enough that a few thousand messages in trouble leave most
@@ -71,12 +63,6 @@ class Known:
     """So many of those that send, acknowledge and store report in the log at all."""
 
 
-JOIN_FATES: Final = (
-    f"LEFT JOIN fates ON {_APPEND} AND node = cut_node AND seq > after_seq AND seq < until_seq"
-)
-"""What became of an append at its broker; it meets one cut at most."""
-
-
 def cell_text(id_prefix: int = 0) -> str:
     """The cell of a row's message (fingerprint.py), in Spark's SQL and in DuckDB's: the first characters of
     its id, 0 for its hash."""
@@ -92,19 +78,6 @@ def in_sample(cell: str, sample: int) -> str:
 def is_of_message() -> str:
     """Of a row, in Spark's SQL and in DuckDB's: it says what happened to a message."""
     return f"msg_id IS NOT NULL AND kind IN ({quoted(*KINDS)})"
-
-
-def _query(cells: str) -> str:
-    """Of a share: a row a message."""
-    sums = [
-        *(f"min(ts) FILTER ({rows}) AS {name}" for name, rows in _FIRST.items()),
-        *(f"count(*) FILTER ({rows}) AS {name}" for name, rows in (_COUNTS | AT_BROKER).items()),
-        f"bit_xor({_HASH}) FILTER ({_DELIVER}) AS handed",
-    ]
-    return f"""
-SELECT msg_id, max({_TOPIC}) FILTER (NOT ({_DELIVER})) AS topic, {", ".join(sums)}
-FROM log {JOIN_FATES}
-WHERE {is_of_message()} AND {cells} GROUP BY msg_id"""
 
 
 _TALLIES: Final = {
@@ -137,21 +110,21 @@ def _judge(cell: str, sample: int, *, all_told: bool) -> str:
     """Of what `_query` yielded of some messages, all there is of them: those of a message, a row each, and
     the tallies of all."""
     sums = [
-        *(f"min({name}) AS {name}" for name in _FIRST),
-        *(f"sum({name})::BIGINT AS {name}" for name in (*_COUNTS, *AT_BROKER)),
+        *(f"min({name}) AS {name}" for name in FIRST),
+        *(f"sum({name})::BIGINT AS {name}" for name in COUNTS),
         "coalesce(bit_xor(handed), 0) AS handed",
         # Sent to two topics: one of them says who is owed it.
         "max(topic) AS topic",
     ]
     tallies = [f"count(*) FILTER ({condition}) AS {name}" for name, condition in _TALLIES.items()]
-    own = ", ".join(("msg_id", *_FIRST, *_COUNTS, *AT_BROKER, "clean", "sampled"))
+    own = ", ".join(("msg_id", *FIRST, *COUNTS, "clean", "sampled"))
     is_told = "true" if all_told else _IS_TOLD
     return f"""
 WITH told AS (
     SELECT msg_id, {", ".join(sums)} FROM log GROUP BY msg_id
 ), debts AS (
-    SELECT {_TOPIC.replace("topic", "subscribed_topic")} AS topic, count(*) AS owed,
-        bit_xor({_HASH}) AS owed_xor
+    SELECT {NUMBERED.format("subscribed_topic")} AS topic, count(*) AS owed,
+        bit_xor({NUMBERED.format('"group"')}) AS owed_xor
     FROM readers GROUP BY ALL
 ), owing AS (
     SELECT told.*, coalesce(owed, 0) AS owed, coalesce(owed_xor, 0) AS owed_xor
@@ -168,10 +141,7 @@ JUDGED: Final = t.StructType(
     [
         t.StructField("part", t.StringType()),
         t.StructField("msg_id", t.StringType()),
-        *[
-            t.StructField(name, t.LongType())
-            for name in dict.fromkeys((*_FIRST, *_COUNTS, *AT_BROKER, *TALLIED))
-        ],
+        *[t.StructField(name, t.LongType()) for name in dict.fromkeys((*FIRST, *COUNTS, *TALLIED))],
         t.StructField("clean", t.BooleanType()),
         t.StructField("sampled", t.BooleanType()),
     ]
@@ -185,11 +155,16 @@ def message_key() -> Column:
 
 def ask(log: EventLog, known: Known, prefix: int, cells: pa.Table | None) -> DataFrame:
     """What the shares of a log tell of each message, or of each in the cells whose `text` is in a table."""
-    tables = {"fates": known.fates}
-    if cells is None:
-        return log.parcels(_query("true"), "msg_id", tables)
-    chosen = f"{cell_text(prefix)} IN (SELECT text FROM cells)"
-    return log.parcels(_query(chosen), "msg_id", tables | {"cells": cells})
+    parts = log.parts
+    chosen = cells["text"] if cells else None
+
+    def summed(piece: Piece) -> Iterator[pa.RecordBatch]:
+        # In tasks alone: what only plans an audit need not load it.
+        from spark_audit import message_sums
+
+        return message_sums.of_piece(piece, known.fates, chosen, prefix, parts)
+
+    return log.fold([summed], from_arrow_schema(PARCELS), _COLUMNS)
 
 
 def judge(parts: DataFrame, known: Known, prefix: int, sample: int, *, all_told: bool) -> DataFrame:

@@ -1,16 +1,13 @@
 """What tasks hand over to one another."""
 
+import zlib
+
+import numpy as np
 import pyarrow as pa
 
-from spark_audit.share import PARCELS, Work, of_partition, of_rows
+from spark_audit.share import PARCELS, Work, of_partition, packed
 
 PARTS = 8
-PARCELLED = Work(
-    ('SELECT msg_id, min(ts) AS ts, max("group") AS "group" FROM log GROUP BY msg_id',),
-    PARCELS,
-    key="msg_id",
-    parts=PARTS,
-)
 SUMMED = pa.schema(
     [("msg_id", pa.string()), ("rows", pa.int64()), ("ts", pa.int64()), ("group", pa.string())]
 )
@@ -19,22 +16,21 @@ MERGE = Work(
 )
 
 
-def share(first: int, groups: list[str | None]) -> list[pa.RecordBatch]:
+def parcels(first: int, groups: list[str | None]) -> pa.RecordBatch:
+    """Of a share: a row a message."""
     ids = [f"m{number}" for number in range(len(groups))]
     times = range(first, first + len(groups))
     columns = {"msg_id": ids, "ts": pa.array(times, pa.int64()), "group": pa.array(groups, pa.string())}
-    return [pa.RecordBatch.from_pydict(columns)]
+    return packed(pa.table(columns), np.array([zlib.crc32(id_.encode()) % PARTS for id_ in ids]))
 
 
-def test_rows_of_one_key_are_of_one_part_whichever_share_they_come_from() -> None:
-    shares = [share(1000, [None] * 100), share(0, ["g", None] * 50)]
-    parcels = [batch for each in shares for batch in of_rows(PARCELLED)(iter(each))]
+def test_rows_of_one_part_are_brought_together_as_they_were() -> None:
     of_part: dict[int, list[pa.RecordBatch]] = {}
-    for batch in parcels:
+    for batch in (parcels(1000, [None] * 100), parcels(0, ["g", None] * 50)):
+        assert len(batch) == PARTS
         for row in batch.to_pylist():
             of_part.setdefault(row["part"], []).append(pa.RecordBatch.from_pylist([row], PARCELS))
     assert set(of_part) == set(range(PARTS))
-    assert sum(map(len, of_part.values())) == PARTS * len(shares)
     merged = [
         row
         for each in of_part.values()
@@ -48,6 +44,5 @@ def test_rows_of_one_key_are_of_one_part_whichever_share_they_come_from() -> Non
 
 
 def test_of_nothing_there_is_no_parcel() -> None:
-    none = of_rows(PARCELLED)(iter([share(0, ["g"])[0].slice(1)]))
-    assert not [row for batch in none for row in batch.to_pylist()]
+    assert not len(parcels(0, []))
     assert not list(of_partition(MERGE)(iter([])))
