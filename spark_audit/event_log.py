@@ -65,10 +65,12 @@ class EventLog:
         given = tuple((tables or {}).items())
         return self._done(Work(tuple(queries), to_arrow_schema(schema), given), schema)
 
-    @property
-    def parts(self) -> int:
-        """So many parts there are of parcels: where all rows of one key are together, for `merged`."""
-        return int(self.rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    def parts(self, rows: int) -> int:
+        """So many parts there are to be of parcels, of which each has the sums of about so many rows: all of
+        one key are together, for `merged`."""
+        most = int(self.rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+        in_files = sum(share.end - share.begin for share in shares(self.files))
+        return min(most, 1 + in_files // rows) if self.rest is None else most
 
     def fold(
         self, folds: Sequence[Fold], schema: t.StructType, columns: Sequence[str] = piece.TRAFFIC

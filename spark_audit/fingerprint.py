@@ -40,6 +40,8 @@ CELL_MESSAGES: Final = 64
 """Where they do, a cell has so many or more."""
 _SAMPLED_IDS: Final = 1 << 15
 
+_PART_ROWS: Final = 1 << 22
+
 RETRY_TOPIC_PREFIX: Final = "%RETRY%"
 """A group's own topic of redelivered messages."""
 
@@ -77,8 +79,8 @@ class Cells:
 
 def cells(log: EventLog, known: Known, brokers: Sequence[str], prefix: int, sample: int) -> Cells:
     """Runs a job. Of `sample` cells one is read though it is clean; of 0, none."""
-    # Cells are few: in as many parts as rows have, most of the work would be to part them.
-    parts = 1 + log.parts // 8
+    # Cells are few, and to part them is work.
+    parts = log.parts(_PART_ROWS)
 
     def summed(piece: Piece) -> Iterator[pa.RecordBatch]:
         # In tasks alone: what only plans an audit need not load it.

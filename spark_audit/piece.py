@@ -126,15 +126,11 @@ def stored_rows(taken: Callable[[Piece], pa.RecordBatch], folder: Path) -> Calla
 def _stored(taken: Iterable[pa.RecordBatch], folder: Path) -> Batches:
     # A task that is run a second time leaves the file of the first, of which nobody is told.
     path = folder / f"{uuid.uuid4()}.parquet"
+    writer = None
     with ExitStack() as opened:
-        writer = None
-        for batch in taken:
-            if not len(batch):
-                continue
-            plain = batch.cast(_PLAIN)
-            if writer is None:
-                writer = opened.enter_context(pq.ParquetWriter(path, _PLAIN, write_statistics=False))
-            writer.write_batch(plain)
+        for table in gathered(batch.cast(_PLAIN) for batch in taken if len(batch)):
+            writer = writer or opened.enter_context(pq.ParquetWriter(path, _PLAIN, write_statistics=False))
+            writer.write_table(table.unify_dictionaries())
     if writer:
         yield pa.RecordBatch.from_pydict({"file": [str(path)]})
 

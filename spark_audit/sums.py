@@ -46,6 +46,8 @@ _COLUMNS: Final = ("ts", "seq", "node", "kind", "msg_id", "topic", "group", "sta
 NUMBERED: Final = "(hash({}) >> 1)::BIGINT"
 """A text as a number, in DuckDB's SQL."""
 
+_PART_ROWS: Final = 1 << 20
+
 _HASH_DIGITS: Final = 4
 """Where ids do not count up there are 65,536 cells: enough that a few thousand messages in trouble leave most
 of them clean; so few that a task has them all in memory."""
@@ -155,7 +157,7 @@ def message_key() -> Column:
 
 def ask(log: EventLog, known: Known, prefix: int, cells: pa.Table | None) -> DataFrame:
     """What the shares of a log tell of each message, or of each in the cells whose `text` is in a table."""
-    parts = log.parts
+    parts = log.parts(_PART_ROWS)
     chosen = cells["text"] if cells else None
 
     def summed(piece: Piece) -> Iterator[pa.RecordBatch]:
