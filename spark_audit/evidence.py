@@ -220,11 +220,11 @@ def _known(
     of_broker = (kind == Kind.SEND_ACK) & f.col("node").isin(*brokers)
     role = f.when(of_broker, f.lit("acknowledged by the broker")).otherwise(kind)
     told = profiled.where(kind.isin(Kind.SEND, Kind.SEND_ACK, Kind.APPEND))
-    return Known(
-        readers=_readers(spans).toArrow(),
-        fates=fates(rare, options).toArrow(),
-        roles=told.select(role).distinct().count(),
-    )
+    with ThreadPoolExecutor(3) as abreast:
+        readers = abreast.submit(_readers(spans).toArrow)
+        fated = abreast.submit(fates(rare, options).toArrow)
+        roles = abreast.submit(told.select(role).distinct().count)
+    return Known(readers.result(), fated.result(), roles.result())
 
 
 def _in_trouble(rare: DataFrame) -> DataFrame:

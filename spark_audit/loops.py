@@ -27,16 +27,19 @@ _BYTE: Final = Hash(8)
 _ONE: Final = Hash(1)
 
 
-def compiled(loop: _Loop) -> _Loop:
+def compiled(loop: _Loop, *, inline: str = "never") -> _Loop:
     """When it is first called; the machine code is kept for the next process (numba's cache)."""
-    told: Any = numba.njit(cache=True, nogil=True)(loop)
+    try:
+        told: Any = numba.njit(cache=True, nogil=True, inline=inline)(loop)
+    except RuntimeError:
+        # No folder to keep it in can be written to: each process compiles its own.
+        told = numba.njit(nogil=True, inline=inline)(loop)
     return cast(_Loop, told)
 
 
 def inlined(part: _Loop) -> _Loop:
     """Part of a loop: called, it would count who has its columns at every row."""
-    told: Any = numba.njit(cache=True, nogil=True, inline="always")(part)
-    return cast(_Loop, told)
+    return compiled(part, inline="always")
 
 
 class Texts(NamedTuple):

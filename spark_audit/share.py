@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MEMORY: Final = "1GB"
-_SHARE_BYTES: Final = 32 << 20
+_SHARE_BYTES: Final = 64 << 20
 """Of a file with several row groups: so much, or one of them."""
 _HANDED_ROWS: Final = 1 << 20
 """So many rows that Spark hands over are one share."""

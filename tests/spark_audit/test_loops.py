@@ -1,13 +1,17 @@
 """Hashes tell texts apart, and are the same wherever a text stands."""
 
-import pyarrow as pa
+from collections.abc import Callable
+from typing import Any
 
-from spark_audit.loops import number
+import numba
+import pyarrow as pa
+import pytest
+
+from spark_audit import loops
+from spark_audit.loops import compiled, number
 
 
 def told(texts: pa.Array) -> list[int]:
-    from spark_audit import loops
-
     return [int(loops.hash_at(*loops.texts(texts), row)) for row in range(len(texts))]
 
 
@@ -24,3 +28,21 @@ def test_a_text_has_one_hash_wherever_it_stands() -> None:
     hashed = told(texts)
     assert hashed[2] == hashed[5] == told(texts[2:])[0] == told(pa.array(["m"]))[0]
     assert told(texts.slice(4, 1)) == [hashed[4]]
+
+
+def test_loops_are_compiled_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    njit = numba.njit
+
+    def without_a_folder(*, cache: bool = False, **options: Any) -> Callable[..., Any]:
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        compiler: Callable[..., Any] = njit(**options)
+        return compiler
+
+    monkeypatch.setattr(numba, "njit", without_a_folder)
+
+    @compiled
+    def twice(value: int) -> int:
+        return 2 * value
+
+    assert twice(21) == 42

@@ -57,8 +57,10 @@ spark = open_session(SessionOptions(master="local-cluster[2,1,1024]", memory="1g
 def where(batches):
     import pyarrow as pa
     import impl.message, spark_audit, spec.events
+    from spark_audit import loops
     for batch in batches:
         pass
+    assert loops.number("m") == loops.number("m") > 0  # compiled where the source is in an archive
     yield pa.RecordBatch.from_pydict({"file": [spark_audit.__file__]})
 
 found = spark.range(4).repartition(2).mapInArrow(where, "file string").collect()
