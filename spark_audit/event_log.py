@@ -2,7 +2,7 @@
 
 Reading Parquet in the task and summing it up there costs a fraction of what Spark's own scan and aggregation
 do; what comes out is small, and merged by Spark. Rows that are in no such file, such as those that an earlier
-night left, are handed to the same queries by Spark.
+night left, are handed to the same loops and queries by Spark.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -5,7 +5,7 @@ processor's registers, and costs a fifth. Only tasks load this: it takes half a 
 """
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, Literal, NamedTuple, TypeVar, cast
 
 import numba
 import numpy as np
@@ -27,7 +27,7 @@ _BYTE: Final = Hash(8)
 _ONE: Final = Hash(1)
 
 
-def compiled(loop: _Loop, *, inline: str = "never") -> _Loop:
+def compiled(loop: _Loop, *, inline: Literal["never", "always"] = "never") -> _Loop:
     """When it is first called; the machine code is kept for the next process (numba's cache)."""
     try:
         told: Any = numba.njit(cache=True, nogil=True, inline=inline)(loop)

@@ -1,8 +1,9 @@
-"""A task's share of an event log, on which it runs SQL by itself: DuckDB within the task's process.
+"""A task's share of an event log, and the SQL that it runs by itself: DuckDB within the task's process.
 
 A share is some row groups of a Parquet file, of which only the columns are decoded that a query names, or
-rows that Spark hands over. Queries see it as the table `log`, with the columns of spec.events. Whatever the
-size of a share, DuckDB has so much memory, and spills the rest.
+rows that Spark hands over. Queries see it as the table `log`, with the columns of spec.events; or they see
+what tasks have handed over to one another, PARCELS. Whatever there is of it, DuckDB has so much memory, and
+spills the rest.
 """
 
 import errno
