@@ -39,6 +39,8 @@ from spark_audit.loops import (
     mixed,
     number,
     numbers,
+    slot_of,
+    slots_for,
     texts,
     value,
 )
@@ -175,12 +177,7 @@ def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
     ) = of  # fmt: skip
     after_seq, until_seq, kept_end, is_sync, first_fate, end_fate = fates
     count = len(kind)
-    slots = 2
-    while slots < 2 * count:
-        slots *= 2
-    last_slot = Hash(slots - 1)
-    # A slot has the number of its sums, from 1 on.
-    table = np.zeros(slots, np.int32)
+    slots = slots_for(count)
     keys = np.empty(count, np.uint64)
     sums = np.empty((count, len(_SUMS)), np.int64)
     found = 0
@@ -194,17 +191,15 @@ def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
         reader = group_of[group[row]] if is_deliver else 0
         cell = hash_of(cell_offsets, cell_bytes, row)
         key = mixed(mixed(cell, Hash(audience_of[topic[row]])), mixed(Hash(reader), Hash(role)))
-        slot = key & last_slot
-        while table[slot] and keys[table[slot] - 1] != key:
-            slot = (slot + _ONE) & last_slot
-        if not table[slot]:
+        slot = slot_of(slots, keys, key)
+        if not slots[slot]:
             keys[found] = key
             sums[found] = 0
             sums[found, _FIRST], sums[found, _CELL] = row, np.int64(cell >> _ONE)
             sums[found, _ROLE], sums[found, _READER], sums[found, _LOW] = role, reader, _MOST
             found += 1
-            table[slot] = found
-        at = table[slot] - 1
+            slots[slot] = found
+        at = slots[slot] - 1
         id_hash = hash_of(id_offsets, id_bytes, row)
         place = mixed(id_hash, Hash(value(queue_ids, has_queue, row)))
         place = mixed(place, Hash(value(offsets, has_offset, row)))

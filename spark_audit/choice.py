@@ -3,8 +3,6 @@
 Only tasks load this.
 """
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -24,13 +22,14 @@ from spark_audit.loops import (
     mixed,
     number,
     numbers,
+    slot_of,
+    slots_for,
     texts,
 )
 from spark_audit.piece import Piece
 
+Codes = npt.NDArray[np.int32]
 Hashes = npt.NDArray[np.uint64]
-
-_ONE: Final = Hash(1)
 
 
 def of_piece(
@@ -43,14 +42,14 @@ def of_piece(
     node = meanings(told["node"], number)
     is_chosen = _chosen(
         *named, is_told(told["msg_id"]), codes(told["node"]), node, numbers(told["seq"]).values, bits,
-        _hashes(*texts(_whole(chosen))), _numbered(numbered),
+        *_set_of(_hashes(*texts(_whole(chosen)))), *_set_of(_numbered(numbered)),
     )  # fmt: skip
     return told.take(pa.array(np.flatnonzero(is_chosen)))
 
 
 def is_of_cells(told: pa.RecordBatch, cells: pa.ChunkedArray, prefix: int) -> Flags:
     """Which rows that have an id are of these cells."""
-    return _is_among(*texts(cells_of(told, prefix)), _hashes(*texts(_whole(cells))))
+    return _is_among(*texts(cells_of(told, prefix)), *_set_of(_hashes(*texts(_whole(cells)))))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -59,7 +58,6 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _numbered(rows: pa.Table) -> Hashes:
-    """The set of their keys."""
     node = _whole(rows["node"]).dictionary_encode()
     return _keys(meanings(node, number)[codes(node)], _whole(rows["number"]).to_numpy())
 
@@ -69,72 +67,65 @@ def _chosen(
     offsets: npt.NDArray[np.int32],
     told: npt.NDArray[np.uint8],
     has_text: Flags,
-    node: npt.NDArray[np.int32],
+    node: Codes,
     node_of: Ints,
     seq: Ints,
     bits: int,
-    of_texts: Hashes,
-    of_numbers: Hashes,
+    text_slots: Codes,
+    chosen_texts: Hashes,
+    number_slots: Codes,
+    chosen_numbers: Hashes,
 ) -> Flags:
     is_chosen = np.zeros(len(node), np.bool_)
     for row in range(len(node)):
-        is_chosen[row] = (has_text[row] and _is_in(of_texts, hash_of(offsets, told, row))) or _is_in(
-            of_numbers, _key(node_of[node[row]], seq[row] >> bits)
-        )
+        if has_text[row]:
+            text = hash_of(offsets, told, row)
+            is_chosen[row] = text_slots[slot_of(text_slots, chosen_texts, text)] > 0
+        if not is_chosen[row]:
+            key = _key(node_of[node[row]], seq[row] >> bits)
+            is_chosen[row] = number_slots[slot_of(number_slots, chosen_numbers, key)] > 0
     return is_chosen
 
 
 @compiled
-def _is_among(offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], hashes: Hashes) -> Flags:
+def _is_among(
+    offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], slots: Codes, chosen: Hashes
+) -> Flags:
     is_among = np.zeros(len(offsets) - 1, np.bool_)
     for row in range(len(is_among)):
-        is_among[row] = _is_in(hashes, hash_of(offsets, told, row))
+        is_among[row] = slots[slot_of(slots, chosen, hash_of(offsets, told, row))] > 0
     return is_among
 
 
 @compiled
+def _set_of(hashes: Hashes) -> tuple[Codes, Hashes]:
+    """Slots, and the keys that have their numbers there."""
+    slots, keys, found = slots_for(len(hashes)), np.empty(len(hashes), np.uint64), 0
+    for key in hashes:
+        slot = slot_of(slots, keys, key)
+        if not slots[slot]:
+            keys[found] = key
+            found += 1
+            slots[slot] = found
+    return slots, keys
+
+
+@compiled
 def _hashes(offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8]) -> Hashes:
-    """The set of them."""
-    found = _empty(len(offsets) - 1)
-    for row in range(len(offsets) - 1):
-        _put(found, hash_of(offsets, told, row))
+    found = np.empty(len(offsets) - 1, np.uint64)
+    for row in range(len(found)):
+        found[row] = hash_of(offsets, told, row)
     return found
 
 
 @compiled
 def _keys(nodes: Ints, numbers: Ints) -> Hashes:
-    """The set of them."""
-    found = _empty(len(nodes))
-    for row in range(len(nodes)):
-        _put(found, _key(nodes[row], numbers[row]))
+    found = np.empty(len(nodes), np.uint64)
+    for row in range(len(found)):
+        found[row] = _key(nodes[row], numbers[row])
     return found
 
 
 @inlined
 def _key(node: int, number: int) -> Hash:
     return mixed(mixed(SEED, Hash(node)), Hash(number))
-
-
-@inlined
-def _empty(room: int) -> Hashes:
-    """A set for so many hashes. 0 is no hash."""
-    slots = 2
-    while slots < 2 * room:
-        slots *= 2
-    return np.zeros(slots, np.uint64)
-
-
-@inlined
-def _put(hashes: Hashes, told: Hash) -> None:
-    slot = told & Hash(len(hashes) - 1)
-    while hashes[slot] and hashes[slot] != told:
-        slot = (slot + _ONE) & Hash(len(hashes) - 1)
-    hashes[slot] = told
-
-
-@inlined
-def _is_in(hashes: Hashes, told: Hash) -> bool:
-    slot = told & Hash(len(hashes) - 1)
-    while hashes[slot] and hashes[slot] != told:
-        slot = (slot + _ONE) & Hash(len(hashes) - 1)
-    return bool(hashes[slot] == told)

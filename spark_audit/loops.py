@@ -88,6 +88,25 @@ def number(text: str | None) -> int:
 
 
 @inlined
+def slots_for(count: int) -> npt.NDArray[np.int32]:
+    """Of a table of so many keys at most: each has the number of a key, counted from 1 on, or 0."""
+    slots = 2
+    while slots < 2 * count:
+        slots *= 2
+    return np.zeros(slots, np.int32)
+
+
+@inlined
+def slot_of(slots: npt.NDArray[np.int32], keys: npt.NDArray[np.uint64], key: Hash) -> Hash:
+    """Where the number of a key is, or is to be; `keys` are in the order of their numbers."""
+    last = Hash(len(slots) - 1)
+    slot = key & last
+    while slots[slot] and keys[slots[slot] - 1] != key:
+        slot = (slot + _ONE) & last
+    return slot
+
+
+@inlined
 def value(values: Ints, is_told: Flags, row: int) -> int:
     return values[row] if is_told[row] else NONE
 

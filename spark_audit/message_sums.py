@@ -25,6 +25,8 @@ from spark_audit.loops import (
     is_told,
     meanings,
     numbers,
+    slot_of,
+    slots_for,
     texts,
     value,
 )
@@ -129,12 +131,7 @@ def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
     kind_of, topic_of, group_of, status_of = of
     after_seq, until_seq, kept_end, is_sync, first_fate, end_fate = fates
     count = len(kind)
-    slots = 2
-    while slots < 2 * count:
-        slots *= 2
-    last_slot = Hash(slots - 1)
-    # A slot has the number of its sums, from 1 on.
-    table = np.zeros(slots, np.int32)
+    slots = slots_for(count)
     keys = np.empty(count, np.uint64)
     sums = np.empty((count, len(_SUMS)), np.int64)
     found = 0
@@ -143,18 +140,16 @@ def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
         if what == NONE or not is_asked[row]:
             continue
         key = hash_of(id_offsets, id_bytes, row)
-        slot = key & last_slot
-        while table[slot] and keys[table[slot] - 1] != key:
-            slot = (slot + _ONE) & last_slot
-        if not table[slot]:
+        slot = slot_of(slots, keys, key)
+        if not slots[slot]:
             keys[found] = key
             sums[found] = 0
             sums[found, _ROW], sums[found, _ID], sums[found, _TOPIC] = row, np.int64(key >> _ONE), NONE
             for name in range(_SEND_TS, _SENDS):
                 sums[found, name] = _MOST
             found += 1
-            table[slot] = found
-        at = table[slot] - 1
+            slots[slot] = found
+        at = slots[slot] - 1
         ts, said = times[row], status_of[status[row]]
         if what == _DELIVER:
             sums[at, _DELIVERIES] += 1

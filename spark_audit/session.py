@@ -17,7 +17,8 @@ from spec import spark
 _BYTES_A_PARTITION: Final = 8 << 20
 _SHORT_BYTES: Final = 4 << 30
 _SHIPPED: Final = ("spark_audit", "spec", "impl", "report")
-"""What runs on executors; what these need beside it, pyarrow, DuckDB and numba above all, their Python must have."""
+"""What runs on executors; what these need beside it, their Python must have: pyarrow, DuckDB and numba above
+all."""
 
 _LOCAL: Final = "spark.local.dir"
 _ROOT: Final = Path(__file__).resolve().parents[1]

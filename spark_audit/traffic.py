@@ -10,7 +10,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_audit.loops import NONE, SEED, Flags, Hash, Ints, codes, compiled, is_told, meanings, mixed, value
+from spark_audit.loops import (
+    NONE,
+    SEED,
+    Flags,
+    Hash,
+    Ints,
+    codes,
+    compiled,
+    is_told,
+    meanings,
+    mixed,
+    slot_of,
+    slots_for,
+    value,
+)
 
 Codes = npt.NDArray[np.int32]
 
@@ -49,12 +63,7 @@ def _alike(
     placed: Flags,
 ) -> tuple[Ints, Ints]:
     count = len(kind)
-    slots = 2
-    while slots < 2 * count:
-        slots *= 2
-    last_slot = Hash(slots - 1)
-    # A slot has a number, counted from 1 on.
-    table = np.zeros(slots, np.int32)
+    slots = slots_for(count)
     keys, firsts = np.empty(count, np.uint64), np.empty(count, np.int64)
     found, which = 0, np.empty(count, np.int64)
     for row in range(count):
@@ -62,14 +71,12 @@ def _alike(
         key = mixed(key, Hash(stated[row]) << _HALF | Hash(group[row]) & _LOW_HALF)
         key = mixed(key, Hash(topic[row]) << _HALF | Hash(has_queue[row]) << _ONE | Hash(placed[row]))
         key = mixed(key, Hash(value(queue_id, has_queue, row)))
-        slot = key & last_slot
-        while table[slot] and keys[table[slot] - 1] != key:
-            slot = (slot + _ONE) & last_slot
-        if not table[slot]:
+        slot = slot_of(slots, keys, key)
+        if not slots[slot]:
             keys[found], firsts[found] = key, row
             found += 1
-            table[slot] = found
-        which[row] = table[slot] - 1
+            slots[slot] = found
+        which[row] = slots[slot] - 1
     return which, firsts[:found]
 
 
