@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,9 +25,12 @@ from spark_audit.fingerprint import (
     TEXTS,
 )
 from spark_audit.loops import (
+    MOST,
     NONE,
+    Codes,
     Flags,
     Hash,
+    Ints,
     Numbers,
     Texts,
     codes,
@@ -49,9 +51,6 @@ from spark_audit.share import evaluated, packed
 from spark_audit.sums import Known, cell_text
 from spec.events import Kind
 
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
-
 _SUMS: Final = (
     "first", "cell_hash", "role", "reader", "rows", "id", "place", "odd", "sync_at_risk", "producer_min",
     "producer_max",
@@ -60,7 +59,6 @@ _FIRST, _CELL, _ROLE, _READER, _ROWS, _ID, _PLACE, _ODD, _AT_RISK, _LOW, _HIGH =
 
 _LOW_HALF: Final = Hash(0xFFFFFFFF)
 _ONE: Final = Hash(1)
-_MOST: Final = np.iinfo(np.int64).max
 
 
 class _Rows(NamedTuple):
@@ -196,7 +194,7 @@ def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
             keys[found] = key
             sums[found] = 0
             sums[found, _FIRST], sums[found, _CELL] = row, np.int64(cell >> _ONE)
-            sums[found, _ROLE], sums[found, _READER], sums[found, _LOW] = role, reader, _MOST
+            sums[found, _ROLE], sums[found, _READER], sums[found, _LOW] = role, reader, MOST
             found += 1
             slots[slot] = found
         at = slots[slot] - 1

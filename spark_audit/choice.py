@@ -10,8 +10,10 @@ import pyarrow as pa
 from spark_audit.cell_sums import cells_of
 from spark_audit.loops import (
     SEED,
+    Codes,
     Flags,
     Hash,
+    Hashes,
     Ints,
     codes,
     compiled,
@@ -27,9 +29,6 @@ from spark_audit.loops import (
     texts,
 )
 from spark_audit.piece import Piece
-
-Codes = npt.NDArray[np.int32]
-Hashes = npt.NDArray[np.uint64]
 
 
 def of_piece(

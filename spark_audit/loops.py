@@ -15,11 +15,15 @@ import pyarrow as pa
 _Loop = TypeVar("_Loop", bound=Callable[..., Any])
 
 Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+"""Numbers of texts."""
+Hashes = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
 Hash = np.uint64
 
 NONE: Final = -1
 """In place of a number that is not told."""
+MOST: Final = np.iinfo(np.int64).max
 
 SEED: Final = Hash(0x9E3779B97F4A7C15)
 """Where a hash begins: of nothing, it would be none."""
@@ -54,7 +58,7 @@ class Numbers(NamedTuple):
 
 
 def is_told(column: pa.Array) -> Flags:
-    return np.asarray(column.is_valid())
+    return np.asarray(column.is_valid()) if column.null_count else np.ones(len(column), np.bool_)
 
 
 def texts(column: pa.StringArray) -> Texts:
@@ -71,9 +75,9 @@ def numbers(column: pa.Array) -> Numbers:
     return Numbers(values, is_told(wide))
 
 
-def codes(column: pa.DictionaryArray) -> npt.NDArray[np.int32]:
+def codes(column: pa.DictionaryArray) -> Codes:
     """The number of each row's text: the last of any `meanings` where there is none."""
-    told: npt.NDArray[np.int32] = column.indices.fill_null(NONE).to_numpy()
+    told: Codes = column.indices.fill_null(NONE).to_numpy()
     return told
 
 
@@ -88,7 +92,7 @@ def number(text: str | None) -> int:
 
 
 @inlined
-def slots_for(count: int) -> npt.NDArray[np.int32]:
+def slots_for(count: int) -> Codes:
     """Of a table of so many keys at most: each has the number of a key, counted from 1 on, or 0."""
     slots = 2
     while slots < 2 * count:
@@ -97,7 +101,7 @@ def slots_for(count: int) -> npt.NDArray[np.int32]:
 
 
 @inlined
-def slot_of(slots: npt.NDArray[np.int32], keys: npt.NDArray[np.uint64], key: Hash) -> Hash:
+def slot_of(slots: Codes, keys: Hashes, key: Hash) -> Hash:
     """Where the number of a key is, or is to be; `keys` are in the order of their numbers."""
     last = Hash(len(slots) - 1)
     slot = key & last

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from spark_audit import choice
 from spark_audit.fates import Fates, fate_of, fates
 from spark_audit.loops import (
+    MOST,
     NONE,
+    Codes,
     Flags,
     Hash,
     Ints,
@@ -34,8 +35,6 @@ from spark_audit.piece import Piece
 from spark_audit.share import evaluated, packed
 from spark_audit.sums import COUNTS, FIRST, KINDS, NUMBERED, STORED_STATUSES
 
-Codes = npt.NDArray[np.int32]
-
 _SUMS: Final = ("first", "id_hash", "topic", "handed", *FIRST, *COUNTS)
 (
     _ROW, _ID, _TOPIC, _HANDED, _SEND_TS, _ACKED_TS, _STORED_TS, _DELIVERED_TS, _SENDS, _ACKED, _SOFT_ACKED,
@@ -47,7 +46,6 @@ _OK, _SOFT, _IN_DOUBT, _OTHER = range(4)
 """Statuses."""
 
 _ONE: Final = Hash(1)
-_MOST: Final = np.iinfo(np.int64).max
 
 
 class _Rows(NamedTuple):
@@ -95,7 +93,7 @@ def of_piece(
     sums: dict[str, Any] = dict(zip(_SUMS, summed.T.copy(), strict=True))
     first, part = sums.pop("first"), sums.pop("id_hash") % parts
     for name in FIRST:
-        sums[name] = pa.array(sums[name], mask=sums[name] == _MOST)
+        sums[name] = pa.array(sums[name], mask=sums[name] == MOST)
     sums["topic"] = pa.array(sums["topic"], mask=sums["topic"] == NONE)
     ids = {"msg_id": told["msg_id"].take(pa.array(first))}
     yield packed(pa.table(ids | sums), part.astype(np.int32))
@@ -146,7 +144,7 @@ def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
             sums[found] = 0
             sums[found, _ROW], sums[found, _ID], sums[found, _TOPIC] = row, np.int64(key >> _ONE), NONE
             for name in range(_SEND_TS, _SENDS):
-                sums[found, name] = _MOST
+                sums[found, name] = MOST
             found += 1
             slots[slot] = found
         at = slots[slot] - 1

@@ -45,14 +45,14 @@ _NUMBERS: Final = {
 def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
     """Of a piece: its runs, with the times of their first and last row."""
     # In tasks alone: what only plans an audit need not load it.
-    from spark_audit import traffic
+    from spark_audit import loops, traffic
 
     told = piece.told
     is_delivery = is_one_of(told["kind"], [Kind.DELIVER])
     is_commit = is_one_of(told["kind"], [Kind.OFFSET_COMMIT])
     is_step = (is_delivery | is_commit) & np.asarray(told["queue_offset"].is_valid())
     which, _ = piece.alike
-    numbers = {name: traffic.numbers(told[name]) for name in _NUMBERS}
+    numbers = {name: loops.numbers(told[name]).values for name in _NUMBERS}
     begins, ends = traffic.runs(which, is_step, is_delivery, numbers["seq"], numbers["queue_offset"])
     first = told.select(_TOLD).take(pa.array(begins))
     runs = {name: first[name] for name in _TOLD} | {"part": pa.array(["run"] * len(first))}

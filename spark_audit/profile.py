@@ -77,13 +77,13 @@ def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
     """Of a piece: a row a (kind, node, stated, group, topic, queue_id, placed), and one each of the rare
     rows."""
     # In tasks alone: what only plans an audit need not load it.
-    from spark_audit import traffic
+    from spark_audit import loops, traffic
 
     told = piece.told
     if not len(told):
         return
     is_rare = _is_rare(told)
-    columns = [traffic.numbers(told[name]) for name in _EXTENTS]
+    columns = [loops.numbers(told[name]).values for name in _EXTENTS]
     which, firsts = piece.alike
     rows, extents = traffic.extents(which, is_rare, columns)
     some = np.flatnonzero(rows)

@@ -11,8 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spark_audit.loops import (
+    MOST,
     NONE,
     SEED,
+    Codes,
     Flags,
     Hash,
     Ints,
@@ -21,34 +23,25 @@ from spark_audit.loops import (
     is_told,
     meanings,
     mixed,
+    numbers,
     slot_of,
     slots_for,
     value,
 )
 
-Codes = npt.NDArray[np.int32]
-
 _ONE: Final = Hash(1)
 _HALF: Final = Hash(32)
 _LOW_HALF: Final = Hash(0xFFFFFFFF)
-_MOST: Final = np.iinfo(np.int64).max
-
-
-def numbers(column: pa.Array) -> Ints:
-    """As they are; anything where there is none."""
-    told: Ints = np.frombuffer(column.buffers()[1], np.int64, len(column), column.offset * 8)
-    return told
 
 
 def alike(told: pa.RecordBatch) -> tuple[Ints, Ints]:
     """A number for each row, from 0 on: that of all rows of one kind, node, broker that they state, group,
     topic and queue, that all have a place or have none; and, by number, the first of them."""
-    queue_id = told["queue_id"].cast(pa.int64())
+    queue_id, has_queue = numbers(told["queue_id"])
     kind, node, stated, group, topic = (
         codes(told[name]) for name in ("kind", "node", "stated", "group", "topic")
     )
-    has_queue, placed = is_told(queue_id), is_told(told["queue_offset"])
-    return _alike(kind, node, stated, group, topic, numbers(queue_id), has_queue, placed)
+    return _alike(kind, node, stated, group, topic, queue_id, has_queue, is_told(told["queue_offset"]))
 
 
 @compiled
@@ -90,7 +83,7 @@ def extents(which: Ints, left_out: Flags, columns: Sequence[Ints]) -> tuple[Ints
 
 @compiled
 def _extent(which: Ints, left_out: Flags, column: Ints, count: int) -> tuple[Ints, Ints]:
-    least, most = np.full(count, _MOST), np.full(count, -_MOST)
+    least, most = np.full(count, MOST), np.full(count, -MOST)
     for row in range(len(which)):
         if not left_out[row]:
             least[which[row]] = min(least[which[row]], column[row])
