@@ -109,7 +109,7 @@ _IS_TOLD: Final = "NOT clean OR sampled OR sends > 1 OR (acked = 0 AND deliverie
 
 
 def _judge(cell: str, sample: int, *, all_told: bool) -> str:
-    """Of what `_query` yielded of some messages, all there is of them: those of a message, a row each, and
+    """Of what `ask` told of some messages, all there is of them: those of a message, a row each, and
     the tallies of all."""
     sums = [
         *(f"min({name}) AS {name}" for name in FIRST),
@@ -158,7 +158,7 @@ def message_key() -> Column:
 def ask(log: EventLog, known: Known, prefix: int, cells: pa.Table | None) -> DataFrame:
     """What the shares of a log tell of each message, or of each in the cells whose `text` is in a table."""
     parts = log.parts(_PART_ROWS)
-    chosen = cells["text"] if cells else None
+    chosen = None if cells is None else cells["text"]
 
     def summed(piece: Piece) -> Iterator[pa.RecordBatch]:
         # In tasks alone: what only plans an audit need not load it.

@@ -68,6 +68,8 @@ def clean_story() -> Story:
 
 def test_where_everything_agrees_nothing_is_read_again(spark: SparkSession) -> None:
     assert read_cells(spark, clean_story()) == 0
+    judged = evidence_in(spark, clean_story().rows, ("broker",)).judged
+    assert {row.messages for row in judged.where("part = 'tally'").collect()} <= {0}
 
 
 @pytest.mark.parametrize(
