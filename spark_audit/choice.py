@@ -18,7 +18,6 @@ from spark_audit.loops import (
     codes,
     compiled,
     hash_of,
-    inlined,
     is_told,
     meanings,
     mixed,
@@ -37,18 +36,20 @@ def of_piece(
     """The rows whose cell is `chosen`, by such a `prefix`, or their message where that is None; and those
     whose node and number, without its last `bits`, are `numbered`. Maybe, by chance, others."""
     told = piece.told
-    named = texts(told["msg_id"] if prefix is None else cells_of(told, prefix))
-    node = meanings(told["node"], number)
-    is_chosen = _chosen(
-        *named, is_told(told["msg_id"]), codes(told["node"]), node, numbers(told["seq"]).values, bits,
-        *_set_of(_hashes(*texts(_whole(chosen)))), *_set_of(_numbered(numbered)),
-    )  # fmt: skip
+    named = told["msg_id"] if prefix is None else cells_of(told, prefix)
+    node = meanings(told["node"], number)[codes(told["node"])]
+    is_chosen = is_told(told["msg_id"]) & _is_one_of(named, chosen)
+    is_chosen |= _is_among(_keys(node, numbers(told["seq"]).values >> bits), *_set_of(_numbered(numbered)))
     return told.take(pa.array(np.flatnonzero(is_chosen)))
 
 
 def is_of_cells(told: pa.RecordBatch, cells: pa.ChunkedArray, prefix: int) -> Flags:
     """Which rows that have an id are of these cells."""
-    return _is_among(*texts(cells_of(told, prefix)), *_set_of(_hashes(*texts(_whole(cells)))))
+    return _is_one_of(cells_of(told, prefix), cells)
+
+
+def _is_one_of(named: pa.StringArray, chosen: pa.ChunkedArray) -> Flags:
+    return _is_among(_hashes(*texts(named)), *_set_of(_hashes(*texts(_whole(chosen)))))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -62,37 +63,11 @@ def _numbered(rows: pa.Table) -> Hashes:
 
 
 @compiled
-def _chosen(
-    offsets: npt.NDArray[np.int32],
-    told: npt.NDArray[np.uint8],
-    has_text: Flags,
-    node: Codes,
-    node_of: Ints,
-    seq: Ints,
-    bits: int,
-    text_slots: Codes,
-    chosen_texts: Hashes,
-    number_slots: Codes,
-    chosen_numbers: Hashes,
-) -> Flags:
-    is_chosen = np.zeros(len(node), np.bool_)
-    for row in range(len(node)):
-        if has_text[row]:
-            text = hash_of(offsets, told, row)
-            is_chosen[row] = text_slots[slot_of(text_slots, chosen_texts, text)] > 0
-        if not is_chosen[row]:
-            key = _key(node_of[node[row]], seq[row] >> bits)
-            is_chosen[row] = number_slots[slot_of(number_slots, chosen_numbers, key)] > 0
-    return is_chosen
-
-
-@compiled
-def _is_among(
-    offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], slots: Codes, chosen: Hashes
-) -> Flags:
-    is_among = np.zeros(len(offsets) - 1, np.bool_)
-    for row in range(len(is_among)):
-        is_among[row] = slots[slot_of(slots, chosen, hash_of(offsets, told, row))] > 0
+def _is_among(hashes: Hashes, slots: Codes, chosen: Hashes) -> Flags:
+    """Which of them are in a set."""
+    is_among = np.zeros(len(hashes), np.bool_)
+    for row in range(len(hashes)):
+        is_among[row] = slots[slot_of(slots, chosen, hashes[row])] > 0
     return is_among
 
 
@@ -121,10 +96,5 @@ def _hashes(offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8]) -> Hash
 def _keys(nodes: Ints, numbers: Ints) -> Hashes:
     found = np.empty(len(nodes), np.uint64)
     for row in range(len(found)):
-        found[row] = _key(nodes[row], numbers[row])
+        found[row] = mixed(mixed(SEED, Hash(nodes[row])), Hash(numbers[row]))
     return found
-
-
-@inlined
-def _key(node: int, number: int) -> Hash:
-    return mixed(mixed(SEED, Hash(node)), Hash(number))

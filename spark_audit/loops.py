@@ -32,7 +32,11 @@ _ONE: Final = Hash(1)
 
 
 def compiled(loop: _Loop, *, inline: Literal["never", "always"] = "never") -> _Loop:
-    """When it is first called; the machine code is kept for the next process (numba's cache)."""
+    """When it is first called; the machine code is kept for the next process (numba's cache).
+
+    numba looks at the file of the loop alone: who changes parts that are inlined from another one removes
+    what is kept, `spark_audit/__pycache__/*.nb?`.
+    """
     try:
         told: Any = numba.njit(cache=True, nogil=True, inline=inline)(loop)
     except RuntimeError:
