@@ -47,10 +47,11 @@ def fates(table: pa.Table, node: pa.DictionaryArray) -> Fates:
 def fate_of(after_seq: Ints, until_seq: Ints, first: int, end: int, seq: int) -> int:
     """The one of a node's fates, from `first` on, that an append met; NONE if it met none."""
     # The first that ends behind it.
-    while first < end:
-        middle = (first + end) // 2
+    last = end
+    while first < last:
+        middle = (first + last) // 2
         if until_seq[middle] <= seq:
             first = middle + 1
         else:
-            end = middle
-    return first if first < len(after_seq) and after_seq[first] < seq < until_seq[first] else NONE
+            last = middle
+    return first if first < end and after_seq[first] < seq else NONE
