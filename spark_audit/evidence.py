@@ -501,11 +501,16 @@ def _causes(rare: DataFrame) -> DataFrame:
         kind.isin(Kind.CRASH, Kind.RECOVER, Kind.TRUNCATE, Kind.BECOME_LEADER) & f.col("broker").isNotNull()
     )
     redelivered = kind.isin(Kind.CONSUME_FAIL, Kind.RETRY) & f.col("msg_id").isNotNull()
+    leads = kind == Kind.BECOME_LEADER
+    # Of what is delayed, for no group.
+    put_again = (kind == Kind.RETRY) & f.col("group").isNull()
     scopes = f.array(
         _scope(kind == Kind.REBALANCE, "rebalance", "group"),
         _scope(restarted, "consumer_restart", victim),
         _scope(broke, "broker_crash", "broker"),
-        _scope(kind == Kind.BECOME_LEADER, "broker_crash", group_name(f.col("node"))),
+        _scope(leads, "broker_crash", group_name(f.col("node"))),
+        _scope(leads, "leader_change", "broker"),
+        _scope(put_again, "broker_retry", "msg_id"),
         _scope(is_reset(), "offset_reset", "group", "broker", "topic", "queue_id"),
         _scope(redelivered, "redelivery", "group", "msg_id"),
     )

@@ -60,6 +60,7 @@ def events() -> Script:
     _replicas(script)
     _delayed(script)
     _delayed_twice(script)
+    _delayed_without_answer(script)
     _delayed_copies(script)
     _failing(script)
     _copied(script)
@@ -377,6 +378,49 @@ def _delayed_twice(script: Script) -> None:
     is_handed("d_doubled", 2)
     is_handed("d_doubled", 3)
     script.expect("DELIV-3", "duplicate-offset", msg_id="d_doubled", group=group)
+
+
+def _delayed_without_answer(script: Script) -> None:
+    """What a leader puts, its group may have and not have told it so in time: the leader puts it again, or
+    the next one does. When they tell of the first copy, that is long past."""
+    topic, group = "unsure", "patient"
+    member = _Member(script, "unsure", "n0", "n0,n1")
+
+    def appended(msg_id: str, topic: str, offset: int) -> None:
+        place = {"topic": topic, "queue_id": 0, "queue_offset": offset, "commit_offset": 1000 + offset}
+        script.tell(member.node, Kind.APPEND, None, msg_id=msg_id, **place)
+
+    def is_handed(msg_id: str, *offsets: int) -> None:
+        for offset in offsets:
+            appended(msg_id, topic, offset)
+        for offset in offsets:
+            place = {"topic": topic, "queue_id": 0, "queue_offset": offset}
+            script.tell(
+                "patient-0",
+                Kind.DELIVER,
+                {"broker": "unsure"},
+                msg_id=msg_id,
+                group=group,
+                client="p",
+                **place,
+            )
+
+    def is_delayed(offset: int, msg_id: str) -> None:
+        script.tell("writer", Kind.SEND, {"broker": "unsure"}, msg_id=msg_id, topic=topic, attempt=1)
+        appended(msg_id, "SCHEDULE_TOPIC_XXXX", offset)
+        script.wait(2 * _STEP_US)
+
+    is_delayed(0, "u_led")
+    member.leads(1)
+    script.wait(_STEP_US)
+    is_handed("u_led", 0, 1)
+    is_delayed(1, "u_unsure")
+    script.tell(member.node, Kind.RETRY, None, msg_id="u_unsure", topic=topic, queue_id=0)
+    script.wait(_STEP_US)
+    is_handed("u_unsure", 2, 3)
+    is_delayed(2, "u_doubled")
+    is_handed("u_doubled", 4, 5)
+    script.expect("DELIV-3", "duplicate-offset", msg_id="u_doubled", group=group)
 
 
 def _delayed_copies(script: Script) -> None:

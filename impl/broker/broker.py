@@ -136,7 +136,7 @@ class Broker:
         group_table.load()
         offsets = OffsetTable(f"{folder}/consumerOffset.json", runtime, config.offset_pairs_max)
         offsets.load()
-        delays = DelayedDelivery(f"{folder}/delayOffset.json", self.store, self._holds, runtime)
+        delays = DelayedDelivery(f"{folder}/delayOffset.json", self.store, self._holds, runtime, self._events)
         delays.load()
         if config.replication.is_slave or self._group_store is not None:
             offsets.follow()

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from impl.broker.durable_table import read_config
 from impl.broker.holds import PullHolds
 from impl.broker.topics import NOT_FOR_CLIENTS
-from impl.message import Message
+from impl.event_log import EventLog
+from impl.message import UNIQUE_KEY, Message
 from impl.remoting.java_json import write
 from impl.runtime.disk import write_durably
 from impl.runtime.network import Address
@@ -25,8 +26,9 @@ from impl.runtime.runtime import Runtime
 from impl.store import record
 from impl.store.consume_queue import Unit
 from impl.store.delay import SCHEDULE_TOPIC, due
-from impl.store.results import PutStatus
+from impl.store.results import PERHAPS_STORED, PutStatus
 from impl.store.store import Store
+from spec.events import Kind
 
 _log = logging.getLogger(__name__)
 
@@ -52,11 +54,14 @@ class DelayOffsets(msgspec.Struct, rename="camel"):
 class DelayedDelivery:
     """`run` delivers until it is cancelled; `persist` notes how far it is."""
 
-    def __init__(self, path: str, store: Store, holds: PullHolds, runtime: Runtime) -> None:
+    def __init__(
+        self, path: str, store: Store, holds: PullHolds, runtime: Runtime, events: EventLog | None = None
+    ) -> None:
         self._path = path
         self._store = store
         self._holds = holds
         self._runtime = runtime
+        self._events = events
         self._next: dict[int, int] = {}
         self._is_dirty = False
 
@@ -138,7 +143,20 @@ class DelayedDelivery:
         if result.status is PutStatus.MESSAGE_ILLEGAL:
             _log.error("the delayed message at %d is dropped: %s", unit.commit_offset, result.reason)
             return True
+        if result.status in PERHAPS_STORED:
+            self._tell(message, result.status)
         return result.status is PutStatus.PUT_OK
+
+    def _tell(self, message: Message, status: PutStatus) -> None:
+        """That the message is put once more: it may be there twice."""
+        if self._events is not None:
+            self._events.emit(
+                Kind.RETRY,
+                msg_id=message.properties.get(UNIQUE_KEY),
+                topic=message.topic,
+                queue_id=message.queue_id,
+                status=status.value,
+            )
 
     def _message(self, unit: Unit) -> Message | None:
         """The message as it is to be put; None where there is nothing to put."""

@@ -28,6 +28,9 @@ STORED: Final = frozenset(
     }
 )
 
+PERHAPS_STORED: Final = frozenset({PutStatus.UNKNOWN_ERROR, PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH})
+"""Who puts the message again may have put it twice."""
+
 
 def put_status(flush: PutStatus, replica: PutStatus) -> PutStatus:
     """The one status of a put that waited for its flush and for slaves: the replica's failure hides the

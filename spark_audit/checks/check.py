@@ -17,6 +17,8 @@ CAUSE_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "broker_crash": ("broker",),
     "offset_reset": ("group", "broker", "topic", "queue_id"),
     "redelivery": ("group", "msg_id"),
+    "leader_change": ("broker",),
+    "broker_retry": ("msg_id",),
 }
 """Cause to the columns of a suspect row by which it is looked up; earlier ones win."""
 

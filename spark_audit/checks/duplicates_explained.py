@@ -2,8 +2,10 @@
 
 The same place handed to a group again needs a rebalance, a restart of a consumer, a crash of the broker, a
 reset or a redelivery between the two; the same message at several places needs a producer that tried more
-than once, a redelivery through the group's retry topic, or a crash of the broker that had delayed it: how far
-it is with these, it notes now and then. An id is of one producer.
+than once, a redelivery through the group's retry topic, or a broker that put a delayed one twice: after a
+crash, since it notes now and then how far it is with these; or because it was not told in time that its group
+has it, or the group got a new leader, all of which may be before members tell of the first copy.
+An id is of one producer.
 Cannot conclude: which of several causes it was; the first that fits is counted.
 """
 
@@ -106,13 +108,26 @@ def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
 
 
 def _delayed_again(evidence: Evidence) -> DataFrame:
-    """Delayed messages that their broker put where they belong before a crash, and again after it."""
+    """Delayed messages that their broker put where they belong, and again, with what explains it."""
     appends = evidence.doubted.where(f.col("kind") == Kind.APPEND)
-    delayed = appends.where(f.col("topic") == SCHEDULE_TOPIC).select("msg_id", "broker").distinct()
-    copies = appends.where(f.col("topic") != SCHEDULE_TOPIC).join(delayed, ["msg_id", "broker"], "left_semi")
-    spans = copies.groupBy("msg_id", "broker").agg(f.min("ts").alias("from_ts"), f.max("ts").alias("to_ts"))
-    again = explain(spans.where("from_ts < to_ts"), evidence, ("broker_crash",))
-    return again.where("cause IS NOT NULL").groupBy("msg_id").agg(f.min("cause").alias("copied"))
+    ladder = f.array(*[f.lit(delay * 1000).cast("long") for delay in evidence.options.delays_ms])
+    delayed = appends.where(f.col("topic") == SCHEDULE_TOPIC)
+    dues = delayed.groupBy("msg_id", "broker").agg(
+        f.min(f.col("ts") + f.get(ladder, "queue_id")).alias("due")
+    )
+    copies = appends.where(f.col("topic") != SCHEDULE_TOPIC).join(dues, ["msg_id", "broker"])
+    spans = copies.groupBy("msg_id", "broker").agg(
+        f.min("ts").alias("first"),
+        f.least(f.min("ts"), f.min("due")).alias("due"),
+        f.max("ts").alias("to_ts"),
+    )
+    spans = spans.where("first < to_ts")
+    forgot = explain(spans.withColumnRenamed("first", "from_ts").drop("due"), evidence, ("broker_crash",))
+    unsure = explain(
+        spans.withColumnRenamed("due", "from_ts").drop("first"), evidence, ("broker_retry", "leader_change")
+    )
+    again = forgot.unionByName(unsure).where("cause IS NOT NULL")
+    return again.groupBy("msg_id").agg(f.min("cause").alias("copied"))
 
 
 def _retry_place(is_retry: bool) -> Column:

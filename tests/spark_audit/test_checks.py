@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_audit.checks import CHECKS
+from spark_audit.checks.not_early import SCHEDULE_TOPIC
 from spark_audit.evidence import Options
 from spark_audit.profile import BROKER_KINDS
 from tests.spark_audit.conftest import STEP_US, Story, evidence_in
@@ -48,11 +49,12 @@ NAMES = ("node", "broker", "topic", "msg_id", "group")
 
 
 def _own(row: dict[str, Any], number: int) -> dict[str, Any]:
-    """The row, of a broker that is named, with names that no other story has."""
+    """The row, of a broker that is named, with names that no other story has; but what is delayed waits in
+    the same topic everywhere."""
     attrs = {"broker": "broker", **row["attrs"]}
     return {
         **row,
-        **{name: f"{row[name]}@{number}" for name in NAMES if row.get(name)},
+        **{name: f"{row[name]}@{number}" for name in NAMES if row.get(name) not in (None, SCHEDULE_TOPIC)},
         "attrs": attrs | {name: f"{attrs[name]}@{number}" for name in NAMES if name in attrs},
     }
 
@@ -239,6 +241,18 @@ def two_copies_need_two_attempts() -> Claims:
             ("duplicate-offset", None, "m_doubled", "g"),
         },
     )
+
+
+@told
+def a_delayed_message_may_come_twice_where_its_broker_put_it_again_unsure() -> Claims:
+    for retry in ({"msg_id": "m_late"}, {"msg_id": "m_other"}, {"msg_id": "m_late", "group": "g"}):
+        delayed = {"topic": SCHEDULE_TOPIC, "queue_id": 0, "queue_offset": 0, "commit_offset": 0}
+        story = Story().send("m_late").add("append", "broker", msg_id="m_late", **delayed)
+        story.stored("m_meanwhile", 7).add("retry", "broker", topic="t", queue_id=0, **retry)
+        for offset in (0, 1):
+            story.append("m_late", offset).deliver("m_late", offset)
+        cause = "broker_retry" if retry == {"msg_id": "m_late"} else None
+        yield Claim(story, "DELIV-3", {("duplicate-offset", cause, "m_late", "g")})
 
 
 @told

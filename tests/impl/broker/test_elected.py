@@ -4,6 +4,7 @@ Sources: docs/protocol.md, "A broker in a group", and docs/replication.md.
 """
 
 import asyncio
+from collections import Counter
 
 import pytest
 
@@ -23,6 +24,7 @@ from impl.remoting.headers import PullResponse
 from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from impl.store import record
 from impl.store.results import PutStatus
+from spec.events import Kind
 from tests.impl.broker.group import IDS, Group, play
 from tests.impl.broker.test_broker import PULL, altered
 
@@ -302,6 +304,24 @@ def test_delayed_messages_are_delivered_by_the_next_master() -> None:
         return bodies
 
     assert play(scene) == ["later", "now"]
+
+
+def test_a_delayed_message_that_no_quorum_confirmed_in_time_is_put_again_and_the_log_tells_so() -> None:
+    async def scene(group: Group) -> tuple[Counter[Kind], int]:
+        master = await group.master()
+        await group.send("later", DELAY="3")  # 10 s
+        await asyncio.sleep(9.9)
+        group.network.delay_s = 1.4  # both ways longer than a put waits
+        await asyncio.sleep(2.7)
+        group.network.delay_s = 0.001
+        await asyncio.sleep(20)
+        told = Counter(
+            event.kind for event in group.events if event.topic == "T" and event.node == f"broker-a-{master}"
+        )
+        return told, _bodies(await _received(group)).count("later")
+
+    told, copies = play(scene)
+    assert (told[Kind.RETRY], told[Kind.APPEND], copies) == (1, 2, 2)
 
 
 def test_name_servers_know_the_master_of_the_latest_term() -> None:
