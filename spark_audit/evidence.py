@@ -366,6 +366,12 @@ def place() -> Column:
     return f.struct("broker", "topic", "queue_id", "queue_offset")
 
 
+def _record() -> Column:
+    """Of an append: where it is, and what became of it."""
+    is_cut = f.coalesce(f.col("commit_offset") >= f.col("kept_end"), f.lit(False))
+    return f.struct("broker", "topic", "queue_id", "queue_offset", "flush_mode", is_cut.alias("is_cut"))
+
+
 def cuts(rare: DataFrame) -> DataFrame:
     """What each broker's log lost: the appends with after_seq < seq < until_seq keep bytes below kept_end.
 
@@ -456,8 +462,9 @@ def _messages(rows: DataFrame) -> DataFrame:
         count(is_append, "appends"),
         count(is_append & f.col("until_seq").isNotNull(), "at_risk"),
         count(is_append & (f.col("commit_offset") >= f.col("kept_end")), "cut"),
-        count(is_append & (f.col("flush_mode") == "SYNC_FLUSH"), "sync_appends"),
         count(is_append & (f.col("flush_mode") == "ASYNC_FLUSH"), "async_appends"),
+        f.collect_set(f.when(is_append, _record())).alias("records"),
+        f.collect_set(f.when(acked, f.col("broker"))).alias("acked_by"),
         count(kind == Kind.DELIVER, "deliveries"),
         count(kind == Kind.HALF, "halves"),
         count(kind == Kind.COMMIT, "commits"),

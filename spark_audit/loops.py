@@ -4,13 +4,16 @@ In SQL and in numpy every step of a sum reads and writes columns in memory. In a
 processor's registers, and costs a fifth. Only tasks load this: it takes half a second.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, Literal, NamedTuple, TypeVar, cast
 
 import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from spark_audit.loop_cache import LOCATORS
 
 _Loop = TypeVar("_Loop", bound=Callable[..., Any])
 
@@ -32,17 +35,25 @@ _ONE: Final = Hash(1)
 
 
 def compiled(loop: _Loop, *, inline: Literal["never", "always"] = "never") -> _Loop:
-    """When it is first called; the machine code is kept for the next process (numba's cache).
-
-    numba looks at the file of the loop alone: who changes parts that are inlined from another one removes
-    what is kept, `spark_audit/__pycache__/*.nb?`.
-    """
+    """When it is first called; the machine code is kept for the next process (numba's cache)."""
     try:
-        told: Any = numba.njit(cache=True, nogil=True, inline=inline)(loop)
+        with _locators(LOCATORS):
+            told: Any = numba.njit(cache=True, nogil=True, inline=inline)(loop)
     except RuntimeError:
         # No folder to keep it in can be written to: each process compiles its own.
         told = numba.njit(nogil=True, inline=inline)(loop)
     return cast(_Loop, told)
+
+
+@contextmanager
+def _locators(names: str) -> Iterator[None]:
+    """Ours, for our loops alone."""
+    settings: Any = numba.config
+    others, settings.CACHE_LOCATOR_CLASSES = settings.CACHE_LOCATOR_CLASSES, names
+    try:
+        yield
+    finally:
+        settings.CACHE_LOCATOR_CLASSES = others
 
 
 def inlined(part: _Loop) -> _Loop:

@@ -156,6 +156,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("UnknownCountsAsAcked", "FLUSH-1", "takes an unknown outcome for SEND_OK",
                breaks=_messages(acked="acked + unknown")),
         Mutant("CutIgnored", "FLUSH-1", "does not look at what recovery cut off", breaks=_messages(cut="0L")),
+        Mutant("CopiesAreKept", "FLUSH-1", "takes a slave's copy for what its master kept",
+               breaks=_messages(acked_by="CAST(array() AS ARRAY<STRING>)")),
         Mutant("AsyncHeldToSync", "FLUSH-1", "holds ASYNC_FLUSH brokers to the promise of SYNC_FLUSH",
                spoils=_is_a_violation("async_flush")),
         Mutant("NothingInDoubt", "FLUSH-3", "trusts every cell of a queue", breaks=_stored(doubtful="false")),
@@ -246,6 +248,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("AnyRoleIsSync", "REPL-1", "holds every master to the promise of SYNC_MASTER",
                breaks=_log(attrs="map_concat(map_filter(attrs, (k, v) -> k <> 'role'),"
                                  " map('role', 'SYNC_MASTER'))")),
+        Mutant("StartsTellNoRole", "REPL-1", "knows of masters only that slaves came to",
+               breaks=_log(attrs="IF(kind = 'recover', map_filter(attrs, (k, v) -> k <> 'role'), attrs)")),
         Mutant("LivesRunTogether", "REPL-1", "lets what a slave told an earlier life of the master count",
                breaks=_told("kind <> 'recover' OR seq = 0")),
         Mutant("AnyFlushWillDo", "REPL-3", "takes a flush of the queues for one of the log",

@@ -282,6 +282,13 @@ def _replicas(script: Script) -> None:
     starts("sync", 300, "ASYNC_FLUSH")
     acked("sync", 3)
     script.expect("REPL-1", "acked-before-slave", broker="sync", queue_offset=3, msg_id="sync_3", **place)
+    # No slave ever came.
+    script.tell(
+        "lonely", Kind.RECOVER, {"flush_disk_type": "ASYNC_FLUSH", "role": "SYNC_MASTER"}, commit_offset=0
+    )
+    acked("lonely", 0, "SLAVE_NOT_AVAILABLE")
+    acked("lonely", 1)
+    script.expect("REPL-1", "acked-before-slave", broker="lonely", queue_offset=1, msg_id="lonely_1", **place)
     # No synchronous master, and one whose log begins in the middle of a life.
     heard("lazy", 0, "ASYNC_MASTER")
     acked("lazy", 7)
@@ -592,6 +599,14 @@ def _crashes(script: Script) -> None:
         dies(node, *kinds)
     place = {"broker": "proc", "topic": "proc", "queue_id": 0, "queue_offset": 0}
     script.expect("FLUSH-2", "acked-then-truncated", msg_id="c_proc", **place)
+    # What its slave has does not keep a master's promise.
+    script.tell("pair", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
+    stored("pair", "c_pair")
+    copy: Row = {"msg_id": "c_pair", "topic": "pair", "queue_id": 0, "queue_offset": 0}
+    script.tell("pair-1", Kind.APPEND, {"size": 100}, commit_offset=0, **copy)
+    script.tell("pair", Kind.TRUNCATE, commit_offset=0)
+    script.tell("pair", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
+    script.expect("FLUSH-1", "acked-then-truncated", broker="pair", **copy)
     # The disk was told to be late: such a loss is counted, and promised by nobody.
     script.tell("slow", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
     stored("slow", "c_weak", "FLUSH_DISK_TIMEOUT")

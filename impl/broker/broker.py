@@ -114,7 +114,7 @@ class Broker:
             self._acl.load()
             self._client.credentials = _own_account(config, runtime)
             self._every(POLL_S, self._acl.poll)
-        self.recovery = self.store.load()
+        self.recovery = self.store.load(config.replication.told_role)
         folder = f"{config.store_directory}/config"
         topics = TopicTable(
             f"{folder}/topics.json",

@@ -49,6 +49,12 @@ class ReplicationConfig:
         return self.role is Role.SLAVE
 
     @property
+    def told_role(self) -> Role | None:
+        """What its event log says: SYNC_MASTER where SEND_OK means that a slave has it."""
+        waits_for_none = self.role is Role.SYNC_MASTER and not self.slaves_waited_for
+        return Role.ASYNC_MASTER if waits_for_none else self.role
+
+    @property
     def slaves_waited_for(self) -> int:
         """How many slaves a send waits for."""
         if self.role is not Role.SYNC_MASTER:

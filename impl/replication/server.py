@@ -95,7 +95,7 @@ class MasterServer:
         if kind is Kind.HA_ACK:
             self.waits.acked()
         if self._events is not None:
-            attrs = {"slave": str(slave), "role": str(self._config.role)}
+            attrs = {"slave": str(slave), "role": str(self._config.told_role)}
             self._events.emit(kind, commit_offset=position, attrs=attrs)
 
     def complain(self, complaint: str) -> None:

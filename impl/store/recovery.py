@@ -38,6 +38,7 @@ class Parts:
     """Writes down that queue entries of any age may be missing; raises OSError."""
     events: EventLog | None
     config: StoreConfig
+    role: str | None
 
 
 def recover(parts: Parts, abnormal: bool) -> Recovery:
@@ -61,6 +62,8 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     entries_cut, redispatched = recover_queues(parts, start)
     if parts.events:
         attrs = {"abnormal": str(abnormal).lower(), "flush_disk_type": parts.config.flush_mode.value}
+        if parts.role:
+            attrs["role"] = parts.role
         parts.events.emit(Kind.RECOVER, commit_offset=end, attrs=attrs)
     return Recovery(abnormal, start, end, truncated_bytes, redispatched, entries_cut)
 

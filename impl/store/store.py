@@ -190,8 +190,9 @@ class Store(ABC):
         """The time by which records are stamped: the clock's, but never before the last record."""
         return self._log.next_store_timestamp(now_ms(self._runtime.clock))
 
-    def load(self) -> Recovery:
-        """Lock the directory, recover what is in it, and make it readable.
+    def load(self, role: str | None = None) -> Recovery:
+        """Lock the directory, recover what is in it, and make it readable. `role` is brokerRole, for the
+        event log: a master to which no slave ever comes tells it nowhere else.
 
         Raises:
             StoreError: another process has the directory (nothing was changed), a file that does not belong
@@ -199,7 +200,7 @@ class Store(ABC):
         """
         try:
             self._lock = self._runtime.disk.lock(self._layout.lock)
-            return self._load()
+            return self._load(role)
         except LockedError as error:
             raise StoreError(f"{error}: is another broker running on {self.directory}?") from None
         except OSError as error:
@@ -364,7 +365,7 @@ class Store(ABC):
         await self.flush_queues()
         await self.write_checkpoint()
 
-    def _load(self) -> Recovery:
+    def _load(self, role: str | None) -> Recovery:
         disk = self._runtime.disk
         self._open_log()
         self._queues.load()
@@ -384,6 +385,7 @@ class Store(ABC):
             self._checkpoint_writer.distrust_queues,
             self._events,
             self.config,
+            role,
         )
         recovery = self._recover(parts, abnormal)
         if self._index is not None:

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_audit.checks.check import Check, at_sole_place, counted, findings
+from spark_audit.checks.cut_off import cut_off
 from spark_audit.evidence import Evidence
 from spec.events import Kind
 
@@ -22,8 +23,8 @@ RULE: Final = "acked-then-truncated"
 
 
 def async_acked_survives_process_crash(evidence: Evidence) -> DataFrame:
-    gone = evidence.messages.where("acked > 0 AND appends > 0 AND cut = appends AND async_appends = appends")
-    at = gone.select("msg_id", f.explode("places.broker").alias("broker"), "acked_ts").distinct()
+    gone = cut_off(evidence.messages).where("forall(modes, mode -> mode = 'ASYNC_FLUSH')")
+    at = gone.select("msg_id", f.explode("own.broker").alias("broker"), "acked_ts").distinct()
     # A later crash may take what an earlier one left: all that came after its acknowledgement count.
     met = at.join(f.broadcast(_crashed_lives(evidence.rare)), "broker").where(
         f.col("to_ts") >= f.col("acked_ts") - evidence.options.skew_us
@@ -38,7 +39,7 @@ def async_acked_survives_process_crash(evidence: Evidence) -> DataFrame:
         first_ts="send_ts",
         last_ts="acked_ts",
         evidence=f.lit("acknowledged with SEND_OK, then cut off though only the process had died"),
-        **at_sole_place(),
+        **at_sole_place("own"),
     )
 
 

@@ -75,9 +75,9 @@ def findings(rows: DataFrame, invariant: str, severity: str, **columns: Column |
     return rows.select(*selected)
 
 
-def sole_place(field: str) -> Column:
+def sole_place(field: str, places: str = "places") -> Column:
     """A field of the message's place, null when it was stored nowhere or at several places."""
-    return f.when(f.size("places") == 1, f.col("places")[0][field])
+    return f.when(f.size(places) == 1, f.col(places)[0][field])
 
 
 def sees(*kinds: Kind) -> tuple[str, ...]:
@@ -99,9 +99,9 @@ def never_blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
 PLACE: Final = ("broker", "queue_id", "queue_offset")
 
 
-def at_sole_place() -> dict[str, Column]:
+def at_sole_place(places: str = "places") -> dict[str, Column]:
     """The place columns of a finding about a whole message; its topic is the message's own."""
-    return {name: sole_place(name) for name in PLACE}
+    return {name: sole_place(name, places) for name in PLACE}
 
 
 def _between(skew_us: int) -> Callable[[Column], Column]:

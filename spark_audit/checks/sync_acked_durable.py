@@ -1,7 +1,8 @@
 """FLUSH-1 SyncAckedDurable: under SYNC_FLUSH a SEND_OK message survives any crash (docs/protocol.md, "What
 the audit reads").
 
-A message is gone when every append of it lies at or beyond the end to which its broker's log was later cut.
+A message is gone when every record of it lies at or beyond the end to which its broker's log was later cut,
+copies at slaves aside (cut_off.py).
 Cannot conclude: anything about brokers whose appends or flush mode are not in the log, or that never
 crashed.
 """
@@ -13,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from spark_audit.checks.check import Check, at_sole_place, findings
+from spark_audit.checks.cut_off import cut_off
 from spark_audit.evidence import Evidence
 
 INVARIANT: Final = "FLUSH-1"
@@ -20,10 +22,10 @@ RULE: Final = "acked-then-truncated"
 
 
 def sync_acked_durable(evidence: Evidence) -> DataFrame:
-    gone = evidence.messages.where("acked > 0 AND appends > 0 AND cut = appends")
+    gone = cut_off(evidence.messages)
     cause = (
-        f.when(f.col("sync_appends") > 0, f.lit(None))
-        .when(f.col("async_appends") > 0, f.lit("async_flush"))
+        f.when(f.array_contains("modes", "SYNC_FLUSH"), f.lit(None))
+        .when(f.array_contains("modes", "ASYNC_FLUSH"), f.lit("async_flush"))
         .otherwise(f.lit("flush_mode_unknown"))
     )
     return findings(
@@ -35,9 +37,9 @@ def sync_acked_durable(evidence: Evidence) -> DataFrame:
         first_ts="send_ts",
         last_ts="acked_ts",
         evidence=f.format_string(
-            "acknowledged with SEND_OK, then cut off by recovery (records: %d)", "appends"
+            "acknowledged with SEND_OK, then cut off by recovery (records: %d)", f.size("own")
         ),
-        **at_sole_place(),
+        **at_sole_place("own"),
     )
 
 

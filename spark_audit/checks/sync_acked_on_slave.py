@@ -3,9 +3,9 @@
 Before a master answers SEND_OK, a slave has told it that its log goes beyond the message's first byte; both
 are events of the master, in its own order. With a slave's store, that log still does: unless the slave was
 not shut down (cause `slave_crashed`), as its page cache is all that is promised.
-Cannot conclude: anything about masters that do not tell their role with what they hear from slaves, or
-before the first of it where their log does not begin with a start; whether the slave has the message's last
-byte.
+Cannot conclude: anything about masters that tell their role neither when they start nor with what they hear
+from slaves, or before the first of it where their log does not begin with a start; whether the slave has the
+message's last byte.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,8 @@ INVARIANT: Final = "REPL-1"
 UNHEARD: Final = "acked-before-slave"
 ABSENT: Final = "acked-not-on-slave"
 
-_TOLD_ROLE: Final = (Kind.HA_ACK, Kind.HA_TRANSFER)
+_OF_SLAVES: Final = (Kind.HA_ACK, Kind.HA_TRANSFER)
+_TOLD_ROLE: Final = (*_OF_SLAVES, Kind.RECOVER)
 
 
 def sync_acked_on_slave(evidence: Evidence) -> DataFrame:
@@ -60,7 +61,7 @@ def _of_masters(log: DataFrame) -> DataFrame:
 
 
 def masters(log: DataFrame) -> DataFrame:
-    """node: the brokers that always were SYNC_MASTER when they told of their slaves."""
+    """node: the brokers that always were SYNC_MASTER when they started, or told of their slaves."""
     role = f.col("attrs")["role"]
     told = log.where(f.col("kind").isin(*_TOLD_ROLE)).groupBy("node").agg(
         f.min(role).alias("low"), f.max(role).alias("high")
@@ -102,14 +103,15 @@ def _not_in_slaves_store(rows: DataFrame, evidence: Evidence) -> DataFrame:
 
 def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
-    return "" if tallies["ha_ack_events"] else "no master tells what it heard from a slave"
+    is_told = tallies["ha_ack_events"] or tallies["recover_events"]
+    return "" if is_told else "no master tells what it heard from a slave"
 
 
 CHECK: Final = Check(
     INVARIANT,
     (UNHEARD, ABSENT),
     sync_acked_on_slave,
-    counted("acks_under_sync_master", *sees(*_TOLD_ROLE)),
+    counted("acks_under_sync_master", *sees(*_OF_SLAVES)),
     _blind,
     of_stores=True,
     needs=("acks_under_sync_master",),
