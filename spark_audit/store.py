@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from spark_audit.inputs import InputError, literal
+from spark_audit.sources.ranges import StoreError, is_ledger, log_folders
 from spark_audit.sources.stores import SLOTS, register
 
 Config = TypeVar("Config", bound=msgspec.Struct)
@@ -110,13 +111,10 @@ def name_stores(given: list[str]) -> dict[str, Path]:
         if not separator or Path(text).is_dir():
             name, path = Path(text).resolve().name, text
         directory = Path(path)
-        if any(directory.glob("dledger-*/data")):
-            raise InputError(
-                f"{path}: the store of a member of a group, whose log is a ledger; `mqproof store verify`"
-                " reads those, the audit only their event logs"
-            )
-        if not (directory / "commitlog").is_dir():
-            raise InputError(f"{path}: no commitlog folder in it, expected a store directory of a broker")
+        try:
+            log_folders(path)
+        except StoreError as error:
+            raise InputError(str(error)) from None
         if name in stores and stores[name].resolve() != directory.resolve():
             raise InputError(f"--store {text}: another store is called {name}, expected BROKER=DIR")
         stores[name] = directory
@@ -130,7 +128,7 @@ def read_stores(spark: SparkSession, stores: Mapping[str, Path], scratch: Path, 
         InputError: a consumerOffset.json or topics.json that is none.
     """
     register(spark)
-    log = _union(spark, stores, "rocketmq-commitlog", "commitlog", slots).select(
+    log = _union(spark, stores, "rocketmq-commitlog", "", slots).select(
         "broker", "kind", "commit_offset", "size", "topic", "queue_id", "queue_offset", "msg_id", "born_ms",
         "stored_ms", f.xxhash64(*_HASHED).alias("hashed"),
         (~f.col("sys_flag").bitwiseAND(0xC).isin(*_NOT_QUEUED)).alias("queued"), "detail",
@@ -177,13 +175,19 @@ def _replicas(stores: Mapping[str, Path]) -> list[tuple[str, str]]:
 
 
 def _bounds(spark: SparkSession, stores: Mapping[str, Path], log: DataFrame) -> DataFrame:
-    clean = [(name, not (directory / "abort").exists()) for name, directory in stores.items()]
+    clean = [(name, _is_clean(directory)) for name, directory in stores.items()]
     ends = log.groupBy("broker").agg(
         f.min("commit_offset").alias("log_begin"),
         f.max(f.expr("CASE WHEN kind = 'record' THEN commit_offset + size END")).alias("whole_end"),
     )
     brokers = spark.createDataFrame(clean, "broker string, is_clean boolean")
     return brokers.join(ends, "broker", "left").fillna(0)
+
+
+def _is_clean(directory: Path) -> bool:
+    """How much of a member's ledger its group has committed the store does not tell: its end counts as that
+    of a broker that was killed."""
+    return not (directory / "abort").exists() and not any(map(is_ledger, log_folders(str(directory))))
 
 
 def _cell() -> Column:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as f
 from report.model import Result, Verdict, Witness
 from spark_audit.inputs import InputError, literal
 from spark_audit.sources import bodies
+from spark_audit.sources.ranges import is_store
 from spark_audit.sources.stores import register
 from spec.catalogue import catalogue
 
@@ -68,7 +69,7 @@ def find_traces(paths: Sequence[str]) -> tuple[list[Path], list[Path]]:
     """
     stores, texts = [], []
     for path in map(Path, paths):
-        if (path / "commitlog").is_dir():
+        if is_store(path):
             stores.append(path)
         elif path.is_dir():
             inside = [p for p in path.rglob("*") if p.is_file() and not p.name.startswith(_HIDDEN)]

@@ -92,7 +92,7 @@ def decode(data: bytes, pos: int) -> Entry:
     return Entry(magic, size, index, term, pos, channel, chain, body_crc, body)
 
 
-def is_whole(chain: int, front: bytes, body: bytes) -> bool:
+def is_whole(chain: int, front: bytes | memoryview, body: bytes | memoryview) -> bool:
     """The entry is the one that was written; a released peer says nothing of that."""
     return chain in (0, _crc(front, body))
 
@@ -112,6 +112,6 @@ def decode_unit(data: bytes) -> tuple[int, int, int, int]:
     return pos, size, index, term
 
 
-def _crc(front: bytes, body: bytes) -> int:
+def _crc(front: bytes | memoryview, body: bytes | memoryview) -> int:
     """Without the highest bit, for it is read as a signed number; never 0, which says nothing."""
     return zlib.crc32(body, zlib.crc32(front)) & 0x7FFF_FFFF or 1

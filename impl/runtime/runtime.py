@@ -77,9 +77,7 @@ def _raise_files_max() -> int:
     return wanted
 
 
-def simulated(
-    loop: SimulatedLoop, network: "Network", seed: int = 0, disk: SimulatedDisk | None = None
-) -> Runtime:
+def simulated(loop: SimulatedLoop, network: "Network", seed: int = 0, disk: Disk | None = None) -> Runtime:
     """A world in which everything follows from the seed. Give the disk to outlive a simulated crash."""
     chance = random.Random(seed)
     return Runtime(SimulatedClock(loop), disk or SimulatedDisk(), network, chance, SlowCalls(chance))

@@ -22,6 +22,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from impl.dledger import entry_format
+from impl.dledger.entry_format import HEADER_BYTES, EntryError, is_whole
+from impl.dledger.messages import NO_OP, NORMAL
 from impl.message import (
     KEYS,
     NAME_END,
@@ -34,7 +37,7 @@ from impl.message import (
 )
 from impl.store import record
 from impl.store.record import RecordError
-from spark_audit.sources.ranges import Range
+from spark_audit.sources.ranges import Range, is_ledger
 
 RECORD: Final = "record"
 FILLER: Final = "filler"
@@ -77,6 +80,8 @@ _BATCH_RECORDS: Final = 1 << 15
 _BATCH_BYTES: Final = 1 << 26
 _CHUNK_BYTES: Final = 1 << 20
 _LOOK: Final = struct.Struct(">II20xq")  # size, magic, the position it was written for
+_CRC: Final = struct.Struct(">i8x")  # of an entry, and what else its header ends with
+_ENTRY: Final = struct.Struct(">ii16xq")  # of a ledger: magic, size, the position it was written for
 _NAME_BYTES: Final = 9
 """The longest property name that is looked for, and the separator behind it."""
 _MAGIC_FRONT: Final = record.MAGIC_V1.to_bytes(4, "big")[:3]
@@ -110,11 +115,15 @@ def read_range(part: Range, *, with_body: bool = False) -> Iterator[pa.RecordBat
         return
     with path.open("rb") as opened:
         log = mmap(opened.fileno(), 0, access=ACCESS_READ)
-    yield from Segment(log, int(path.name), part.file).batches(part.start, part.end, with_body=with_body)
+    kind = LedgerSegment if is_ledger(path.parent) else Segment
+    yield from kind(log, int(path.name), part.file).batches(part.start, part.end, with_body=with_body)
 
 
 class Segment:
     """A mapped segment; `base` is the commit offset of its first byte."""
+
+    header_bytes = 0
+    """Before each record."""
 
     def __init__(self, log: mmap | bytes, base: int, file: str) -> None:
         self._log = log
@@ -144,8 +153,8 @@ class Segment:
             run, at = self._follow(at, end)
             if at < limit and not self._looks_like_record(at):
                 # A wrong size leads nowhere: then the last record itself is where the damage begins.
-                if run and not self._is_end(at) and self._fault(run[-1]):
-                    at = run.pop()
+                if run and not self._is_end(at) and self._fault(run[-1] - self.header_bytes):
+                    at = run.pop() - self.header_bytes
                 if run:
                     yield np.array(run, dtype=np.int64)
                 following = self._next_record(at + 1)
@@ -168,19 +177,19 @@ class Segment:
         return run, at
 
     def _looks_like_record(self, at: int) -> bool:
-        return bool(self._follow(at, at + 1)[0])
+        return self._follow(at, at + 1)[1] > at
 
     def _next_record(self, at: int) -> int:
         """The first position from `at` on that looks like a record's; the segment's end when none does."""
         limit = len(self._log)
         chunk_at = at
         while chunk_at < limit:
-            # Overlapping by a magic number less one byte, that none is cut in two.
-            chunk = self._bytes[chunk_at : chunk_at + _CHUNK_BYTES + 7]
+            # Overlapping by what precedes a magic number, less one byte of it, that none is cut in two.
+            chunk = self._bytes[chunk_at : chunk_at + _CHUNK_BYTES + self.header_bytes + 7]
             if chunk.any():
                 data, found = chunk.tobytes(), -1
                 while (found := data.find(_MAGIC_FRONT, found + 1)) >= 0:
-                    candidate = chunk_at + found - 4
+                    candidate = chunk_at + found - 4 - self.header_bytes
                     if candidate >= at and self._looks_like_record(candidate):
                         return candidate
             chunk_at += _CHUNK_BYTES
@@ -231,6 +240,10 @@ class Segment:
             return str(error)
         return None
 
+    def _odd_around(self, starts: Ints, ends: Ints) -> Bools:  # noqa: ARG002  # a log has nothing around them
+        """Of which records something is odd beside what they say themselves."""
+        return np.zeros(len(starts), np.bool_)
+
     # --- what the records say
 
     def _decode(self, starts: Ints, with_body: bool) -> tuple[pa.RecordBatch, list[Gap]]:
@@ -267,9 +280,14 @@ class Segment:
         odd |= self._crc(body_at, body_size) != front["crc"]
         topics, bad_topics = _texts(self._slices(topic_at, topic_size))
         properties, bad_properties = _texts(self._slices(properties_at, properties_size))
-        odd |= bad_topics | bad_properties | _odd_names(topics)
-        faults = {int(i): self._fault(int(starts[i])) for i in np.flatnonzero(odd)}
-        damaged = [Gap(DAMAGE, int(starts[i]), int(sizes[i]), fault) for i, fault in faults.items() if fault]
+        odd |= bad_topics | bad_properties | _odd_names(topics) | self._odd_around(starts, ends)
+        header = self.header_bytes
+        faults = {int(i): self._fault(int(starts[i]) - header) for i in np.flatnonzero(odd)}
+        damaged = [
+            Gap(DAMAGE, int(starts[i]) - header, int(sizes[i]) + header, fault)
+            for i, fault in faults.items()
+            if fault
+        ]
         unique_keys, keys, tags = _properties(properties, UNIQUE_KEY, KEYS, TAGS)
         store_time = self._take(store_time_at, np.dtype(">i8"))
         store_host = self._hosts(store_time_at + 8, store_host_bytes)
@@ -375,6 +393,65 @@ class Segment:
             for gap in gaps
         ]
         return pa.RecordBatch.from_pylist(rows, schema=SCHEMA.append(BODY) if with_body else SCHEMA)
+
+
+class LedgerSegment(Segment):
+    """Of the ledger of a member of a group: each record is the body of an entry, behind a header. Headers are
+    in no row, nor are no-ops; damage begins where an entry does."""
+
+    header_bytes = HEADER_BYTES
+
+    def _follow(self, at: int, end: int) -> tuple[list[int], int]:
+        run: list[int] = []
+        log, base, look, limit = self._log, self._base, _LOOK.unpack_from, len(self._log)
+        while at + HEADER_BYTES <= limit:
+            magic, size, place = _ENTRY.unpack_from(log, at)
+            if place != base + at or not HEADER_BYTES <= size <= limit - at:
+                break
+            # No-ops belong to the range of the record before them, as all does that is none.
+            if at >= end and magic != NO_OP:
+                break
+            if magic == NORMAL and size >= HEADER_BYTES + record.SIZE_MIN:
+                inner, inner_magic, inner_place = look(log, at + HEADER_BYTES)
+                told = (inner, inner_place) == (size - HEADER_BYTES, base + at + HEADER_BYTES)
+                if not told or inner_magic not in record.MAGICS:
+                    break
+                run.append(at + HEADER_BYTES)
+            elif magic != NO_OP:
+                break
+            at += size
+        return run, at
+
+    def _odd_around(self, starts: Ints, ends: Ints) -> Bools:
+        view = memoryview(self._log)
+        whole = [
+            is_whole(
+                _CRC.unpack_from(view, at - _CRC.size)[0],
+                view[at - HEADER_BYTES : at - _CRC.size],
+                view[at:end],
+            )
+            for at, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        ]
+        view.release()
+        return ~np.array(whole, np.bool_)
+
+    def _is_filler(self, at: int) -> bool:
+        return entry_format.peek(bytes(self._log[at : at + entry_format.FILLER_BYTES])) < 0
+
+    def _fault(self, at: int) -> str | None:
+        front = bytes(self._log[at : at + entry_format.FILLER_BYTES])
+        size, left = entry_format.peek(front), len(self._log) - at
+        if not any(front):
+            return "zeros where an entry should be"
+        if not HEADER_BYTES <= size <= left:
+            return "bytes that begin no entry"
+        try:
+            entry = entry_format.decode(bytes(self._log[at : at + size]), self._base + at)
+            if entry.magic == NORMAL:
+                record.decode(entry.body, entry.pos + HEADER_BYTES)
+        except (EntryError, RecordError) as error:
+            return str(error)
+        return None
 
 
 def _portions(starts: Ints) -> Iterator[Ints]:

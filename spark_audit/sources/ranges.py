@@ -8,6 +8,8 @@ from typing import Final
 
 _CHUNK_BYTES: Final = 1 << 20
 _SEGMENT_DIGITS: Final = 20
+_COMMIT_LOG: Final = "commitlog"
+_LEDGERS: Final = "dledger-*/data"
 
 
 class StoreError(ValueError):
@@ -51,6 +53,32 @@ def subfolder(path: str, name: str) -> Path:
     if not (given / name).is_dir():
         raise StoreError(f"{path}: no {name} folder in it, expected a store directory of a broker")
     return given / name
+
+
+def is_store(folder: Path) -> bool:
+    """A broker's store directory, or a member's of a group."""
+    return (folder / _COMMIT_LOG).is_dir() or any(folder.glob(_LEDGERS))
+
+
+def log_folders(path: str) -> list[Path]:
+    """Where the commit log below a store directory is: its own folder, the ledger of a member of a group, or
+    both where the broker joined a group later. The path itself when it is one of these.
+
+    Raises:
+        StoreError: none is there, or the ledgers of several members.
+    """
+    given = Path(path)
+    ledgers = [given] if is_ledger(given) else sorted(given.glob(_LEDGERS))
+    if len(ledgers) > 1:
+        raise StoreError(f"{path}: ledgers of {len(ledgers)} members in it, expected that of one")
+    if ledgers and not (given / _COMMIT_LOG).is_dir():
+        return ledgers
+    return [subfolder(path, _COMMIT_LOG), *ledgers]
+
+
+def is_ledger(folder: Path) -> bool:
+    """Of a folder of segments: their records are in entries of a ledger."""
+    return folder.name == "data" and folder.parent.name.startswith("dledger-")
 
 
 def cut(file: Path, split_bytes: int, unit_bytes: int = 1, begin: int = 0) -> list[Range]:

@@ -5,7 +5,7 @@
 
 Options: `splitBytes`, about how much a task reads; for the commit log `body`, true adds the bodies; for the
 index `slots`, maxHashSlotNum where it is not RocketMQ's own. Directories of released brokers and ours are
-alike.
+alike, and a member's of a group is read as they are.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,16 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from spark_audit.sources import commit_log, consume_queue, index
-from spark_audit.sources.ranges import Range, StoreError, cut, pack, queue_segments, segments, subfolder
+from spark_audit.sources.ranges import (
+    Range,
+    StoreError,
+    cut,
+    log_folders,
+    pack,
+    queue_segments,
+    segments,
+    subfolder,
+)
 
 SPLIT_BYTES: Final = 32 << 20
 SLOTS: Final = 5_000_000
@@ -60,7 +69,7 @@ class CommitLogReader(DataSourceReader):
         self._with_body = _flag(options, "body")
 
     def partitions(self) -> list[InputPartition]:
-        files = segments(subfolder(self._path, "commitlog"))
+        files = [file for folder in log_folders(self._path) for file in segments(folder)]
         return _tasks((part for file in files for part in cut(file, self._split_bytes)), self._split_bytes)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

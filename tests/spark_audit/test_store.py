@@ -18,7 +18,7 @@ from spark_audit.cli import app
 from spark_audit.inputs import InputError
 from spark_audit.sources import planted
 from spark_audit.store import Stored, _committed, name_stores
-from tests.spark_audit.sources.logs import golden
+from tests.spark_audit.sources.logs import golden, write_member
 
 
 def audit(*arguments: str | Path | int) -> tuple[int, str]:
@@ -36,6 +36,24 @@ def test_the_store_of_a_released_broker_that_was_killed_holds(spark: SparkSessio
     assert {result["id"] for result in results} - set(counts) == {"REPL-1", "REPL-2"}
     assert counts["FLUSH-3"]["queue_entries"] == 155
     assert counts["FLUSH-6"]["index_entries"] == 385
+
+
+def test_the_store_of_a_member_of_a_group_is_judged_as_any(spark: SparkSession, tmp_path: Path) -> None:
+    store, out = tmp_path / "store", tmp_path / "result.json"
+    write_member(store, 60)
+    code, output = audit("--store", store, "--index-slots", 50, "--json", out)
+    assert code == Exit.HELD, output
+    results = json.loads(out.read_text())["results"]
+    counts = {result["id"]: result["counts"] for result in results if result["verdict"] == "held"}
+    assert list(counts) == ["FLUSH-3", "FLUSH-4", "FLUSH-5", "FLUSH-6"]
+    assert counts["FLUSH-6"]["stored_records"] == counts["FLUSH-6"]["queue_entries"] == 60
+    segment = min((store / "dledger-n0" / "data").iterdir())
+    with segment.open("r+b") as ledger:
+        ledger.seek(48 + 48 + 90)  # a no-op, the header of an entry, some way into its record
+        ledger.write(b"damage")
+    code, output = audit("--store", store, "--index-slots", 50)
+    assert code == Exit.VIOLATED, output
+    assert "altered-record" in output
 
 
 def test_a_committed_offset_beyond_the_end_needs_no_event_log(spark: SparkSession, tmp_path: Path) -> None:
@@ -65,10 +83,11 @@ def test_what_became_of_half_messages_is_in_no_topics_json_of_4_9(spark: SparkSe
 
 def test_wrong_use_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     planted.plant(tmp_path / "store", ())
-    (tmp_path / "member" / "dledger-n0" / "data").mkdir(parents=True)
+    for member in ("n0", "n1"):
+        (tmp_path / "member" / f"dledger-{member}" / "data").mkdir(parents=True)
     for arguments, message in (
         (("--store", tmp_path), "no commitlog folder in it"),
-        (("--store", tmp_path / "member"), "whose log is a ledger"),
+        (("--store", tmp_path / "member"), "ledgers of 2 members in it, expected that of one"),
         (("--store", tmp_path / "store", "--check", "DELIV-2"), "--check DELIV-2: it judges --events"),
         (("--events", tmp_path, "--check", "FLUSH-3"), "--check FLUSH-3: it judges a --store"),
     ):

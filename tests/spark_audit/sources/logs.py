@@ -1,10 +1,22 @@
 """Segments written by hand, and the released brokers' directories."""
 
+import asyncio
 import tarfile
 from pathlib import Path
 
+from impl.dledger import entry_format
+from impl.dledger.config import GroupConfig
+from impl.dledger.entry_format import HEADER_BYTES
+from impl.dledger.messages import NO_OP, NORMAL
+from impl.dledger.store import LedgerStore
 from impl.message import Message
+from impl.runtime.disk import RealDisk
+from impl.runtime.network import Address, SimulatedNetwork
+from impl.runtime.runtime import simulated
+from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from impl.store import record
+from impl.store.results import PutStatus
+from tests.impl.store.test_golden import CONFIG
 
 GOLDEN = Path(__file__).parents[2] / "impl" / "store" / "golden"
 BASE = 16384
@@ -35,6 +47,22 @@ def placed(one: Message, position: int, queue_offset: int = 0) -> bytes:
     return bytes(draft)
 
 
+def entry(index: int, position: int, one: Message | None) -> bytes:
+    """Of a ledger; without a message a no-op."""
+    body = placed(one, position + HEADER_BYTES, index) if one else b""
+    return entry_format.encode(entry_format.make(index, 1, NORMAL if one else NO_OP, position, body))
+
+
+def ledger(messages: list[Message | None], size: int | None = None, *, full: bool = False) -> bytes:
+    """As `segment`, of entries."""
+    data = b""
+    for index, one in enumerate(messages):
+        data += entry(index, BASE + len(data), one)
+    if size is None:
+        return data
+    return (data + entry_format.filler(size - len(data)) if full else data).ljust(size, b"\0")
+
+
 def segment(messages: list[Message], size: int | None = None, *, full: bool = False) -> bytes:
     """The records one after the other, then a filler or preallocated zeros up to `size`."""
     data = b""
@@ -43,3 +71,24 @@ def segment(messages: list[Message], size: int | None = None, *, full: bool = Fa
     if size is None:
         return data
     return (data + record.filler(size - len(data)) if full else data).ljust(size, b"\0")
+
+
+def write_member(folder: Path, count: int) -> None:
+    """The store of a member that led a group of its own, took so many messages, and was stopped."""
+    loop = SimulatedLoop()
+
+    async def life() -> None:
+        here = {"n0": Address("10.0.0.1", 40_911)}
+        runtime = simulated(loop, SimulatedNetwork(), 1, RealDisk())
+        store = LedgerStore(str(folder), CONFIG, GroupConfig("g", "n0", ("n0",)), here, runtime)
+        store.load()
+        await store.start()
+        async with asyncio.timeout(60):
+            while not store.leads:
+                await asyncio.sleep(0.1)
+        for number in range(count):
+            put = await store.put(message(number))
+            assert put.status is PutStatus.PUT_OK
+        await store.stop()
+
+    run_simulated(life(), loop)

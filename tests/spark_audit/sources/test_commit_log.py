@@ -9,19 +9,19 @@ import pytest
 from msgspec import structs
 
 from impl.store import record
-from spark_audit.sources.commit_log import DAMAGE, FILLER, RECORD, ZEROS, Segment
-from tests.spark_audit.sources.logs import BASE, message, placed, segment
+from spark_audit.sources.commit_log import DAMAGE, FILLER, RECORD, ZEROS, LedgerSegment, Segment
+from tests.spark_audit.sources.logs import BASE, ledger, message, placed, segment
 
 Rows = list[dict[str, Any]]
 SIZE = 16384
 
 
-def read(log: bytes, *cuts: int) -> Rows:
+def read(log: bytes, *cuts: int, kind: type[Segment] = Segment) -> Rows:
     """The rows of all ranges, in order of position."""
     edges = [0, *sorted(cuts), len(log)]
     rows: Rows = []
     for start, end in pairwise(edges):
-        for batch in Segment(log, BASE, "f").batches(start, end, with_body=True):
+        for batch in kind(log, BASE, "f").batches(start, end, with_body=True):
             rows += batch.to_pylist()
     return sorted(rows, key=lambda row: row["commit_offset"])
 
@@ -161,3 +161,65 @@ def test_however_it_is_cut_and_damaged_the_same_rows_account_for_every_byte(seed
     check_against_codec(bytes(log), whole)
     cuts = [choose.randrange(1, len(log)) for _ in range(choose.randrange(1, 9))]
     assert read(bytes(log), *cuts) == whole
+
+
+def _kinds_of_ledger(log: bytes, *cuts: int) -> list[tuple[str, str | None]]:
+    return [(row["kind"], row["msg_id"]) for row in read(log, *cuts, kind=LedgerSegment)]
+
+
+def test_of_a_ledger_the_records_are_read_and_no_headers_or_no_ops() -> None:
+    some = [None, message(1), message(2), None, message(3)]
+    log = ledger(some)
+    records = [(RECORD, f"m_{number}") for number in (1, 2, 3)]
+    assert _kinds_of_ledger(log) == records
+    assert _kinds_of_ledger(ledger(some, SIZE)) == [*records, (ZEROS, None)]
+    assert _kinds_of_ledger(ledger(some, SIZE, full=True)) == [*records, (FILLER, None)]
+    # A record says that it stands where it does.
+    for row in read(log, kind=LedgerSegment):
+        begin = row["commit_offset"] - BASE
+        assert record.decode(log[begin : begin + row["size"]], row["commit_offset"])
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "detail"),
+    [
+        (0, b"\x7f", "begin no entry"),
+        (7, b"\x01", "begin no entry"),
+        (31, b"\x01", "says position"),
+        (48 + 90, b"\xff", "another checksum"),
+        (48 + 4, b"\x00", "another checksum"),
+    ],
+)
+def test_a_damaged_entry_is_told_and_its_neighbours_are_read(at: int, value: bytes, detail: str) -> None:
+    some = [message(number) for number in (1, 2, 3)]
+    log, begin = bytearray(ledger([*some])), len(ledger([*some[:1]]))
+    log[begin + at : begin + at + 1] = value
+    rows = read(bytes(log), kind=LedgerSegment)
+    assert [(row["kind"], row["msg_id"]) for row in rows] == [
+        (RECORD, "m_1"),
+        (DAMAGE, None),
+        (RECORD, "m_3"),
+    ]
+    assert rows[1]["commit_offset"] == BASE + begin
+    assert rows[1]["size"] == len(ledger([*some[:2]])) - begin
+    assert detail in rows[1]["detail"]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_however_a_ledger_is_cut_and_damaged_the_same_rows_are_read(seed: int) -> None:
+    choose = random.Random(seed)
+    some = [
+        message(choose.randrange(400)) if choose.random() < 0.8 else None
+        for _ in range(choose.randrange(1, 40))
+    ]
+    data = ledger(some)
+    log = bytearray(ledger(some, len(data) + choose.choice([8, 100, 5000]), full=choose.random() < 0.5))
+    for _ in range(choose.randrange(4)):
+        at, size = choose.randrange(len(log)), choose.choice([1, 4, 50, 700])
+        size = min(size, len(log) - at)
+        log[at : at + size] = bytes(size) if choose.random() < 0.5 else choose.randbytes(size)
+    whole = read(bytes(log), kind=LedgerSegment)
+    cuts = [choose.randrange(1, len(log)) for _ in range(choose.randrange(1, 9))]
+    assert read(bytes(log), *cuts, kind=LedgerSegment) == whole
+    # No two rows have a byte in common.
+    assert all(a["commit_offset"] + a["size"] <= b["commit_offset"] for a, b in pairwise(whole))

@@ -11,7 +11,7 @@ from impl.runtime.disk import RealDisk
 from spark_audit.sources.stores import register
 from tests.impl.store.site import Site
 from tests.impl.store.test_golden import CONFIG
-from tests.spark_audit.sources.logs import golden
+from tests.spark_audit.sources.logs import golden, write_member
 
 
 def counted(spark: SparkSession, source: str, store: Path) -> Counter[str]:
@@ -37,6 +37,20 @@ def test_a_directory_of_ours_is_read_whole(spark: SparkSession, tmp_path: Path) 
     site.close()
     assert counted(spark, "rocketmq-commitlog", tmp_path)["record"] == 30
     assert counted(spark, "rocketmq-consumequeue", tmp_path)["entry"] == 30
+
+
+def test_a_directory_of_a_member_of_a_group_is_read_whole(spark: SparkSession, tmp_path: Path) -> None:
+    register(spark)
+    write_member(tmp_path, 90)
+    log = counted(spark, "rocketmq-commitlog", tmp_path)
+    assert log["record"] == 90
+    assert log["damage"] == 0
+    assert log["filler"] > 0, "it goes over several segments"
+    assert counted(spark, "rocketmq-commitlog", tmp_path / "dledger-n0" / "data") == log
+    assert counted(spark, "rocketmq-consumequeue", tmp_path)["entry"] == 90
+    (tmp_path / "dledger-n1" / "data").mkdir(parents=True)
+    with pytest.raises(AnalysisException, match="ledgers of 2 members in it, expected that of one"):
+        counted(spark, "rocketmq-commitlog", tmp_path)
 
 
 def test_wrong_paths_and_options_are_told(spark: SparkSession, tmp_path: Path) -> None:
