@@ -56,6 +56,7 @@ def events() -> Script:
     _ledger_that_holds(script)
     _ledger_with_two_leaders(script)
     _ledger_that_loses(script)
+    _ledger_that_answers(script)
     _name_server(script)
     _replicas(script)
     _delayed(script)
@@ -174,6 +175,36 @@ def _ledger_that_loses(script: Script) -> None:
     script.expect("RAFT-5", "committed-entry-cut", broker="loss-n1", queue_offset=0)
     n1.commits(0)
     script.expect("RAFT-5", "commit-goes-back", broker="loss-n1", queue_offset=0)
+
+
+def _ledger_that_answers(script: Script) -> None:
+    """A leader answers producers for entries 48 bytes behind whose places their messages stand."""
+    n0 = _Member(script, "prompt", "n0")
+    place = {"topic": "prompt", "queue_id": 0}
+
+    def acked(number: int, is_early: bool = False, **attrs: Any) -> None:
+        stored = place | {"queue_offset": number, "msg_id": f"prompt_{number}"}
+        where = {} if attrs else {"commit_offset": 100 * number + 48}
+        script.tell(n0.node, Kind.SEND_ACK, attrs, status="SEND_OK", **stored, **where)
+        if is_early:
+            script.expect("REPL-3", "ok-before-commit", broker=n0.node, **stored)
+
+    n0.leads(1).writes(0, 1).writes(1, 1).writes(2, 1)
+    # Its log begins in the middle of its life: nothing is known of what it told before.
+    acked(0)
+    n0.commits(0)
+    acked(0)
+    acked(1, is_early=True)
+    acked(2, is_early=True, index=2)
+    n0.commits(2)
+    acked(1)
+    acked(2, index=2)
+    n0.starts(term=1, index=2).leads(2).writes(3, 2)
+    acked(3, is_early=True)
+    n0.commits(3)
+    # It was acknowledged in the place of one that is gone.
+    n0.writes(4, 2, at=400).follows(3, "n1").cuts(3).writes(4, 3, at=400).leads(4).commits(4)
+    acked(4)
 
 
 # --- routes

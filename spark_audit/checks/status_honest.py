@@ -1,7 +1,8 @@
-"""REPL-3 StatusHonest: a broker's SEND_OK tells what was reached, as far as the disk is concerned.
+"""REPL-3 StatusHonest: a broker's SEND_OK tells what was reached, by its disk or by its group.
 
 Before a broker under SYNC_FLUSH answers SEND_OK to a producer that waits, an fsync has made its log durable
-beyond the message's first byte; both are events of the broker, in its own order. What a slave must have
+beyond the message's first byte; before a member of a group does, whoever asks, it has told that the message's
+entry is committed. Both are events of the broker, in its own order. What a slave must have
 reached is SyncAckedOnSlave's.
 Cannot conclude: whether FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT and SLAVE_NOT_AVAILABLE came too early: what
 they miss may be reached between the decision and its answer. Whether the message's last byte is durable.
@@ -13,15 +14,26 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
+from impl.dledger.entry_format import HEADER_BYTES
 from spark_audit.checks.check import Check, counted, findings, sees
 from spark_audit.evidence import Evidence, flush_modes
 from spec.events import Kind
 
 INVARIANT: Final = "REPL-3"
-RULE: Final = "ok-before-flush"
+_ACK: Final = (
+    "node", "seq", "ts", "kind", "msg_id", "broker", "topic", "queue_id", "queue_offset", "commit_offset",
+)  # fmt: skip
+UNFLUSHED: Final = "ok-before-flush"
+UNCOMMITTED: Final = "ok-before-commit"
+
+_OF_MEMBERS: Final = (Kind.SEND_ACK, Kind.RAFT_APPEND, Kind.RAFT_COMMIT, Kind.RECOVER)
 
 
 def status_honest(evidence: Evidence) -> DataFrame:
+    return _before_flush(evidence).unionByName(_before_commit(evidence))
+
+
+def _before_flush(evidence: Evidence) -> DataFrame:
     attrs = f.col("attrs")
     waited = f.coalesce(attrs["wait"], f.lit("true")) != "false"
     is_ok = (f.col("kind") == Kind.SEND_ACK) & (f.col("status") == "SEND_OK") & waited
@@ -40,13 +52,58 @@ def status_honest(evidence: Evidence) -> DataFrame:
         early.withColumn("at", f.concat_ws("#", "node", "seq")),
         INVARIANT,
         "critical",
-        rule=f.lit(RULE),
+        rule=f.lit(UNFLUSHED),
         first_ts="ts",
         last_ts="ts",
         evidence=f.format_string(
             "answered SEND_OK (%s) at commit offset %d, durable were %d", "at", "commit_offset", "reached"
         ),
     )
+
+
+def _before_commit(evidence: Evidence) -> DataFrame:
+    members = evidence.profile.where(f.col("kind") == Kind.RAFT_COMMIT).select("node").distinct()
+    rows = evidence.log.where(f.col("kind").isin(*_OF_MEMBERS)).join(
+        f.broadcast(members), "node", "left_semi"
+    )
+    rows = rows.withColumn("index", f.col("attrs")["index"].cast("long"))
+    entries = rows.where(f.col("kind") == Kind.RAFT_APPEND).select(
+        f.col("node").alias("its_node"),
+        (f.col("commit_offset") + HEADER_BYTES).alias("its_place"),
+        f.col("seq").alias("its_seq"),
+        f.col("index").alias("its_index"),
+    )
+    acks = rows.where((f.col("kind") == Kind.SEND_ACK) & (f.col("status") == "SEND_OK"))
+    # What a later leader put in the place of an entry is another one.
+    is_its = (
+        (f.col("node") == f.col("its_node"))
+        & (f.col("commit_offset") == f.col("its_place"))
+        & (f.col("seq") > f.col("its_seq"))
+    )
+    asked = acks.join(entries, is_its, "left").groupBy(*_ACK).agg(
+        f.coalesce(f.max_by("its_index", "its_seq"), f.max("index")).alias("index")
+    )  # fmt: skip
+    told = rows.where(f.col("kind").isin(Kind.RAFT_COMMIT, Kind.RECOVER)).select(*_ACK, "index")
+    told = told.unionByName(asked).where("index IS NOT NULL")
+    so_far = Window.partitionBy("node").orderBy("seq")
+    reached = f.max(f.when(f.col("kind") == Kind.RAFT_COMMIT, f.col("index"))).over(so_far)
+    has_begun = f.max(f.col("kind") == Kind.RECOVER).over(so_far)
+    told = told.withColumn("reached", reached).withColumn("has_begun", has_begun)
+    # Where the log begins in the middle of a life, what it told before is not known.
+    known = told.where((f.col("kind") == Kind.SEND_ACK) & (f.col("has_begun") | f.col("reached").isNotNull()))
+    early = known.where(f.coalesce("reached", f.lit(-1)) < f.col("index"))
+    return findings(
+        early.withColumn("at", f.concat_ws("#", "node", "seq")),
+        INVARIANT,
+        "critical",
+        rule=f.lit(UNCOMMITTED),
+        first_ts="ts",
+        last_ts="ts",
+        evidence=f.format_string(
+            "answered SEND_OK (%s) for entry %d, committed were those up to %d",
+            "at", "index", f.coalesce("reached", f.lit(-1)),
+        ),
+    )  # fmt: skip
 
 
 def flushing(evidence: Evidence) -> DataFrame:
@@ -57,14 +114,15 @@ def flushing(evidence: Evidence) -> DataFrame:
 
 def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
-    return "" if tallies["flush_events"] else "no broker tells what it flushed"
+    is_told = tallies["flush_events"] or tallies["raft_commit_events"]
+    return "" if is_told else "no broker tells what it flushed"
 
 
 CHECK: Final = Check(
     INVARIANT,
-    (RULE,),
+    (UNFLUSHED, UNCOMMITTED),
     status_honest,
-    counted("acks_under_sync_flush", *sees(Kind.FLUSH)),
+    counted("acks_under_sync_flush", *sees(Kind.FLUSH, Kind.RAFT_COMMIT)),
     _blind,
-    needs=("acks_under_sync_flush",),
+    needs=("acks_under_sync_flush", "raft_commit_events"),
 )
