@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from spark_audit.inputs import InputError, literal
-from spark_audit.sources.ranges import StoreError, is_ledger, log_folders
+from spark_audit.sources.ranges import StoreError, is_ledger, is_store, log_folders
 from spark_audit.sources.stores import SLOTS, register
 
 Config = TypeVar("Config", bound=msgspec.Struct)
@@ -111,6 +111,8 @@ def name_stores(given: list[str]) -> dict[str, Path]:
         if not separator or Path(text).is_dir():
             name, path = Path(text).resolve().name, text
         directory = Path(path)
+        if not is_store(directory):
+            raise InputError(f"{path}: no commitlog folder in it, expected a store directory of a broker")
         try:
             log_folders(path)
         except StoreError as error:

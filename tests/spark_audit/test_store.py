@@ -87,6 +87,7 @@ def test_wrong_use_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
         (tmp_path / "member" / f"dledger-{member}" / "data").mkdir(parents=True)
     for arguments, message in (
         (("--store", tmp_path), "no commitlog folder in it"),
+        (("--store", tmp_path / "store" / "commitlog"), "no commitlog folder in it"),
         (("--store", tmp_path / "member"), "ledgers of 2 members in it, expected that of one"),
         (("--store", tmp_path / "store", "--check", "DELIV-2"), "--check DELIV-2: it judges --events"),
         (("--events", tmp_path, "--check", "FLUSH-3"), "--check FLUSH-3: it judges a --store"),
