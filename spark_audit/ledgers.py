@@ -23,6 +23,9 @@ _ALL: Final = (*KINDS, *_TURNS, Kind.TRUNCATE)
 
 _BULK: Final = (Kind.RAFT_APPEND, Kind.RAFT_COMMIT)
 
+HEADER_BYTES: Final = 48
+"""Of an entry, behind which its message stands (docs/protocol.md, "DLedger files")."""
+
 _OPEN: Final = (1 << 63) - 1
 """The end of what has not ended."""
 

@@ -14,7 +14,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from impl.dledger.entry_format import HEADER_BYTES
+from spark_audit import ledgers
 from spark_audit.checks.check import Check, counted, findings, sees
 from spark_audit.evidence import Evidence, flush_modes
 from spec.events import Kind
@@ -69,7 +69,7 @@ def _before_commit(evidence: Evidence) -> DataFrame:
     rows = rows.withColumn("index", f.col("attrs")["index"].cast("long"))
     entries = rows.where(f.col("kind") == Kind.RAFT_APPEND).select(
         f.col("node").alias("its_node"),
-        (f.col("commit_offset") + HEADER_BYTES).alias("its_place"),
+        (f.col("commit_offset") + ledgers.HEADER_BYTES).alias("its_place"),
         f.col("seq").alias("its_seq"),
         f.col("index").alias("its_index"),
     )
