@@ -38,6 +38,21 @@ def test_the_store_of_a_released_broker_that_was_killed_holds(spark: SparkSessio
     assert counts["FLUSH-6"]["index_entries"] == 385
 
 
+@pytest.mark.parametrize(("release", "index_entries"), [("4.9.5", 64), ("5.5.0", 252)])
+def test_the_store_of_a_member_of_a_released_group_holds(
+    spark: SparkSession, tmp_path: Path, release: str, index_entries: int
+) -> None:
+    """A broker with `enableDLegerCommitLog`, alone in its group, with files as small as in test_golden.py: it
+    took 90 messages and 2 delayed by 1 s, was killed, let these 2 go once more, took 30 and was killed. Its ledger's index, 160 MB
+    of zeros mostly, is left out; 4.9.5 dropped what it had of the key index."""
+    store, out = golden(f"apache-{release}-member", tmp_path), tmp_path / "result.json"
+    code, output = audit("--store", store, "--index-slots", 50, "--json", out)
+    assert code == Exit.HELD, output
+    counts = {result["id"]: result["counts"] for result in json.loads(out.read_text())["results"]}
+    assert counts["FLUSH-6"]["stored_records"] == counts["FLUSH-6"]["queue_entries"] == 126
+    assert counts["FLUSH-6"]["index_entries"] == index_entries
+
+
 def test_the_store_of_a_member_of_a_group_is_judged_as_any(spark: SparkSession, tmp_path: Path) -> None:
     store, out = tmp_path / "store", tmp_path / "result.json"
     write_member(store, 60)
