@@ -42,9 +42,11 @@ def test_the_store_of_a_released_broker_that_was_killed_holds(spark: SparkSessio
 def test_the_store_of_a_member_of_a_released_group_holds(
     spark: SparkSession, tmp_path: Path, release: str, index_entries: int
 ) -> None:
-    """A broker with `enableDLegerCommitLog`, alone in its group, with files as small as in test_golden.py: it
-    took 90 messages and 2 delayed by 1 s, was killed, let these 2 go once more, took 30 and was killed. Its ledger's index, 160 MB
-    of zeros mostly, is left out; 4.9.5 dropped what it had of the key index."""
+    """Of a broker with `enableDLegerCommitLog`, alone in its group, its files as small as in test_golden.py.
+
+    It took 90 messages and 2 delayed by 1 s, was killed, let these 2 go once more, took 30, and was killed. The
+    index of its ledger, mostly 160 MB of zeros, is left out; 4.9.5 dropped what it had of the key index.
+    """
     store, out = golden(f"apache-{release}-member", tmp_path), tmp_path / "result.json"
     code, output = audit("--store", store, "--index-slots", 50, "--json", out)
     assert code == Exit.HELD, output
