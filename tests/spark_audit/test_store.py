@@ -44,7 +44,7 @@ def test_the_store_of_a_member_of_a_released_group_holds(
 ) -> None:
     """Of a broker with `enableDLegerCommitLog`, alone in its group, its files as small as in test_golden.py.
 
-    It took 90 messages and 2 delayed by 1 s, was killed, let these 2 go once more, took 30, and was killed. The
+    It took 90 messages and 2 delayed by 1 s, was killed, let these 2 go once more, took 30, was killed. The
     index of its ledger, mostly 160 MB of zeros, is left out; 4.9.5 dropped what it had of the key index.
     """
     store, out = golden(f"apache-{release}-member", tmp_path), tmp_path / "result.json"
