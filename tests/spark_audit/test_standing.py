@@ -28,7 +28,7 @@ JUDGED = (
     "ROUTE-1", "ROUTE-2", "ROUTE-3", "REPL-1", "REPL-3",
     "RAFT-1", "RAFT-2", "RAFT-3", "RAFT-4", "RAFT-5", "RAFT-6",
 )  # fmt: skip
-TELLERS = {"calm", "torn", "loss", "names", "sync", "lazy", "late", "disk"}
+TELLERS = {"calm", "torn", "loss", "names", "sync", "lazy", "late", "disk", "lonely", "prompt"}
 """Nodes of the planted stories that these are about, but for what stands behind a dash."""
 LATE_US = 30 * STEP_US
 
