@@ -462,7 +462,6 @@ def _messages(rows: DataFrame) -> DataFrame:
         count(is_append, "appends"),
         count(is_append & f.col("until_seq").isNotNull(), "at_risk"),
         count(is_append & (f.col("commit_offset") >= f.col("kept_end")), "cut"),
-        count(is_append & (f.col("flush_mode") == "ASYNC_FLUSH"), "async_appends"),
         f.collect_set(f.when(is_append, _record())).alias("records"),
         f.collect_set(f.when(acked, f.col("broker"))).alias("acked_by"),
         count(kind == Kind.DELIVER, "deliveries"),

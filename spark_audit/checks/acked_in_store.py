@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from spark_audit.checks.check import findings
+from spark_audit.checks.cut_off import with_fate
 from spark_audit.evidence import Evidence
 from spark_audit.store import QUEUE
 
@@ -19,16 +20,16 @@ ABSENT: Final = "not-in-store"
 def not_in_store(evidence: Evidence, invariant: str) -> DataFrame:
     """Messages with SEND_OK that no store has, wherever their producer was told they are."""
     store = evidence.stored
-    acked = evidence.messages.where("acked > 0")
+    acked = with_fate(evidence.messages.where("acked > 0"))
     absent = acked.join(store.records.select("msg_id"), "msg_id", "left_anti")
     at = absent.withColumn("place", f.explode_outer("places")).select(
-        "msg_id", "topic", "acked_ts", "appends", "cut", "async_appends",
+        "msg_id", "topic", "acked_ts", (f.col("is_gone") & f.col("is_async")).alias("may_be_gone"),
         "place.broker", "place.queue_id", "place.queue_offset",
     )  # fmt: skip
     kept = store.records.groupBy(*QUEUE).agg(f.min("queue_offset").alias("first_kept"))
     known = at.join(f.broadcast(kept), list(QUEUE), "left").join(f.broadcast(store.bounds), "broker", "left")
     cause = f.expr(
-        "CASE WHEN appends > 0 AND cut = appends AND async_appends = appends THEN 'async_flush'"
+        "CASE WHEN may_be_gone THEN 'async_flush'"
         " WHEN log_begin IS NULL THEN 'store_not_given'"
         " WHEN queue_offset < first_kept OR (first_kept IS NULL AND log_begin > 0) THEN 'expired' END"
     )

@@ -23,8 +23,8 @@ RULE: Final = "acked-then-truncated"
 
 
 def async_acked_survives_process_crash(evidence: Evidence) -> DataFrame:
-    gone = cut_off(evidence.messages).where("forall(modes, mode -> mode = 'ASYNC_FLUSH')")
-    at = gone.select("msg_id", f.explode("own.broker").alias("broker"), "acked_ts").distinct()
+    gone = cut_off(evidence.messages).where("is_async")
+    at = gone.select("msg_id", f.explode("promised.broker").alias("broker"), "acked_ts").distinct()
     # A later crash may take what an earlier one left: all that came after its acknowledgement count.
     met = at.join(f.broadcast(_crashed_lives(evidence.rare)), "broker").where(
         f.col("to_ts") >= f.col("acked_ts") - evidence.options.skew_us

@@ -16,11 +16,22 @@ _IS_COPIED: Final = """exists(records, first -> array_contains(acked_by, first.b
 _OWN: Final = (
     f"filter(records, its -> array_contains(acked_by, its.broker) OR NOT coalesce({_IS_COPIED}, false))"
 )
+_PROMISED: Final = "filter(own, its -> array_contains(acked_by, its.broker))"
+
+
+def with_fate(messages: DataFrame) -> DataFrame:
+    """Add to Evidence.messages `own`, their records; `promised`, those of them at brokers that acknowledged,
+    or all where none is; is_gone: each of `own` was cut off; is_async: all brokers of `promised` flush so."""
+    fated = messages.withColumn("own", f.expr(_OWN)).withColumn("promised", f.expr(_PROMISED))
+    return (
+        fated.withColumn("promised", f.expr("IF(size(promised) > 0, promised, own)"))
+        .withColumn("is_gone", f.expr("size(own) > 0 AND forall(own, its -> its.is_cut)"))
+        .withColumn(
+            "is_async", f.expr("coalesce(forall(promised, its -> its.flush_mode = 'ASYNC_FLUSH'), false)")
+        )
+    )
 
 
 def cut_off(messages: DataFrame) -> DataFrame:
-    """Of Evidence.messages those with SEND_OK of which no record is left; `own` are the records that they
-    had, `modes` those of their brokers: SYNC_FLUSH, ASYNC_FLUSH, or null."""
-    at_risk = messages.where("acked > 0 AND cut > 0").withColumn("own", f.expr(_OWN))
-    gone = at_risk.where("size(own) > 0 AND forall(own, record -> record.is_cut)")
-    return gone.withColumn("modes", f.col("own.flush_mode"))
+    """Of Evidence.messages, with_fate, those with SEND_OK of which no record is left."""
+    return with_fate(messages.where("acked > 0 AND cut > 0")).where("is_gone")

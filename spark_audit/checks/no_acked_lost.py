@@ -18,11 +18,12 @@ rest.
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_audit.checks.acked_in_store import ABSENT, not_in_store
-from spark_audit.checks.check import Check, at_sole_place, findings
+from spark_audit.checks.check import PLACE, Check, at_sole_place, findings
+from spark_audit.checks.cut_off import with_fate
 from spark_audit.checks.offsets_ahead import AHEAD, ahead_of_appends, ahead_of_store
 from spark_audit.checks.topics_known import METADATA, topics_unknown
 from spark_audit.evidence import Evidence, group_name, is_member, subscribed
@@ -51,14 +52,12 @@ def no_acked_lost(evidence: Evidence) -> DataFrame:
 def lost_to_groups(evidence: Evidence, invariant: str) -> DataFrame:
     """Findings: messages with an acknowledgement that a group of their topic was never handed."""
     missing = _missing(evidence)
-    unprotected = f.coalesce(
-        f.col("weak"), f.when(f.col("async_appends") == f.col("appends"), f.lit("async_flush"))
+    unprotected = f.coalesce(f.col("weak"), f.when(f.col("is_async"), f.lit("async_flush")))
+    truncated = missing.where("is_gone").select(
+        "*", f.lit(TRUNCATED).alias("rule"), unprotected.alias("cause"), *_places("own")
     )
-    truncated = missing.where("appends > 0 AND cut = appends").select(
-        "*", f.lit(TRUNCATED).alias("rule"), unprotected.alias("cause")
-    )
-    passed = _passed_over(missing.where("NOT (appends > 0 AND cut = appends)"), evidence)
-    columns = ("msg_id", "group", "topic", "places", "acked_ts", "rule", "cause")
+    passed = _passed_over(missing.where("NOT is_gone"), evidence)
+    columns = ("msg_id", "group", "topic", *PLACE, "acked_ts", "rule", "cause")
     return findings(
         truncated.select(*columns).unionByName(passed.select(*columns)),
         invariant,
@@ -70,13 +69,12 @@ def lost_to_groups(evidence: Evidence, invariant: str) -> DataFrame:
         ).otherwise(
             f.lit("acknowledged with SEND_OK; the group was handed later offsets of the queue, never this")
         ),
-        **at_sole_place(),
     )
 
 
 def _missing(evidence: Evidence) -> DataFrame:
     """One row for each acknowledged message and group of its topic that was never handed it."""
-    stored = evidence.messages.where("acked + soft_acked > 0 AND (halves = 0 OR commits > 0)")
+    stored = with_fate(evidence.messages.where("acked + soft_acked > 0 AND (halves = 0 OR commits > 0)"))
     # Each status but SEND_OK says what was not reached: such a loss is counted by it, and is no violation.
     weak = f.when(f.col("acked") == 0, f.lower("soft_status"))
     acked = stored.withColumn("weak", weak).join(
@@ -85,19 +83,18 @@ def _missing(evidence: Evidence) -> DataFrame:
     lacking = acked.withColumn("lacking", f.array_except("subscribed", "groups"))
     # A record that was cut off is lost even if no group reads the topic.
     nobody = f.array(f.lit(None).cast("string"))
-    cut_off = f.col("subscribed").isNull() & (f.col("appends") > 0) & (f.col("cut") == f.col("appends"))
-    lacking = lacking.withColumn("lacking", f.when(cut_off, nobody).otherwise(f.col("lacking")))
+    unread = f.col("subscribed").isNull() & f.col("is_gone")
+    lacking = lacking.withColumn("lacking", f.when(unread, nobody).otherwise(f.col("lacking")))
     return lacking.where(f.size("lacking") > 0).withColumn("group", f.explode("lacking"))
 
 
 def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
-    """rule and cause for each missing (msg_id, group): null when the group passed every place of the
-    message."""
+    """rule and cause for each missing (msg_id, group), and where it is; no cause: the group passed
+    every place of the message."""
     at = missing.withColumn("at", f.explode_outer("places")).select(
         "msg_id",
         "group",
         "topic",
-        "places",
         "acked_ts",
         "weak",
         f.col("at.broker"),
@@ -125,12 +122,17 @@ def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
     )
     judged = at.groupBy("msg_id", "group").agg(
         f.first("topic").alias("topic"),
-        f.first("places").alias("places"),
+        f.collect_set(f.struct(*PLACE)).alias("called"),
         f.min("acked_ts").alias("acked_ts"),
         # Lost only when every place was passed; one that is still ahead keeps the message in flight.
         f.coalesce(f.max("cause"), f.max("weak")).alias("cause"),
     )
-    return judged.withColumn("rule", f.lit(LOST))
+    return judged.select("*", f.lit(LOST).alias("rule"), *_places("called"))
+
+
+def _places(column: str) -> list[Column]:
+    """Where the message is, by the name that clients use; null where that is several places."""
+    return [place.alias(name) for name, place in at_sole_place(column).items()]
 
 
 def _as_consumers_call_it(at: DataFrame, delivered: DataFrame, profiled: DataFrame) -> DataFrame:

@@ -24,8 +24,8 @@ RULE: Final = "acked-then-truncated"
 def sync_acked_durable(evidence: Evidence) -> DataFrame:
     gone = cut_off(evidence.messages)
     cause = (
-        f.when(f.array_contains("modes", "SYNC_FLUSH"), f.lit(None))
-        .when(f.array_contains("modes", "ASYNC_FLUSH"), f.lit("async_flush"))
+        f.when(f.array_contains("promised.flush_mode", "SYNC_FLUSH"), f.lit(None))
+        .when(f.array_contains("promised.flush_mode", "ASYNC_FLUSH"), f.lit("async_flush"))
         .otherwise(f.lit("flush_mode_unknown"))
     )
     return findings(

@@ -394,6 +394,34 @@ def test_what_a_slave_or_a_member_has_too_is_lost_to_a_group_that_passed_it(
         story.rows[-1]["attrs"] = {"broker": "broker"}
     found = CHECKS["DELIV-1"].findings(evidence_in(spark, story.rows, (*nodes, "broker"))).collect()
     assert [(row["rule"], row["cause"], row["msg_id"]) for row in found] == [("lost-write", None, "m_1")]
+    # Its copies are one place to those who read it.
+    assert [(row["broker"], row["queue_id"], row["queue_offset"]) for row in found] == [("broker", 0, 1)]
+
+
+@pytest.mark.parametrize(("kind", "is_proof"), [("process", True), ("os", False)])
+def test_what_a_broker_acknowledged_is_held_to_its_own_promise(
+    spark: SparkSession, kind: str, *, is_proof: bool
+) -> None:
+    """Another that had the message before, and told nobody, promises nothing: neither by how it flushes nor
+    by how it died."""
+    flush = {"asked": "SYNC_FLUSH", "answering": "ASYNC_FLUSH"}
+    story = Story()
+    for attempt, node in enumerate(flush, 1):
+        story.add("recover", node, commit_offset=0, attrs={"flush_disk_type": flush[node]})
+        story.send("m", attempt=attempt)
+        place: dict[str, Any] = {"msg_id": "m", "topic": "t", "queue_id": 0, "queue_offset": attempt}
+        story.add("append", node, commit_offset=0, **place)
+    story.add("send_ack", "producer", status="SEND_OK", attrs={"broker": "answering"}, **place)
+    for node, died in (("asked", "os"), ("answering", kind)):
+        story.add("crash", "harness", attrs={"node": node, "kind": died})
+        story.add("recover", node, commit_offset=0, attrs={"flush_disk_type": flush[node]})
+    evidence = evidence_in(spark, story.rows, ("answering", "asked", "broker"))
+    causes = {
+        invariant: [row["cause"] for row in CHECKS[invariant].findings(evidence).collect()]
+        for invariant in ("FLUSH-1", "FLUSH-2", "DELIV-1")
+    }
+    possible = None if is_proof else "system_crash_possible"
+    assert causes == {"FLUSH-1": ["async_flush"], "FLUSH-2": [possible], "DELIV-1": ["async_flush"]}
 
 
 def test_a_broker_whose_name_begins_like_anothers_is_no_slave_of_it(spark: SparkSession) -> None:
