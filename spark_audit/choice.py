@@ -27,20 +27,20 @@ from spark_audit.loops import (
     slots_for,
     texts,
 )
-from spark_audit.piece import Piece
+from spark_audit.piece import Numbers, Piece
 
 
 def of_piece(
     chosen: pa.ChunkedArray, prefix: int | None, numbered: pa.Table, bits: int, piece: Piece
-) -> pa.RecordBatch:
-    """The rows whose cell is `chosen`, by such a `prefix`, or their message where that is None; and those
+) -> Numbers:
+    """Of the rows whose cell is `chosen`, by such a `prefix`, or their message where that is None; and those
     whose node and number, without its last `bits`, are `numbered`. Maybe, by chance, others."""
     told = piece.told
     named = told["msg_id"] if prefix is None else cells_of(told, prefix)
     node = meanings(told["node"], number)[codes(told["node"])]
     is_chosen = is_told(told["msg_id"]) & _is_one_of(named, chosen)
     is_chosen |= _is_among(_keys(node, numbers(told["seq"]).values >> bits), *_set_of(_numbered(numbered)))
-    return told.take(pa.array(np.flatnonzero(is_chosen)))
+    return np.flatnonzero(is_chosen)
 
 
 def is_of_cells(told: pa.RecordBatch, cells: pa.ChunkedArray, prefix: int) -> Flags:

@@ -18,9 +18,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_audit import piece
 from spark_audit.inputs import literal
-from spark_audit.piece import Fold, Piece
+from spark_audit.piece import Choice, Fold
 from spark_audit.schema import EVENTS
-from spark_audit.share import Batches, LogFile, Share, Work, of_files, of_partition, of_rows, shares
+from spark_audit.share import Batches, LogFile, Tasks, Work, by_task, of_files, of_partition, of_rows, shares
 
 Run = Callable[[Batches], Batches]
 
@@ -79,18 +79,18 @@ class EventLog:
         column."""
         wanted = to_arrow_schema(schema)
         return self._each(
-            lambda cut: piece.of_files(folds, wanted, cut, columns),
+            lambda tasks: piece.of_files(folds, wanted, tasks, columns),
             piece.of_rows(folds, wanted, columns),
             schema,
         )
 
-    def extract(self, taken: Callable[[Piece], pa.RecordBatch], folder: Path) -> "EventLog":
-        """The rows that are taken of each piece, with all columns of it, in files of their own in the folder,
-        which every executor sees. Runs a job.
+    def extract(self, choice: Choice, folder: Path) -> "EventLog":
+        """The rows that are chosen, with all columns, in files of their own in the folder, which every
+        executor sees. Runs a job.
         """
         at = folder.absolute()
         told = self._each(
-            lambda cut: piece.stored(taken, at, cut), piece.stored_rows(taken, at), _FILES
+            lambda tasks: piece.stored(choice, at, tasks), piece.stored_rows(choice, at), _FILES
         ).collect()
         files = [Path(row["file"]) for row in told]
         spark = self.rows.sparkSession
@@ -100,20 +100,19 @@ class EventLog:
         return EventLog(rows, tuple(map(LogFile, files)))
 
     def _done(self, work: Work, schema: t.StructType) -> DataFrame:
-        return self._each(lambda cut: of_files(work, cut), of_rows(work), schema)
+        return self._each(lambda tasks: of_files(work, tasks), of_rows(work), schema)
 
-    def _each(
-        self, in_files: Callable[[Sequence[Share]], Run], in_rows: Run, schema: t.StructType
-    ) -> DataFrame:
-        cut = shares(self.files)
+    def _each(self, in_files: Callable[[Tasks], Run], in_rows: Run, schema: t.StructType) -> DataFrame:
+        spark = self.rows.sparkSession
+        tasks = by_task(shares(self.files), spark.sparkContext.defaultParallelism)
         parts = []
-        if cut:
-            numbers = self.rows.sparkSession.range(0, len(cut), 1, len(cut))
-            parts.append(numbers.mapInArrow(in_files(cut), schema))
+        if tasks:
+            numbers = spark.range(0, len(tasks), 1, len(tasks))
+            parts.append(numbers.mapInArrow(in_files(tasks), schema))
         if self.rest is not None:
             parts.append(self.rest.mapInArrow(in_rows, schema))
         if not parts:
-            return self.rows.sparkSession.createDataFrame([], schema)
+            return spark.createDataFrame([], schema)
         return reduce(DataFrame.unionByName, parts)
 
 

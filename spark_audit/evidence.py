@@ -20,7 +20,7 @@ from spark_audit import fingerprint, order, profile, sums
 from spark_audit.event_log import EventLog
 from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, Cells
 from spark_audit.order import numbered, odd_steps, stretches
-from spark_audit.piece import Piece
+from spark_audit.piece import Numbers, Piece
 from spark_audit.profile import RARE_KINDS, is_reset, rare_rows
 from spark_audit.schema import PASS, require
 from spark_audit.share import quoted
@@ -258,7 +258,7 @@ class _Extraction:
 
 def _chosen(
     texts: pa.ChunkedArray, prefix: int | None, numbers: pa.Table, bits: int, piece: Piece
-) -> pa.RecordBatch:
+) -> Numbers:
     # In tasks alone: what only plans an audit need not load it.
     from spark_audit import choice
 

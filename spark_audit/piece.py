@@ -19,7 +19,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from spark_audit.share import Batches, Share, ShareError, gathered, rows_at, said, shaped, why
+from spark_audit.share import (
+    ROW,
+    Batches,
+    Share,
+    ShareError,
+    Tasks,
+    gathered,
+    rows_at,
+    said,
+    shaped,
+    shares_of,
+    why,
+)
 from spec.events import COLUMNS, REQUIRED, SCHEMA_VERSION, Kind
 
 _ROWS: Final = 1 << 20
@@ -46,6 +58,8 @@ _PLAIN: Final = pa.schema(
 _TEXTS: Final = tuple(name for name, kind in COLUMNS.items() if "string" in kind and name != "msg_id")
 """Columns of texts that are there again and again."""
 
+_CHOSEN_BY: Final = ("kind", "msg_id", "node", "seq")
+
 Numbers = npt.NDArray[np.int64]
 
 
@@ -54,8 +68,10 @@ class Piece:
     told: pa.RecordBatch
     """Those rows that are events, by the columns that were asked for. Where attrs were looked into, rows of a
     later schema than ours have no kind."""
+    at: Numbers
+    """Where they are in their file, or among the rows that were handed over."""
     whole: Callable[[Numbers], list[dict[str, Any]]]
-    """The rows at such positions with all their columns, of which the others are read only then."""
+    """Those of such numbers with all their columns, of which the others are read only then."""
 
     @cached_property
     def alike(self) -> tuple[Numbers, Numbers]:
@@ -69,16 +85,19 @@ Fold = Callable[[Piece], Iterable[pa.RecordBatch]]
 """Sums up a piece."""
 
 
+Choice = Callable[[Piece], Numbers]
+"""The numbers of some rows of a piece, by their ids, nodes and sequence numbers."""
+
+
 def of_files(
-    folds: Sequence[Fold], schema: pa.Schema, cut: Sequence[Share], columns: Sequence[str] = TRAFFIC
+    folds: Sequence[Fold], schema: pa.Schema, tasks: Tasks, columns: Sequence[str] = TRAFFIC
 ) -> Callable[[Batches], Batches]:
-    """For mapInArrow over the shares' numbers."""
+    """For mapInArrow over the tasks' numbers."""
 
     def run(numbers: Batches) -> Batches:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for piece in _of_share(cut[number], columns):
-                    yield from _folded(piece, folds, schema)
+        for share in shares_of(tasks, numbers):
+            for piece in _of_share(share, columns):
+                yield from _folded(piece, folds, schema)
 
     return run
 
@@ -97,38 +116,49 @@ def of_rows(
     return run
 
 
-def stored(
-    taken: Callable[[Piece], pa.RecordBatch], folder: Path, cut: Sequence[Share]
-) -> Callable[[Batches], Batches]:
-    """For mapInArrow over the shares' numbers: what is taken of a share's pieces, with all their columns, in
-    a file, of which it tells the name."""
+def stored(choice: Choice, folder: Path, tasks: Tasks) -> Callable[[Batches], Batches]:
+    """For mapInArrow over the tasks' numbers: what is chosen, with all columns, in a file, of which it tells
+    the name."""
 
     def run(numbers: Batches) -> Batches:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                yield from _stored(map(taken, _of_share(cut[number], tuple(COLUMNS))), folder)
+        yield from _stored(
+            (rows for share in shares_of(tasks, numbers) for rows in _chosen(share, choice)), folder
+        )
 
     return run
 
 
-def stored_rows(taken: Callable[[Piece], pa.RecordBatch], folder: Path) -> Callable[[Batches], Batches]:
+def _chosen(share: Share, choice: Choice) -> Batches:
+    path = share.file.path
+    at = [piece.at[choice(piece)] for piece in _of_share(share, _CHOSEN_BY)]
+    if sum(map(len, at)):
+        with _named(path):
+            own = [name for name in COLUMNS if name in pq.read_schema(path).names]
+        for rows in rows_at(path, own, np.concatenate(at)):
+            yield _whole(rows, path)
+
+
+def stored_rows(choice: Choice, folder: Path) -> Callable[[Batches], Batches]:
     """For mapInArrow over events: likewise."""
-    names = tuple(COLUMNS)
+    names = _read((*_CHOSEN_BY, *REQUIRED))
 
     def run(batches: Batches) -> Batches:
         tables = (table.combine_chunks() for table in gathered(batches))
-        pieces = (_piece(batch, names, names, batch.take) for table in tables for batch in table.to_batches())
-        yield from _stored(map(taken, pieces), folder)
+        each = (batch for table in tables for batch in table.to_batches())
+        pieces = ((batch, _piece(batch, _CHOSEN_BY, names, batch.take)) for batch in each)
+        yield from _stored(
+            (_whole(batch.take(pa.array(piece.at[choice(piece)]))) for batch, piece in pieces), folder
+        )
 
     return run
 
 
-def _stored(taken: Iterable[pa.RecordBatch], folder: Path) -> Batches:
+def _stored(chosen: Batches, folder: Path) -> Batches:
     # A task that is run a second time leaves the file of the first, of which nobody is told.
     path = folder / f"{uuid.uuid4()}.parquet"
     writer = None
     with ExitStack() as opened:
-        for table in gathered(batch.cast(_PLAIN) for batch in taken if len(batch)):
+        for table in gathered(batch for batch in chosen if len(batch)):
             writer = writer or opened.enter_context(pq.ParquetWriter(path, _PLAIN, write_statistics=False))
             writer.write_table(table.unify_dictionaries())
     if writer:
@@ -168,7 +198,12 @@ def _of_share(share: Share, columns: Sequence[str]) -> Iterator[Piece]:
             if batch is None:
                 break
             begin, end = end, end + len(batch)
-            yield _piece(batch, columns, names, partial(rows_at, path, others, begin), path, marks)
+            yield _piece(batch, columns, names, partial(_in_order, path, others), begin, path, marks)
+
+
+def _in_order(path: Path, columns: Sequence[str], at: Numbers) -> pa.Table:
+    batches = list(rows_at(path, columns, at))
+    return pa.Table.from_batches(batches).sort_by(ROW) if batches else pa.table({})
 
 
 def _may_lack(metadata: pq.FileMetaData, name: str) -> bool:
@@ -213,15 +248,14 @@ def _piece(
     asked: Sequence[str],
     names: Sequence[str],
     others: Callable[[Numbers], pa.Table | pa.RecordBatch],
+    begin: int = 0,
     path: Path | None = None,
     marks: str | None = None,
 ) -> Piece:
-    """Of some rows the columns that are asked for, of others that were read, and what tells the rest of such
-    rows."""
-    try:
+    """Of some rows, the first of which is the file's `begin`th, the columns that are asked for, of others
+    that were read, and what tells the rest of such rows."""
+    with _fits(path):
         columns = {name: _typed(batch, name) for name in names}
-    except pa.ArrowException as error:
-        raise ShareError(f"{path}: a value does not fit its column: {said(error)}") from None
     is_event = is_one_of(columns["kind"], list(Kind))
     for name in columns.keys() & set(REQUIRED):
         if columns[name].null_count:
@@ -237,7 +271,22 @@ def _piece(
     at = np.flatnonzero(is_event)
     if len(at) < len(batch):
         told = told.take(pa.array(at))
-    return Piece(told, lambda rows: _rows(batch.take(at[rows]), others(at[rows])))
+    return Piece(told, begin + at, lambda rows: _rows(batch.take(at[rows]), others(begin + at[rows])))
+
+
+@contextmanager
+def _fits(path: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise ShareError(f"{path}: a value does not fit its column: {said(error)}") from None
+
+
+def _whole(rows: pa.RecordBatch, path: Path | None = None) -> pa.RecordBatch:
+    """Rows with all columns, as our schema has them."""
+    with _fits(path):
+        columns = [_typed(rows, field.name).cast(field.type) for field in _PLAIN]
+    return pa.RecordBatch.from_arrays(columns, schema=_PLAIN)
 
 
 def _typed(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -35,6 +35,9 @@ _HANDED_ROWS: Final = 1 << 20
 """So many rows that Spark hands over are one share."""
 _BATCH_ROWS: Final = 1 << 16
 
+ROW: Final = "file_row_number"
+"""What DuckDB calls the position of a row in its file."""
+
 PARCELS: Final = pa.schema([("part", pa.int32()), ("parcel", pa.binary())])
 """Many rows as one value of bytes, a table in Arrow's format of streams: Spark, which takes rows apart, has
 one to hand over. Those of one key are of one part."""
@@ -75,6 +78,10 @@ class Share:
     file: LogFile
     begin: int
     end: int
+    bytes: int
+
+
+Tasks = Sequence[Sequence[Share]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,30 +102,52 @@ def shares(files: Sequence[LogFile]) -> tuple[Share, ...]:
 
 def _cut(file: LogFile) -> Iterator[Share]:
     metadata = pq.read_metadata(file.path)
-    ends, rows, size = [0], 0, 0
+    begin, rows, size = 0, 0, 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         own = sum(group.column(i).total_compressed_size for i in range(group.num_columns))
         if size and size + own > _SHARE_BYTES:
-            ends.append(rows)
-            size = 0
+            yield Share(file, begin, rows, size)
+            begin, size = rows, 0
         rows, size = rows + group.num_rows, size + own
-    yield from (Share(file, begin, end) for begin, end in pairwise([*ends, rows]) if begin < end)
+    if begin < rows:
+        yield Share(file, begin, rows, size)
+
+
+def by_task(cut: Sequence[Share], cores: int) -> Tasks:
+    """Small shares together with their neighbours, for a task costs more than to read one; but every core
+    has some."""
+    most = min(_SHARE_BYTES, -(-sum(share.bytes for share in cut) // cores))
+    tasks: list[list[Share]] = []
+    room = 0
+    for share in cut:
+        if not tasks or share.bytes > room:
+            tasks.append([])
+            room = most
+        tasks[-1].append(share)
+        room -= share.bytes
+    return tuple(map(tuple, tasks))
 
 
 Batches = Iterator[pa.RecordBatch]
 
 
-def of_files(work: Work, cut: Sequence[Share]) -> Callable[[Batches], Batches]:
-    """For mapInArrow over the shares' numbers."""
+def of_files(work: Work, tasks: Tasks) -> Callable[[Batches], Batches]:
+    """For mapInArrow over the tasks' numbers."""
 
     def run(numbers: Batches) -> Batches:
         with _opened(work) as connection:
-            for batch in numbers:
-                for number in batch.column(0).to_pylist():
-                    yield from _of_file(connection, work, cut[number])
+            for share in shares_of(tasks, numbers):
+                yield from _of_file(connection, work, share)
 
     return run
+
+
+def shares_of(tasks: Tasks, numbers: Batches) -> Iterator[Share]:
+    """All shares of the tasks of such numbers."""
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            yield from tasks[number]
 
 
 def _of_file(connection: "DuckDBPyConnection", work: Work, share: Share) -> Batches:
@@ -143,19 +172,21 @@ def _blamed(path: Path) -> Iterator[None]:
         raise ShareError(f"{path}: {why(path, error)}") from None
 
 
-def rows_at(path: Path, columns: Sequence[str], begin: int, at: npt.NDArray[np.int64]) -> pa.Table:
-    """Some columns, as the file has them, of rows at such positions after one of them; of all other rows
+def rows_at(path: Path, columns: Sequence[str], at: npt.NDArray[np.int64]) -> Batches:
+    """Some columns, as the file has them, of the rows at such positions, and these as ROW; of all other rows
     hardly anything is decoded.
 
     Raises:
         ShareError: the file cannot be read.
     """
     connection = _of_worker()
-    connection.register("wanted", pa.table({"number": begin + at}))
-    names = ", ".join(f'"{name}"' for name in ("file_row_number", *columns))
-    wanted = "file_row_number IN (SELECT number FROM wanted) ORDER BY file_row_number"
+    connection.register("wanted", pa.table({"number": at}))
+    names = ", ".join(f'"{name}"' for name in (ROW, *columns))
     with _blamed(path):
-        return connection.sql(f"SELECT {names} FROM {_read(path)} WHERE {wanted}").to_arrow_table()
+        wanted = connection.sql(
+            f"SELECT {names} FROM {_read(path)} WHERE {ROW} IN (SELECT number FROM wanted)"
+        )
+        yield from wanted.to_arrow_reader(_BATCH_ROWS)
 
 
 def evaluated(expression: str, rows: pa.RecordBatch) -> pa.Array:
@@ -259,7 +290,7 @@ def _view(connection: "DuckDBPyConnection", share: Share) -> str:
     own = set(connection.sql(f"FROM {source} LIMIT 0").columns)
     values = {name: f'"{name}"' if name in own else "NULL" for name in COLUMNS}
     columns = [f'CAST({values[name]} AS {_TYPES[kind]}) AS "{name}"' for name, kind in COLUMNS.items()]
-    conditions = [_IS_EVENT, f"file_row_number >= {share.begin}", f"file_row_number < {share.end}"]
+    conditions = [_IS_EVENT, f"{ROW} >= {share.begin}", f"{ROW} < {share.end}"]
     if file.marks:
         conditions.append(f'"{file.marks}" IS NULL')
     rows = f"SELECT {', '.join(columns)} FROM {source} WHERE {' AND '.join(conditions)}"

@@ -115,7 +115,7 @@ def test_a_file_that_is_damaged_within_is_named(tmp_path: Path) -> None:
     damaged = bytearray(path.read_bytes())
     damaged[100:1100] = b"\xff" * 1000
     path.write_bytes(damaged)
-    run = of_files([of_piece], to_arrow_schema(PASS), shares([LogFile(path)]))
+    run = of_files([of_piece], to_arrow_schema(PASS), [shares([LogFile(path)])])
     with pytest.raises(ShareError, match="damaged") as told:
         list(run(iter([pa.RecordBatch.from_pydict({"id": [0]})])))
     thrown = RuntimeError(f"An error occurred.\n  spark_audit.share.ShareError: {told.value}\n")

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_audit import piece, share
-from spark_audit.piece import Piece, of_files, of_rows
-from spark_audit.share import LogFile, ShareError, shares
+from spark_audit.piece import Piece, of_files, of_rows, stored, stored_rows
+from spark_audit.share import LogFile, Share, ShareError, Tasks, by_task, shares
 from spec.events import COLUMNS, REQUIRED, SCHEMA_VERSION, Kind
 from tests.spark_audit.conftest import table
 
@@ -76,9 +76,24 @@ def texts(batches: Iterator[pa.RecordBatch]) -> list[str]:
 
 
 def of_file(path: Path) -> list[str]:
-    cut = shares([LogFile(path)])
-    numbers = pa.RecordBatch.from_pydict({"id": list(range(len(cut)))})
-    return texts(of_files([shown], SHOWN, cut)(iter([numbers])))
+    tasks, numbers = all_of(path)
+    return texts(of_files([shown], SHOWN, tasks)(iter([numbers])))
+
+
+def all_of(path: Path) -> tuple[Tasks, pa.RecordBatch]:
+    """The tasks of a file, and the numbers of them all."""
+    tasks = by_task(shares([LogFile(path)]), cores=3)
+    return tasks, pa.RecordBatch.from_pydict({"id": list(range(len(tasks)))})
+
+
+def second(of: Piece) -> piece.Numbers:
+    """Every other row of what its node told."""
+    return np.flatnonzero(of.told["seq"].to_numpy(zero_copy_only=False) % 2)
+
+
+def kept(names: Iterator[pa.RecordBatch]) -> list[str]:
+    files = [path for batch in names for path in batch["file"].to_pylist()]
+    return sorted(str(row) for path in files for row in pq.read_table(path).to_pylist())
 
 
 @given(whatever)
@@ -102,6 +117,41 @@ def test_a_file_is_told_row_by_row(
         patched.setattr(share, "_SHARE_BYTES", 1)
         pq.write_table(table(rows), path, row_group_size=2 * width)
         assert of_file(path) == expected(rows)
+
+
+@given(whatever)
+def test_what_is_chosen_is_kept_with_all_its_columns(
+    tmp_path_factory: pytest.TempPathFactory, made: tuple[list[dict[str, Any]], int]
+) -> None:
+    rows, width = made
+    folder = tmp_path_factory.mktemp("chosen")
+    path = folder / "[a].parquet"
+    events = [
+        row for row in rows if all(row[name] is not None for name in REQUIRED) and row["kind"] in list(Kind)
+    ]
+    due = sorted(map(str, table([row for row in events if row["seq"] % 2]).to_pylist()))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(piece, "_ROWS", 3)
+        patched.setattr(share, "_SHARE_BYTES", 1)
+        pq.write_table(table(rows), path, row_group_size=2 * width)
+        tasks, numbers = all_of(path)
+        assert kept(stored(second, folder, tasks)(iter([numbers]))) == due
+    handed = iter(table(rows).to_batches(max_chunksize=width))
+    assert kept(stored_rows(second, folder)(handed)) == due
+
+
+@given(st.lists(st.integers(1, 9)), st.integers(1, 4))
+def test_shares_are_parted_among_tasks_in_order(sizes: list[int], cores: int) -> None:
+    cut = [Share(LogFile(Path("a")), at, at + 1, size) for at, size in enumerate(sizes)]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(share, "_SHARE_BYTES", 10)
+        tasks = by_task(cut, cores)
+    assert [each for task in tasks for each in task] == cut
+    own = [sum(each.bytes for each in task) for task in tasks]
+    assert all(size <= max(10, *sizes) for size in own)
+    # Two neighbours that fit into one task are in one.
+    most = min(10, -(-sum(sizes) // cores))
+    assert all(one + task[0].bytes > most for one, task in zip(own, tasks[1:], strict=False))
 
 
 @pytest.mark.parametrize("text", [pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
