@@ -156,7 +156,8 @@ def audit(
             _written(found, path)
             counted = _counted(path)
             verdict, detail = judge(check, tallies, counted, missing if check.of_events else 0)
-            if store and check.of_stores and check.of_events and not (seen.rows or counted):
+            needs_events = store and check.of_stores and check.of_events and not check.stores_suffice
+            if needs_events and not (seen.rows or counted):
                 # Stores alone can show that it is broken; that it holds, only events can.
                 return None
             result = Result(
@@ -443,6 +444,7 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
         "retries_told": told["sends_again"] if told["sends_told"] else 0,
         "broadcast_groups": len(evidence.options.broadcast),
         "replicas": 0,  # of stores, which tell below
+        "members": 0,
         "events": seen.rows,
         "deliveries": seen.by_kind.get(Kind.DELIVER, 0),
         **{name: told[name] + clean.get(name, 0) for name in TALLIED},
@@ -471,6 +473,7 @@ def _store_tallies(store: Stored) -> dict[str, int]:
     return _numbers(
         (store.records, of_records),
         (store.replicas, {"replicas": f.count(f.lit(1))}),
+        (store.members, {"members": f.count(f.lit(1))}),
         (store.entries.where(is_entry), {"queue_entries": f.count(f.lit(1))}),
         (store.index.where(is_entry), {"index_entries": f.count(f.lit(1))}),
     )

@@ -268,6 +268,12 @@ MUTANTS: Final[dict[str, Mutant]] = {
                breaks=_log(commit_offset="IF(kind = 'raft_append', NULL, commit_offset)")),
         Mutant("FirstOfATerm", "RAFT-3", "does not compare what stands before an entry",
                breaks=_told("kind <> 'raft_append' OR attrs['index'] <> '2'")),
+        Mutant("EntriesAgree", "RAFT-3", "compares of stores where entries stand, and not what they are",
+               breaks=_stored_columns(records={"hashed": "0L"})),
+        Mutant("TailsAgree", "RAFT-3", "does not know that an old leader's tail may be another",
+               breaks=_stored_columns(records={"term": "IF(term IS NULL, NULL, 1L)"})),
+        Mutant("DamageDiverges", "RAFT-3", "takes damage for another entry",
+               spoils=_is_a_violation("damaged_record")),
         Mutant("StartsWithNothing", "RAFT-4", "does not know that a log survives a start",
                breaks=_log(attrs="IF(kind = 'recover', map_concat(map_filter(attrs, (k, v) -> k <> 'index'),"
                                  " map('index', '-1')), attrs)")),
@@ -343,9 +349,11 @@ def laboratory(spark: SparkSession) -> Iterator[Laboratory]:
         generate(spark, Wish(EVENTS, dict.fromkeys(scenario.ANOMALIES, _PLANTED), _SEED), log)
         stories, planted_truth = planted.events(), planted_store.plant(store)
         planted_truth += planted_store.plant_slave(Path(folder) / "slave")
+        planted_truth += planted_store.plant_members(Path(folder))
         rows = [*stories.rows, *planted_store.events()]
         (log / "planted.ndjson").write_bytes(b"".join(json.encode(row) + b"\n" for row in rows))
         directories = {planted_store.BROKER: store, planted_store.SLAVE: Path(folder) / "slave"}
+        directories |= {name: Path(folder) / name for name in planted_store.MEMBERS}
         events = read(spark, [str(log)], Path(folder)).told
         stored = read_stores(spark, directories, Path(folder), planted_store.SLOTS)
         options = Options(broadcast=planted.BROADCAST, orderly=planted.ORDERLY)

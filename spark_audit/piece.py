@@ -130,12 +130,21 @@ def stored(choice: Choice, folder: Path, tasks: Tasks) -> Callable[[Batches], Ba
 
 def _chosen(share: Share, choice: Choice) -> Batches:
     path = share.file.path
-    at = [piece.at[choice(piece)] for piece in _of_share(share, _CHOSEN_BY)]
-    if sum(map(len, at)):
-        with _named(path):
-            own = [name for name in COLUMNS if name in pq.read_schema(path).names]
-        for rows in rows_at(path, own, np.concatenate(at)):
-            yield _whole(rows, path)
+    chosen, places = [], []
+    for piece in _of_share(share, _CHOSEN_BY):
+        rows = choice(piece)
+        chosen.append(piece.told.take(pa.array(rows)))
+        places.append(piece.at[rows])
+    if not sum(map(len, chosen)):
+        return
+    known, at = pa.Table.from_batches(chosen).unify_dictionaries().combine_chunks(), np.concatenate(places)
+    with _named(path):
+        names = pq.read_schema(path).names
+    others = [name for name in COLUMNS if name in names and name not in known.column_names]
+    for told in rows_at(path, others, at):
+        own = known.take(pa.array(np.searchsorted(at, told[ROW].to_numpy()))).to_batches()[0]
+        both = {name: batch[name] for batch in (told, own) for name in batch.schema.names}
+        yield _whole(pa.RecordBatch.from_pydict(both), path)
 
 
 def stored_rows(choice: Choice, folder: Path) -> Callable[[Batches], Batches]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
+from itertools import combinations
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -26,6 +27,8 @@ _NOT_QUEUED: Final = (0x4, 0xC)
 
 _CELL_OFFSETS: Final = 4096
 
+_UP_TO_MEMBER: Final = re.compile(r".+[-_.:/]")
+
 _HASHED: Final = (
     "size", "topic", "queue_id", "queue_offset", "born_ms", "stored_ms", "born_host", "store_host", "flag",
     "sys_flag", "reconsume_times", "prepared_offset", "body_size", "body_crc", "properties",
@@ -39,7 +42,8 @@ QUEUE: Final = ("broker", "topic", "queue_id")
 class Stored:
     records: DataFrame
     """broker, commit_offset, size, topic, queue_id, queue_offset, msg_id, born_ms, stored_ms, queued (it
-    belongs into a queue) and hashed (of all there is of it, its body by the CRC) of each whole record."""
+    belongs into a queue), hashed (of all there is of it, its body by the CRC), term and entry_index (null but
+    in a ledger) of each whole record."""
     gaps: DataFrame
     """broker, kind (filler | zeros | damage), commit_offset, size, detail."""
     entries: DataFrame
@@ -55,6 +59,8 @@ class Stored:
     """One row a broker: log_begin, whole_end (of the last whole record), is_clean (it was shut down)."""
     replicas: DataFrame
     """master, slave: brokers whose logs should be the same."""
+    members: DataFrame
+    """master, slave: two members of a ledger, of which neither need be the other's master."""
     doubtful: DataFrame
     """broker, topic, queue_id, cell: where queue entries and records are not the same. Elsewhere nothing
     needs to be looked at one by one."""
@@ -132,7 +138,7 @@ def read_stores(spark: SparkSession, stores: Mapping[str, Path], scratch: Path, 
     register(spark)
     log = _union(spark, stores, "rocketmq-commitlog", "", slots).select(
         "broker", "kind", "commit_offset", "size", "topic", "queue_id", "queue_offset", "msg_id", "born_ms",
-        "stored_ms", f.xxhash64(*_HASHED).alias("hashed"),
+        "stored_ms", f.xxhash64(*_HASHED).alias("hashed"), "term", "entry_index",
         (~f.col("sys_flag").bitwiseAND(0xC).isin(*_NOT_QUEUED)).alias("queued"), "detail",
     )  # fmt: skip
     log = _kept(spark, log, scratch / "commitlog")
@@ -156,6 +162,7 @@ def read_stores(spark: SparkSession, stores: Mapping[str, Path], scratch: Path, 
         ),
         _bounds(spark, stores, log),
         spark.createDataFrame(_replicas(stores), "master string, slave string"),
+        spark.createDataFrame(_members(stores), "master string, slave string"),
         _doubtful(records.where("queued"), queues.where("kind = 'entry'")),
     )
 
@@ -174,6 +181,18 @@ def _replicas(stores: Mapping[str, Path]) -> list[tuple[str, str]]:
         if separator and broker_id.isdecimal() and int(broker_id) > 0:
             pairs += [(master, slave) for master in (name, f"{name}:0") if master in stores]
     return pairs
+
+
+def _members(stores: Mapping[str, Path]) -> list[tuple[str, str]]:
+    """Any two stores with a ledger whose names are the same up to their last separators; a name without one
+    does not tell whose member it is."""
+    own = sorted(name for name, path in stores.items() if any(map(is_ledger, log_folders(str(path)))))
+    ledgers = [(name, _UP_TO_MEMBER.match(name)) for name in own]
+    return [
+        (one, other)
+        for (one, ledger), (other, its) in combinations(ledgers, 2)
+        if ledger and its and ledger[0] == its[0]
+    ]
 
 
 def _bounds(spark: SparkSession, stores: Mapping[str, Path], log: DataFrame) -> DataFrame:

@@ -39,6 +39,8 @@ class Check:
     """It judges event logs."""
     of_stores: bool = False
     """It judges store directories."""
+    stores_suffice: bool = False
+    """That it holds, too, stores alone can show."""
     needs: tuple[str, ...] = ()
     """Tallies. Where all of them are 0 there is nothing to judge: it is not run, and not tested. None: it
     always runs, and having seen nothing it says so."""

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from spark_audit.checks.check import Check, counted, findings, never_blind
+from spark_audit.checks.two_logs import compared
 from spark_audit.evidence import Evidence
 from spark_audit.store import Stored
 
@@ -21,70 +22,20 @@ LACKS: Final = "missing-on-slave"
 STRANGE: Final = "not-of-the-master"
 AHEAD: Final = "slave-ahead"
 
-_CELL_BITS: Final = 20
-
 
 def slave_is_prefix(evidence: Evidence) -> DataFrame:
     store = evidence.stored
-    of_master, of_slave = _sides(store)
-    doubtful = _doubtful(of_master, of_slave)
-    masters = of_master.join(doubtful, ["slave", "cell"], "left_semi")
-    slaves = of_slave.join(doubtful, ["slave", "cell"], "left_semi")
-    both = masters.select(
-        "slave", "master", "commit_offset", *[f.col(c).alias(f"its_{c}") for c in _TOLD]
-    ).join(
-        slaves.select("slave", f.col("master").alias("other"), "commit_offset", *_TOLD),
-        ["slave", "commit_offset"],
-        "full_outer",
-    )
-    both = both.withColumn("master", f.coalesce("master", "other")).drop("other")
-    here, there = f.col("size").isNotNull(), f.col("its_size").isNotNull()
-    lacking = store.explained(both.where(there & ~here).withColumn("broker", f.col("slave"))).drop(*_TOLD)
-    lacking = lacking.withColumnsRenamed({f"its_{name}": name for name in _TOLD})
-    strange = store.explained(both.where(here & ~there).withColumn("broker", f.col("master")))
-    differs = both.where(here & there).where("hashed <> its_hashed OR size <> its_size")
+    told = compared(store, store.replicas)
     return (
-        _found(lacking, LACKS, "the master's record at commit offset %d is not in the slave's log")
+        _found(told.lacking, LACKS, "the master's record at commit offset %d is not in the slave's log")
         .unionByName(
-            _found(strange, STRANGE, "the slave's record at commit offset %d is not in the master's log")
+            _found(told.strange, STRANGE, "the slave's record at commit offset %d is not in the master's log")
         )
-        .unionByName(_found(differs, DIVERGES, "master and slave have different records at commit offset %d"))
+        .unionByName(
+            _found(told.differing, DIVERGES, "master and slave have different records at commit offset %d")
+        )
         .unionByName(_ahead(store))
     )
-
-
-_TOLD: Final = ("size", "hashed", "topic", "queue_id", "queue_offset", "msg_id")
-
-
-def _sides(store: Stored) -> tuple[DataFrame, DataFrame]:
-    """The records of masters and slaves that lie in what both logs span."""
-    bounds = store.bounds.select("broker", "log_begin", "whole_end")
-    span = (
-        store.replicas.join(
-            bounds.withColumnsRenamed({"broker": "master", "log_begin": "b1", "whole_end": "e1"}), "master"
-        )
-        .join(bounds.withColumnsRenamed({"broker": "slave", "log_begin": "b2", "whole_end": "e2"}), "slave")
-        .select("master", "slave", f.greatest("b1", "b2").alias("begin"), f.least("e1", "e2").alias("end"))
-    )
-    cell = f.shiftright("commit_offset", _CELL_BITS).alias("cell")
-
-    def side(which: str) -> DataFrame:
-        inside = (f.col("broker") == f.col(which)) & f.col("commit_offset").between(
-            f.col("begin"), f.col("end") - 1
-        )
-        met = store.records.join(f.broadcast(span), inside)
-        return met.select("master", "slave", "commit_offset", cell, *_TOLD)
-
-    return side("master"), side("slave")
-
-
-def _doubtful(of_master: DataFrame, of_slave: DataFrame) -> DataFrame:
-    def fingerprint(rows: DataFrame, name: str) -> DataFrame:
-        hashed = f.xxhash64("commit_offset", "hashed")
-        return rows.groupBy("slave", "cell").agg(f.struct(f.count(f.lit(1)), f.bit_xor(hashed)).alias(name))
-
-    both = fingerprint(of_master, "one").join(fingerprint(of_slave, "other"), ["slave", "cell"], "full_outer")
-    return both.where(~f.col("one").eqNullSafe(f.col("other"))).select("slave", "cell")
 
 
 def _found(rows: DataFrame, rule: str, text: str) -> DataFrame:

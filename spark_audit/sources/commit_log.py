@@ -70,6 +70,8 @@ SCHEMA: Final = pa.schema(
         ("body_size", pa.int32()),
         ("body_crc", pa.int64()),
         ("properties", pa.string()),  # name 0x01 value 0x02 ...
+        ("term", pa.int64()),  # of the ledger's entry that it is in
+        ("entry_index", pa.int64()),
         ("detail", pa.string()),  # what is wrong with the damage
     ]
 )
@@ -82,6 +84,8 @@ _CHUNK_BYTES: Final = 1 << 20
 _LOOK: Final = struct.Struct(">II20xq")  # size, magic, the position it was written for
 _CRC: Final = struct.Struct(">i8x")  # of an entry, and what else its header ends with
 _ENTRY: Final = struct.Struct(">ii16xq")  # of a ledger: magic, size, the position it was written for
+_PLACE: Final = np.dtype([("entry_index", ">i8"), ("term", ">i8")])
+_PLACE_AT: Final = 8  # in an entry's header
 _NAME_BYTES: Final = 9
 """The longest property name that is looked for, and the separator behind it."""
 _MAGIC_FRONT: Final = record.MAGIC_V1.to_bytes(4, "big")[:3]
@@ -244,6 +248,10 @@ class Segment:
         """Of which records something is odd beside what they say themselves."""
         return np.zeros(len(starts), np.bool_)
 
+    def _entries(self, starts: Ints) -> dict[str, Any]:
+        """The columns of the entries that they are in."""
+        return {name: pa.nulls(len(starts), pa.int64()) for name in _PLACE.names or ()}
+
     # --- what the records say
 
     def _decode(self, starts: Ints, with_body: bool) -> tuple[pa.RecordBatch, list[Gap]]:
@@ -312,6 +320,7 @@ class Segment:
             columns[name] = _native(front[name])
         for name in ("reconsume_times", "prepared_offset"):
             columns[name] = _native(tail[name])
+        columns |= self._entries(starts)
         schema = SCHEMA
         if with_body:
             columns["body"], schema = self._slices(body_at, body_size), SCHEMA.append(BODY)
@@ -434,6 +443,10 @@ class LedgerSegment(Segment):
         ]
         view.release()
         return ~np.array(whole, np.bool_)
+
+    def _entries(self, starts: Ints) -> dict[str, Any]:
+        places = self._take(starts - HEADER_BYTES + _PLACE_AT, _PLACE)
+        return {name: _native(places[name]) for name in _PLACE.names or ()}
 
     def _is_filler(self, at: int) -> bool:
         return entry_format.peek(bytes(self._log[at : at + entry_format.FILLER_BYTES])) < 0

@@ -7,12 +7,15 @@ a filler, a torn last record, entries that point behind the log's end, a last re
 import json
 import shutil
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec.structs import replace
 
+from impl.dledger import entry_format
+from impl.dledger.entry_format import HEADER_BYTES
+from impl.dledger.messages import NO_OP, NORMAL
 from impl.message import Message
 from impl.store import record
 from impl.store.index import key_hash
@@ -20,7 +23,9 @@ from impl.store.index_file import Header
 
 BROKER: Final = "broker-s"
 SLAVE: Final = "broker-s:1"
+MEMBERS: Final = ("ledger-0", "ledger-1", "ledger-2")
 TOPIC: Final = "stored"
+REPLICATED: Final = "replicated"
 GROUP: Final = "readers"
 QUEUES: Final = 3
 RECORDS: Final = 90
@@ -188,6 +193,58 @@ def plant_slave(folder: Path) -> list[dict[str, Any]]:
     data[torn_at : torn_at + len(tail)] = tail
     file.write_bytes(data)
     return truth
+
+
+def plant_members(folder: Path) -> list[dict[str, Any]]:
+    """Write the stores MEMBERS of one ledger, each into the folder of its name. Returns the violations.
+
+    One member has another record in an entry, and a no-op where the others have a record. One has lost a
+    record to damage, and has a tail that its leader's successor never saw: both are legal.
+    """
+    one, other, behind = MEMBERS
+    agreed = [(1, NORMAL, _entry_body(number)) for number in range(6)]
+    led = [(2, NORMAL, _entry_body(number)) for number in range(6, 10)]
+    changed = _entry_body(3)
+    changed[19] ^= 1
+    no_op = (2, NO_OP, bytearray(len(led[2][2])))
+    _write_ledger(folder / one, [*agreed, *led])
+    _write_ledger(folder / other, [*agreed[:3], (1, NORMAL, changed), *agreed[4:], *led[:2], no_op, *led[3:]])
+    tail = [(1, NORMAL, _entry_body(number)) for number in (20, 21)]
+    data = _write_ledger(folder / behind, [*agreed, *tail])
+    damaged = bytearray(data.read_bytes())
+    damaged[4 * (HEADER_BYTES + len(agreed[0][2])) + HEADER_BYTES + 90] ^= 1
+    data.write_bytes(damaged)
+    place = {"topic": REPLICATED, "queue_id": 0, "group": None}
+    divergent = {"anomaly": "divergent-entry", "invariant": "RAFT-3", "rule": "divergent-entry"} | place
+    altered = {"anomaly": "altered", "invariant": "FLUSH-5", "rule": "altered-record", "broker": behind}
+    return [
+        *(divergent | {"broker": member, "queue_offset": 3, "msg_id": "e_3"} for member in (other, behind)),
+        divergent | {"broker": other, "queue_offset": 8, "msg_id": "e_8"},
+        altered | dict.fromkeys(("topic", "queue_id", "queue_offset", "msg_id", "group")),
+    ]
+
+
+def _entry_body(number: int) -> bytearray:
+    """The record in an entry. The one that has a no-op in its place is the last of its queue, that this has
+    no hole."""
+    keys = {"UNIQ_KEY": f"e_{number}"}
+    queue_id = int(number == 9)
+    return record.encode(
+        Message(REPLICATED, b"body" * 20, keys, queue_id, born_timestamp_ms=_TIME_MS + number)
+    )
+
+
+def _write_ledger(folder: Path, entries: Sequence[tuple[int, int, bytearray]]) -> Path:
+    """Term, magic and body of each. Returns the file."""
+    data = b""
+    for index, (term, magic, body) in enumerate(entries):
+        if magic == NORMAL:
+            record.place(body, index, len(data) + HEADER_BYTES, _TIME_MS + index)
+        data += entry_format.encode(entry_format.make(index, term, magic, len(data), bytes(body)))
+    file = folder / "dledger-n" / "data" / f"{0:020d}"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(data.ljust(SEGMENT_BYTES, b"\0"))
+    return file
 
 
 def events() -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ def test_the_store_of_a_released_broker_that_was_killed_holds(spark: SparkSessio
     results = json.loads(out.read_text())["results"]
     counts = {result["id"]: result["counts"] for result in results if result["verdict"] == "held"}
     assert list(counts) == ["FLUSH-3", "FLUSH-4", "FLUSH-5", "FLUSH-6"]
-    assert {result["id"] for result in results} - set(counts) == {"REPL-1", "REPL-2"}
+    assert {result["id"] for result in results} - set(counts) == {"REPL-1", "REPL-2", "RAFT-3"}
     assert counts["FLUSH-3"]["queue_entries"] == 155
     assert counts["FLUSH-6"]["index_entries"] == 385
 

@@ -1,0 +1,98 @@
+"""Two logs that should have the same, record by record: where fingerprints of 1 MiB of log differ."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from spark_audit.store import Stored
+
+_CELL_BITS: Final = 20
+_TOLD: Final = ("size", "hashed", "topic", "queue_id", "queue_offset", "msg_id", "term", "entry_index")
+_PAIR: Final = ("master", "slave")
+
+
+@dataclass(frozen=True, slots=True)
+class TwoLogs:
+    """What is told of the pairs (master, slave) that were asked for."""
+
+    lacking: DataFrame
+    """Records that the slave lacks; their `broker` is the slave, `cause` why that is legal, or null."""
+    strange: DataFrame
+    """Those that the master lacks; `broker` is the master."""
+    differing: DataFrame
+    """The slave's, where the master has others at these places."""
+    agreed: DataFrame
+    """master, slave, agreed_end: up to there both have the same, or should: the last entry that both have, of
+    one term, lies before it. Only of ledgers."""
+
+
+def compared(store: Stored, pairs: DataFrame) -> TwoLogs:
+    """Compare what both logs of a pair span."""
+    of_master, of_slave = _sides(store, pairs)
+    cells = _cells(of_master, of_slave)
+    doubtful = cells.where(~f.col("is_same"))
+    masters = of_master.join(doubtful, [*_PAIR, "cell"], "left_semi")
+    slaves = of_slave.join(doubtful, [*_PAIR, "cell"], "left_semi")
+    its = masters.select(*_PAIR, "commit_offset", *[f.col(name).alias(f"its_{name}") for name in _TOLD])
+    both = its.join(slaves.select(*_PAIR, "commit_offset", *_TOLD), [*_PAIR, "commit_offset"], "full_outer")
+    here, there = f.col("size").isNotNull(), f.col("its_size").isNotNull()
+    lacking = store.explained(both.where(there & ~here).withColumn("broker", f.col("slave"))).drop(*_TOLD)
+    strange = store.explained(both.where(here & ~there).withColumn("broker", f.col("master")))
+    is_other = _is_other("hashed") | _is_other("size") | _is_other("term") | _is_other("entry_index")
+    return TwoLogs(
+        lacking.withColumnsRenamed({f"its_{name}": name for name in _TOLD}),
+        strange,
+        both.where(here & there & is_other),
+        _agreed(cells, both),
+    )
+
+
+def _is_other(name: str) -> Column:
+    return ~f.col(name).eqNullSafe(f.col(f"its_{name}"))
+
+
+def _sides(store: Stored, pairs: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """The records of masters and slaves that lie in what both logs span."""
+    bounds = store.bounds.select("broker", "log_begin", "whole_end")
+    span = (
+        pairs.join(
+            bounds.withColumnsRenamed({"broker": "master", "log_begin": "b1", "whole_end": "e1"}), "master"
+        )
+        .join(bounds.withColumnsRenamed({"broker": "slave", "log_begin": "b2", "whole_end": "e2"}), "slave")
+        .select(*_PAIR, f.greatest("b1", "b2").alias("begin"), f.least("e1", "e2").alias("end"))
+    )
+    cell = f.shiftright("commit_offset", _CELL_BITS).alias("cell")
+
+    def side(which: str) -> DataFrame:
+        inside = (f.col("broker") == f.col(which)) & f.col("commit_offset").between(
+            f.col("begin"), f.col("end") - 1
+        )
+        met = store.records.join(f.broadcast(span), inside)
+        return met.select(*_PAIR, "commit_offset", cell, *_TOLD)
+
+    return side("master"), side("slave")
+
+
+def _cells(of_master: DataFrame, of_slave: DataFrame) -> DataFrame:
+    """master, slave, cell, is_same, and where the last entry of the cell begins."""
+
+    def fingerprint(rows: DataFrame, name: str) -> DataFrame:
+        hashed = f.xxhash64("commit_offset", "hashed", "term", "entry_index")
+        last = f.max(f.when(f.col("term").isNotNull(), f.col("commit_offset"))).alias(f"{name}_last")
+        sums = f.struct(f.count(f.lit(1)), f.bit_xor(hashed)).alias(name)
+        return rows.groupBy(*_PAIR, "cell").agg(sums, last)
+
+    both = fingerprint(of_master, "one").join(fingerprint(of_slave, "other"), [*_PAIR, "cell"], "full_outer")
+    is_same = f.col("one").eqNullSafe(f.col("other"))
+    return both.select(*_PAIR, "cell", is_same.alias("is_same"), f.col("one_last").alias("last"))
+
+
+def _agreed(cells: DataFrame, both: DataFrame) -> DataFrame:
+    of_cells = cells.where("is_same").select(*_PAIR, "last")
+    of_rows = both.where("term = its_term AND entry_index = its_entry_index").select(
+        *_PAIR, f.col("commit_offset").alias("last")
+    )
+    ends = of_cells.unionByName(of_rows).where("last IS NOT NULL")
+    return ends.groupBy(*_PAIR).agg((f.max("last") + 1).alias("agreed_end"))
