@@ -46,9 +46,17 @@ class Check:
     always runs, and having seen nothing it says so."""
 
 
-def explain(suspects: DataFrame, evidence: Evidence, causes: tuple[str, ...]) -> DataFrame:
-    """Add `cause`: the first of `causes` that happened between from_ts and to_ts of the row, else null."""
-    skew = evidence.options.skew_us
+def explain(
+    suspects: DataFrame,
+    evidence: Evidence,
+    causes: tuple[str, ...],
+    since: Mapping[str, Column] | None = None,
+) -> DataFrame:
+    """Add `cause`: the first of `causes` that happened between from_ts and to_ts of the row, else null.
+
+    `since` gives causes that may have happened before from_ts the time from which they count.
+    """
+    skew, begins = evidence.options.skew_us, since or {}
     found: list[Column] = []
     columns = suspects.columns
     for cause in causes:
@@ -57,7 +65,8 @@ def explain(suspects: DataFrame, evidence: Evidence, causes: tuple[str, ...]) ->
             f.col("key").alias(key), f.col("at").alias(at)
         )
         suspects = suspects.join(f.broadcast(times), cause_key(*CAUSE_KEYS[cause]) == f.col(key), "left")
-        found.append(f.when(f.exists(at, _between(skew)), f.lit(cause)))
+        begin = begins.get(cause, f.col("from_ts"))
+        found.append(f.when(f.exists(at, _between(begin - skew, f.col("to_ts") + skew)), f.lit(cause)))
     return suspects.select(*columns, f.coalesce(*found).alias("cause"))
 
 
@@ -106,8 +115,8 @@ def at_sole_place(places: str = "places") -> dict[str, Column]:
     return {name: sole_place(name, places) for name in PLACE}
 
 
-def _between(skew_us: int) -> Callable[[Column], Column]:
-    return lambda at: (at >= f.col("from_ts") - skew_us) & (at <= f.col("to_ts") + skew_us)
+def _between(begin: Column, end: Column) -> Callable[[Column], Column]:
+    return lambda at: (at >= begin) & (at <= end)
 
 
 __all__ = [

@@ -217,6 +217,23 @@ def a_repeated_delivery_is_explained_by_what_happened_in_between() -> Claims:
 
 
 @told
+def while_a_group_settles_two_members_may_be_handed_one_message() -> Claims:
+    settled_us = Options().rebalance_us + Options().skew_us
+    for node, wait_us, cause in (
+        ("other", 0, "rebalance"),
+        ("other", settled_us, "rebalance"),
+        ("other", settled_us + 1, None),
+        ("consumer", 0, None),
+    ):
+        story = Story().stored("m_twice", 0).add("rebalance", "consumer", group="g")
+        begun_us = story.rows[-1]["ts"] + wait_us
+        for number, handed in enumerate(("consumer", node)):
+            story.deliver("m_twice", 0, node=handed)
+            story.rows[-1]["ts"] = begun_us + number * STEP_US + (not wait_us) * 2 * Options().skew_us
+        yield Claim(story, "DELIV-3", {("duplicate-delivery", cause, "m_twice", "g")})
+
+
+@told
 def another_groups_rebalance_explains_nothing() -> Claims:
     story = Story().stored("m_twice", 0).deliver("m_twice", 0).add("rebalance", "consumer", group="h")
     story.deliver("m_twice", 0)
