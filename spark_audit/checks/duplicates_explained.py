@@ -1,11 +1,11 @@
 """DELIV-3 DuplicatesExplained: a repeated delivery has a cause.
 
 The same place handed to a group again needs a rebalance, a restart of a consumer, a crash of the broker, a
-reset or a redelivery between the two; or another member, and a rebalance not long before, while the group does
-not agree yet who owns the queue. The same message at several places needs a producer that tried more than once,
-a redelivery through the group's retry topic, or a broker that put a delayed one twice: after a crash, since it
-notes now and then how far it is with these; or because it was not told in time that its group has it, or the
-group got a new leader, all of which may be before members tell of the first copy.
+reset or a redelivery between the two; or another member, and a rebalance not long before, while the group
+does not agree yet who owns the queue. The same message at several places needs a producer that tried more
+than once, a redelivery through the group's retry topic, or a broker that put a delayed one twice: after a
+crash, since it notes now and then how far it is with these; or because it was not told in time that its group
+has it, or the group got a new leader, all of which may be before members tell of the first copy.
 An id is of one producer.
 Cannot conclude: which of several causes it was; the first that fits is counted.
 """
