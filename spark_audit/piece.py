@@ -84,7 +84,6 @@ class Piece:
 Fold = Callable[[Piece], Iterable[pa.RecordBatch]]
 """Sums up a piece."""
 
-
 Choice = Callable[[Piece], Numbers]
 """The numbers of some rows of a piece, by their ids, nodes and sequence numbers."""
 

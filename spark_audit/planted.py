@@ -67,6 +67,7 @@ def events() -> Script:
     _copied(script)
     _transactions(script)
     _owners(script)
+    _handed_again(script)
     _retries(script)
     _crashes(script)
     _offsets(script)
@@ -605,6 +606,37 @@ def _owners(script: Script) -> None:
         place |= {"topic": topic, "group": f"{topic}s"}
         for offset in (1, 2):
             script.expect("DELIV-4", "poll-skip", queue_offset=offset, msg_id=f"{topic}_{offset}", **place)
+
+
+def _handed_again(script: Script) -> None:
+    """Each message twice, to one member or to two, with a rebalance before or behind it."""
+    topic, group = "again", "agains"
+    place: Row = {"broker": "broker-r", "topic": topic, "queue_id": 0}
+
+    def handed(offset: int, *turns: int) -> None:
+        for turn in turns:
+            _Reader(script, f"again-{turn}", topic, group).is_handed(f"g_{offset}", offset)
+
+    def rebalances() -> None:
+        script.tell("again-0", Kind.REBALANCE, topic=topic, group=group, client="again-0")
+
+    def expect(offset: int) -> None:
+        told: Row = place | {"queue_offset": offset, "msg_id": f"g_{offset}", "group": group}
+        script.expect("DELIV-3", "duplicate-delivery", **told)
+
+    _sent(script, topic, *(f"g_{offset}" for offset in range(4)))
+    rebalances()
+    # Two may own a queue until both know who does.
+    handed(0, 0, 1)
+    script.wait(60 * _STEP_US)
+    handed(1, 0, 1)
+    expect(1)
+    script.wait(60 * _STEP_US)
+    handed(2, 0, 1)
+    rebalances()
+    # One knows what it was handed.
+    handed(3, 0, 0)
+    expect(3)
 
 
 # --- crashes, offsets, ids

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from spark_audit.packing import pack
 from spec.events import COLUMNS, REQUIRED, Kind
 
 if TYPE_CHECKING:
@@ -117,16 +118,7 @@ def _cut(file: LogFile) -> Iterator[Share]:
 def by_task(cut: Sequence[Share], cores: int) -> Tasks:
     """Small shares together with their neighbours, for a task costs more than to read one; but every core
     has some."""
-    most = min(_SHARE_BYTES, -(-sum(share.bytes for share in cut) // cores))
-    tasks: list[list[Share]] = []
-    room = 0
-    for share in cut:
-        if not tasks or share.bytes > room:
-            tasks.append([])
-            room = most
-        tasks[-1].append(share)
-        room -= share.bytes
-    return tuple(map(tuple, tasks))
+    return pack(cut, min(_SHARE_BYTES, -(-sum(share.bytes for share in cut) // cores)))
 
 
 Batches = Iterator[pa.RecordBatch]

@@ -186,13 +186,16 @@ def _replicas(stores: Mapping[str, Path]) -> list[tuple[str, str]]:
 def _members(stores: Mapping[str, Path]) -> list[tuple[str, str]]:
     """Any two stores with a ledger whose names are the same up to their last separators; a name without one
     does not tell whose member it is."""
-    own = sorted(name for name, path in stores.items() if any(map(is_ledger, log_folders(str(path)))))
-    ledgers = [(name, _UP_TO_MEMBER.match(name)) for name in own]
-    return [
-        (one, other)
-        for (one, ledger), (other, its) in combinations(ledgers, 2)
-        if ledger and its and ledger[0] == its[0]
-    ]
+    ledgers = {
+        name: up_to_member[0]
+        for name, directory in stores.items()
+        if _has_ledger(directory) and (up_to_member := _UP_TO_MEMBER.match(name))
+    }
+    return [(one, other) for one, other in combinations(sorted(ledgers), 2) if ledgers[one] == ledgers[other]]
+
+
+def _has_ledger(directory: Path) -> bool:
+    return any(map(is_ledger, log_folders(str(directory))))
 
 
 def _bounds(spark: SparkSession, stores: Mapping[str, Path], log: DataFrame) -> DataFrame:
@@ -208,7 +211,7 @@ def _bounds(spark: SparkSession, stores: Mapping[str, Path], log: DataFrame) -> 
 def _is_clean(directory: Path) -> bool:
     """How much of a member's ledger its group has committed the store does not tell: its end counts as that
     of a broker that was killed."""
-    return not (directory / "abort").exists() and not any(map(is_ledger, log_folders(str(directory))))
+    return not (directory / "abort").exists() and not _has_ledger(directory)
 
 
 def _cell() -> Column:

@@ -50,13 +50,10 @@ def explain(
     suspects: DataFrame,
     evidence: Evidence,
     causes: tuple[str, ...],
-    since: Mapping[str, Column] | None = None,
+    around: Mapping[str, Column] | None = None,
 ) -> DataFrame:
-    """Add `cause`: the first of `causes` that happened between from_ts and to_ts of the row, else null.
-
-    `since` gives causes that may have happened before from_ts the time from which they count.
-    """
-    skew, begins = evidence.options.skew_us, since or {}
+    """Add `cause`: the first of `causes` that happened between from_ts and to_ts of the row, or no longer
+    before or after than `around` allows it, in microseconds; else null."""
     found: list[Column] = []
     columns = suspects.columns
     for cause in causes:
@@ -65,8 +62,9 @@ def explain(
             f.col("key").alias(key), f.col("at").alias(at)
         )
         suspects = suspects.join(f.broadcast(times), cause_key(*CAUSE_KEYS[cause]) == f.col(key), "left")
-        begin = begins.get(cause, f.col("from_ts"))
-        found.append(f.when(f.exists(at, _between(begin - skew, f.col("to_ts") + skew)), f.lit(cause)))
+        allowed = (around or {}).get(cause, f.lit(0)) + evidence.options.skew_us
+        within = _between(f.col("from_ts") - allowed, f.col("to_ts") + allowed)
+        found.append(f.when(f.exists(at, within), f.lit(cause)))
     return suspects.select(*columns, f.coalesce(*found).alias("cause"))
 
 
@@ -116,7 +114,7 @@ def at_sole_place(places: str = "places") -> dict[str, Column]:
 
 
 def _between(begin: Column, end: Column) -> Callable[[Column], Column]:
-    return lambda at: (at >= begin) & (at <= end)
+    return lambda at: at.between(begin, end)
 
 
 __all__ = [

@@ -1,8 +1,8 @@
 """DELIV-3 DuplicatesExplained: a repeated delivery has a cause.
 
 The same place handed to a group again needs a rebalance, a restart of a consumer, a crash of the broker, a
-reset or a redelivery between the two; or another member, and a rebalance not long before, while the group
-does not agree yet who owns the queue. The same message at several places needs a producer that tried more
+reset or a redelivery between the two; or another member, in the rebalance window around both (as in DELIV-6):
+until a group agrees, two may own a queue. The same message at several places needs a producer that tried more
 than once, a redelivery through the group's retry topic, or a broker that put a delayed one twice: after a
 crash, since it notes now and then how far it is with these; or because it was not told in time that its group
 has it, or the group got a new leader, all of which may be before members tell of the first copy.
@@ -65,11 +65,10 @@ def _same_place(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
     in_order = Window.partitionBy("msg_id", "group", *_PLACE).orderBy("ts", "node", "seq")
     last = {"from_ts": f.lag("ts").over(in_order), "from_node": f.lag("node").over(in_order)}
     again = deliveries.withColumns(last).where("from_ts IS NOT NULL").withColumn("to_ts", f.col("ts"))
-    # A member may own a queue that the others have not let go yet, or do not know that they own no more.
-    settling = f.when(f.col("node") != f.col("from_node"), evidence.options.rebalance_us).otherwise(0)
+    window = f.when(f.col("node") != f.col("from_node"), evidence.options.rebalance_us).otherwise(0)
     causes = ("redelivery", "rebalance", "consumer_restart", "broker_crash", "offset_reset")
     return findings(
-        _once(explain(again, evidence, causes, {"rebalance": f.col("from_ts") - settling}), _PLACE),
+        _once(explain(again, evidence, causes, around={"rebalance": window}), _PLACE),
         INVARIANT,
         "error",
         rule=f.lit(DELIVERY),

@@ -1,7 +1,7 @@
 """Cuts the files of a store directory into ranges of bytes that Spark's workers read side by side."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -118,19 +118,6 @@ def _data_end(descriptor: int, size: int) -> int:
             # No data behind `end`, or a file system that does not tell.
             return end or size
     return end
-
-
-def pack(ranges: Iterable[Range], split_bytes: int) -> list[tuple[Range, ...]]:
-    """Neighbouring ranges together, so that a thousand small files do not become a thousand tasks."""
-    packed: list[list[Range]] = []
-    room = 0
-    for each in ranges:
-        if not packed or each.bytes > room:
-            packed.append([])
-            room = split_bytes
-        packed[-1].append(each)
-        room -= each.bytes
-    return [tuple(group) for group in packed]
 
 
 def queue_of(file: str) -> tuple[str, int]:

@@ -18,13 +18,13 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from spark_audit.packing import pack
 from spark_audit.sources import commit_log, consume_queue, index
 from spark_audit.sources.ranges import (
     Range,
     StoreError,
     cut,
     log_folders,
-    pack,
     queue_segments,
     segments,
     subfolder,

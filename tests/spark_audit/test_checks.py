@@ -219,17 +219,18 @@ def a_repeated_delivery_is_explained_by_what_happened_in_between() -> Claims:
 @told
 def while_a_group_settles_two_members_may_be_handed_one_message() -> Claims:
     settled_us = Options().rebalance_us + Options().skew_us
-    for node, wait_us, cause in (
-        ("other", 0, "rebalance"),
-        ("other", settled_us, "rebalance"),
-        ("other", settled_us + 1, None),
-        ("consumer", 0, None),
+    for second, after_us, cause in (
+        ("other", -settled_us, "rebalance"),
+        ("other", -settled_us - 1, None),
+        ("other", STEP_US + settled_us, "rebalance"),
+        ("other", STEP_US + settled_us + 1, None),
+        ("consumer", -settled_us, None),
+        ("consumer", STEP_US + settled_us, None),
     ):
-        story = Story().stored("m_twice", 0).add("rebalance", "consumer", group="g")
-        begun_us = story.rows[-1]["ts"] + wait_us
-        for number, handed in enumerate(("consumer", node)):
-            story.deliver("m_twice", 0, node=handed)
-            story.rows[-1]["ts"] = begun_us + number * STEP_US + (not wait_us) * 2 * Options().skew_us
+        story = Story().stored("m_twice", 0).deliver("m_twice", 0)
+        rebalanced_us = story.rows[-1]["ts"] + after_us
+        story.deliver("m_twice", 0, node=second).add("rebalance", "other", group="g")
+        story.rows[-1]["ts"] = rebalanced_us
         yield Claim(story, "DELIV-3", {("duplicate-delivery", cause, "m_twice", "g")})
 
 

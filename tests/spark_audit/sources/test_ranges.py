@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_audit.sources.ranges import Range, StoreError, cut, pack, segments, subfolder, written_end
+from spark_audit.sources.ranges import StoreError, cut, segments, subfolder, written_end
 
 
 def test_ranges_cover_the_file_once_and_end_between_units(tmp_path: Path) -> None:
@@ -24,11 +24,6 @@ def test_what_was_preallocated_is_not_cut_up(tmp_path: Path) -> None:
     assert max(written_end(sparse), written_end(written)) <= 1 << 20
     assert [part.end for part in cut(sparse, 1 << 20)] == [1 << 30]
     assert [part.end for part in cut(written, 1 << 20)] == [5 << 20]
-
-
-def test_small_ranges_share_a_task() -> None:
-    parts = [Range(str(n), 0, size, True) for n, size in enumerate([10, 10, 90, 30, 70])]
-    assert [[part.bytes for part in task] for task in pack(parts, 100)] == [[10, 10], [90], [30, 70]]
 
 
 def test_a_folder_is_found_above_or_at_its_name_and_missed_in_one_line(tmp_path: Path) -> None:
