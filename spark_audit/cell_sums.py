@@ -173,7 +173,7 @@ def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
         role_of, is_odd_kind, node_of, is_broker, audience_of, is_odd_topic, group_of, is_odd_group,
         is_odd_status,
     ) = of  # fmt: skip
-    after_seq, until_seq, kept_end, is_sync, first_fate, end_fate = fates
+    after_seq, until_seq, kept_end, is_at_risk, first_fate, end_fate = fates
     count = len(kind)
     slots = slots_for(count)
     keys = np.empty(count, np.uint64)
@@ -218,7 +218,7 @@ def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
         elif role == APPEND:
             fate = fate_of(after_seq, until_seq, first_fate[node[row]], end_fate[node[row]], seqs[row])
             if fate != NONE:
-                sums[at, _AT_RISK] += is_sync[fate]
+                sums[at, _AT_RISK] += is_at_risk[fate]
                 is_odd = is_odd or value(ends, has_end, row) >= kept_end[fate]
         if is_odd:
             sums[at, _ODD] = 1

@@ -385,6 +385,7 @@ def cuts(rare: DataFrame) -> DataFrame:
         f.col("node").alias("cut_node"),
         f.lag("seq", 1, -1).over(in_order).alias("after_seq"),
         f.col("seq").alias("until_seq"),
+        f.lag("ts").over(in_order).alias("after_ts"),
         f.min("commit_offset").over(later).alias("kept_end"),
     )
     # A truncation and the recovery that tells of it have nothing between them.
@@ -406,9 +407,23 @@ def flush_modes(rare: DataFrame, default: str | None) -> DataFrame:
 
 
 def fates(rare: DataFrame, options: Options) -> DataFrame:
-    """The cuts, each with the flush_mode of its node."""
-    modes = flush_modes(rare, options.flush)
-    return cuts(rare).join(f.broadcast(modes), f.col("cut_node") == f.col("mode_node"), "left")
+    """The cuts, and is_at_risk: its node flushes synchronously, and crashed after these appends."""
+    modes = flush_modes(rare, options.flush).where("flush_mode = 'SYNC_FLUSH'").select("mode_node")
+    crashed = rare.where(_is_crash()).groupBy(f.col("broker").alias("mode_node")).agg(
+        f.max("ts").alias("crashed_ts")
+    )  # fmt: skip
+    met = cuts(rare).join(
+        f.broadcast(modes.join(crashed, "mode_node")), f.col("cut_node") == f.col("mode_node"), "left"
+    )
+    is_after = f.coalesce(f.col("crashed_ts") > f.col("after_ts"), f.col("crashed_ts").isNotNull())
+    return met.select("cut_node", "after_seq", "until_seq", "kept_end", is_after.alias("is_at_risk"))
+
+
+def _is_crash() -> Column:
+    """A broker's own word at its next start, or another's."""
+    kind = f.col("kind")
+    is_abnormal = (kind == Kind.RECOVER) & (f.col("attrs")["abnormal"] == "true")
+    return (kind == Kind.CRASH) | f.coalesce(is_abnormal, f.lit(False))
 
 
 def on_broker(rows: DataFrame, rare: DataFrame, options: Options) -> DataFrame:
@@ -460,7 +475,6 @@ def _messages(rows: DataFrame) -> DataFrame:
         f.size(f.collect_set(f.when(kind == Kind.SEND, f.col("node")))).alias("producers"),
         f.min(f.when(is_append, f.col("ts"))).alias("appended_ts"),
         count(is_append, "appends"),
-        count(is_append & f.col("until_seq").isNotNull(), "at_risk"),
         count(is_append & (f.col("commit_offset") >= f.col("kept_end")), "cut"),
         f.collect_set(f.when(is_append, _record())).alias("records"),
         f.collect_set(f.when(acked, f.col("broker"))).alias("acked_by"),

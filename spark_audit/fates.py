@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from spark_audit.loops import NONE, Flags, Ints, inlined, meanings
 
@@ -19,7 +18,7 @@ class Fates(NamedTuple):
     after_seq: Ints
     until_seq: Ints
     kept_end: Ints
-    is_sync: Flags
+    is_at_risk: Flags
     first: Ints
     """Of a node, by the number of its text: where its fates begin, and where they end."""
     end: Ints
@@ -29,7 +28,6 @@ def fates(table: pa.Table, node: pa.DictionaryArray) -> Fates:
     """Of the table that sums.Known has."""
     ordered = table.sort_by([("cut_node", "ascending"), ("after_seq", "ascending")])
     nodes: list[str] = ordered["cut_node"].to_pylist()
-    is_sync = pc.equal(ordered["flush_mode"].cast(pa.string()), "SYNC_FLUSH").fill_null(False)
     after_seq, until_seq, kept_end = (
         ordered[name].to_numpy().astype(np.int64) for name in ("after_seq", "until_seq", "kept_end")
     )
@@ -37,7 +35,7 @@ def fates(table: pa.Table, node: pa.DictionaryArray) -> Fates:
         after_seq,
         until_seq,
         kept_end,
-        np.asarray(is_sync, np.bool_),
+        np.asarray(ordered["is_at_risk"], np.bool_),
         meanings(node, lambda text: bisect_left(nodes, text or "")),
         meanings(node, lambda text: bisect_right(nodes, text or "")),
     )

@@ -127,7 +127,7 @@ def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
     times, seqs = time.values, seq.values
     ends, has_end = end
     kind_of, topic_of, group_of, status_of = of
-    after_seq, until_seq, kept_end, is_sync, first_fate, end_fate = fates
+    after_seq, until_seq, kept_end, is_at_risk, first_fate, end_fate = fates
     count = len(kind)
     slots = slots_for(count)
     keys = np.empty(count, np.uint64)
@@ -175,6 +175,6 @@ def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
             sums[at, _STORED_TS] = min(sums[at, _STORED_TS], ts)
             fate = fate_of(after_seq, until_seq, first_fate[node[row]], end_fate[node[row]], seqs[row])
             if fate != NONE:
-                sums[at, _AT_RISK] += is_sync[fate]
+                sums[at, _AT_RISK] += is_at_risk[fate]
                 sums[at, _CUT] += value(ends, has_end, row) >= kept_end[fate]
     return sums[:found]

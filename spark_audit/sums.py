@@ -39,7 +39,7 @@ COUNTS: Final = (
     "sends", "acked", "soft_acked", "unknown", "refused", "appends", "deliveries", "cut", "sync_at_risk",
 )  # fmt: skip
 """How many of its rows are such. `cut` and `sync_at_risk` are appends, by what became of them at their
-broker."""
+broker (evidence.fates)."""
 
 _COLUMNS: Final = ("ts", "seq", "node", "kind", "msg_id", "topic", "group", "status", "commit_offset")
 
@@ -60,7 +60,7 @@ class Known:
     readers: pa.Table
     """subscribed_topic, group: who was handed anything of it."""
     fates: pa.Table
-    """What brokers lost, and how they flush (evidence.fates)."""
+    """What brokers lost, and might have (evidence.fates)."""
     roles: int
     """So many of those that send, acknowledge and store report in the log at all."""
 
@@ -91,7 +91,7 @@ _TALLIES: Final = {
     "acked_and_delivered": "acked > 0 AND deliveries > 0",
     "acked_sync_at_risk": "acked > 0 AND sync_at_risk > 0",
     "messages_delivered": "deliveries > 0",
-    "messages_cut": "cut > 0",
+    "acked_cut": "acked > 0 AND cut > 0",
     "sends_again": "sends > 1",
 }
 """How many messages there are of which that is so."""

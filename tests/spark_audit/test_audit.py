@@ -222,9 +222,32 @@ def test_a_name_server_that_tells_of_its_start_is_no_broker(spark: SparkSession)
     assert overview(profile(EventLog.of(frame(spark, story.rows)))).brokers == ("broker", "idle")
 
 
-def test_durability_is_unknown_without_a_crash() -> None:
-    tallies = {"acked": 9, "broker_crashes": 0, "acked_sync_at_risk": 9}
-    verdict, reason = judge(CHECKS["FLUSH-1"], tallies, {}, missing_rows=0)
-    assert (verdict, reason) == (Verdict.UNKNOWN, "no crash of a broker is in the log")
-    survived = {"acked": 9, "broker_crashes": 1, "acked_sync_at_risk": 9}
-    assert judge(CHECKS["FLUSH-1"], survived, {}, missing_rows=0)[0] is Verdict.HELD
+@pytest.mark.parametrize(
+    ("how", "flush", "sent_late", "verdict"),
+    [
+        ("crash", "SYNC_FLUSH", False, Verdict.HELD),
+        ("told by another", "SYNC_FLUSH", False, Verdict.HELD),
+        ("abnormal", "SYNC_FLUSH", False, Verdict.HELD),
+        ("shutdown", "SYNC_FLUSH", False, Verdict.NOT_TESTED),
+        ("crash", "ASYNC_FLUSH", False, Verdict.NOT_TESTED),
+        ("crash", "SYNC_FLUSH", True, Verdict.NOT_TESTED),
+    ],
+)
+def test_durability_is_tested_by_crashes_of_brokers_that_flush_at_once(
+    spark: SparkSession, tmp_path: Path, how: str, flush: str, sent_late: bool, verdict: Verdict
+) -> None:
+    story = Story(flush=flush)
+    if not sent_late:
+        story.stored("m_0", 0)
+    if how == "told by another":
+        story.add("crash", "harness", attrs={"node": "broker", "kind": "process"})
+    elif how == "crash":
+        story.add("crash", "broker", attrs={"kind": "unknown"})
+    attrs = {"flush_disk_type": flush, "abnormal": str(how == "abnormal").lower()}
+    story.add("recover", "broker", commit_offset=100, attrs=attrs)
+    if sent_late:
+        story.stored("m_0", 1)
+        story.add("recover", "broker", commit_offset=900, attrs={"flush_disk_type": flush})
+    checks = {"FLUSH-1": CHECKS["FLUSH-1"]}
+    done = audit(frame(spark, story.rows), tmp_path, pictures=False, checks=checks)
+    assert [result.verdict for result in done.results] == [verdict]

@@ -11,7 +11,7 @@ TABLE = pa.table(
         "after_seq": [-1, 10, -1, 5],
         "until_seq": [50, 20, 10, 90],
         "kept_end": [0, 0, 0, 0],
-        "flush_mode": ["SYNC_FLUSH", None, "SYNC_FLUSH", "ASYNC_FLUSH"],
+        "is_at_risk": [True, False, True, False],
     }
 )
 NODES = pa.array(["d", "c", "b", "a"]).dictionary_encode()
@@ -34,4 +34,4 @@ def test_an_append_meets_what_its_own_broker_lost_and_nothing_else() -> None:
                 if row["cut_node"] == node and row["after_seq"] < seq < row["until_seq"]
             ]
             assert met(of, at, seq) == (expected or [NONE])[0]
-    assert of.is_sync.tolist() == [True, False, True, False]
+    assert of.is_at_risk.tolist() == [True, False, True, False]
