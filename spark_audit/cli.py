@@ -175,7 +175,7 @@ def run(
         found = find_files(inputs) if inputs else Inputs(())
         stores = name_stores(directories)
         traces = find_traces(trace or [])
-        input_bytes = sum(file.stat().st_size for file in found.files)
+        sizes = {file: file.stat().st_size for file in found.files}
     except InputError as error:
         _fail(str(error))
     again = [part for path in inputs for part in ("--events", path)]
@@ -205,7 +205,13 @@ def run(
         forget_days * _DAY_US,
         traces,
     )
-    options = SessionOptions(master=master, memory=memory, input_bytes=input_bytes, conf=settings)
+    options = SessionOptions(
+        master=master,
+        memory=memory,
+        input_bytes=sum(sizes.values()),
+        text_bytes=sum(size for file, size in sizes.items() if file.suffix != ".parquet"),
+        conf=settings,
+    )
     try:
         with _session(options) as (spark, scratch):
             code = _audit(spark, scratch, request, out, json)

@@ -42,10 +42,17 @@ def test_without_a_java_on_the_path_the_wheels_java_runs_spark(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("size", "short", "partitions"), [(0, True, 4), (80 << 20, True, 14), (1 << 40, False, 400)]
+    ("size", "text", "short", "partitions"),
+    [
+        (0, 0, True, 4),
+        (80 << 20, 80 << 20, True, 14),
+        (1 << 30, 0, True, 132),
+        (1 << 30, 1 << 30, False, 132),
+        (1 << 40, 0, False, 400),
+    ],
 )
-def test_the_session_fits_the_input(size: int, short: bool, partitions: int) -> None:
-    options = SessionOptions(input_bytes=size)
+def test_the_session_fits_the_input(size: int, text: int, short: bool, partitions: int) -> None:
+    options = SessionOptions(input_bytes=size, text_bytes=text)
     assert (options.is_short, options.shuffle_partitions) == (short, partitions)
 
 
