@@ -32,16 +32,18 @@ from spark_audit.checks.sync_acked_on_slave import masters
 from spark_audit.event_log import EventLog
 from spark_audit.evidence import (
     Evidence,
+    Keep,
     Options,
+    Passed,
     by_member,
     gather,
+    look_at,
     name_broker,
     orderly_groups,
-    reads_all,
     skew_seen,
     sum_up,
 )
-from spark_audit.fingerprint import id_prefix
+from spark_audit.fingerprint import Look, guess
 from spark_audit.inputs import InputError, literal
 from spark_audit.nights import Carried, Looked, Night, all_found, only_new, settle, withdrawn
 from spark_audit.pictures import pictures as draw
@@ -243,34 +245,29 @@ def _gathered(
         given_log = log
         if options.broadcast:
             log = EventLog.of(by_member(log.rows, options.broadcast))
-        with ThreadPoolExecutor(1) as beside:
-            planned = beside.submit(_planned, options, given_log)
-            parts, profiled, seen = _passed(log, keep)
-            options = planned.result()
+        folder = Path(kept.enter_context(TemporaryDirectory(prefix="mqproof-doubt-", dir=scratch)))
+        options, look = _planned(options, given_log, store, folder, pictures=pictures)
+        passed, profiled, seen = _passed(log, look, keep)
         if seen.newer_rows and log.files:
             # What Spark reads of the files is without these rows.
             log = EventLog.of(log.rows)
-            parts, profiled, seen = _passed(log, keep)
+            passed, profiled, seen = _passed(log, look, keep)
         given = seen.rows
         if seen.repeated_rows:
             log = EventLog.of(_without_repeats(log.rows))
-            parts, profiled, seen = _passed(log, keep)
+            passed, profiled, seen = _passed(log, look, keep)
             _refuse_namesakes(seen)
-        if pictures:
-            options = replace(options, sample=max(1, min(_SAMPLE_MAX, seen.rows // _SAMPLE_ROWS)))
         tonight, rows, own = profiled, seen.rows, log
         if carried:
             profiled, seen = carried.count(tonight, seen)
             given_before = EventLog.of(carried.beside(own.rows, tonight, seen.brokers))
-            parts = parts.unionByName(keep(sum_up(given_before)))
+            passed = passed.plus(sum_up(given_before, look, keep))
             log = log.plus(given_before)
-        folder = None
         # In a small log it costs less to read all of it again.
-        if not reads_all(options, store) or seen.rows > _SMALL:
-            folder = Path(kept.enter_context(TemporaryDirectory(prefix="mqproof-doubt-", dir=scratch)))
+        apart = folder if look or seen.rows > _SMALL else None
         for frame in (store.doubtful, store.bounds) if store else ():
             keep(frame)
-        evidence = gather(log, seen.brokers, options, store, parts, profiled, folder, keep)
+        evidence = gather(log, seen.brokers, options, store, passed, profiled, apart, keep)
         if carried:
             # What is carried of messages is not all that a node told; checks of its order rest on more.
             told = name_broker(carried.told(own.rows), seen.brokers)
@@ -284,19 +281,28 @@ def _gathered(
         yield evidence, seen, given - rows, Looked(own, tonight, name_broker(log.rows, seen.brokers))
 
 
-def _passed(log: EventLog, keep: Callable[[DataFrame], DataFrame]) -> tuple[DataFrame, DataFrame, Overview]:
-    """The pass over the log: its parts, their profile, and what that tells."""
-    parts = keep(sum_up(log))
-    profiled = keep(summed_up(parts))
-    return parts, profiled, overview(profiled)
+def _passed(log: EventLog, look: Look | None, keep: Keep) -> tuple[Passed, DataFrame, Overview]:
+    """The pass over the log, its profile, and what that tells."""
+    passed = sum_up(log, look, keep)
+    profiled = keep(summed_up(passed.told))
+    return passed, profiled, overview(profiled)
 
 
-def _planned(options: Options, log: EventLog) -> Options:
-    """The options, with what follows from the log's size and ids."""
-    is_small = log.count() <= _SMALL
+def _planned(
+    options: Options, log: EventLog, store: Stored | None, folder: Path, *, pictures: bool
+) -> tuple[Options, Look | None]:
+    """The options, with what follows from the log's size and ids; and how its cells are summed up, if they
+    are."""
+    rows = log.count()
+    if pictures:
+        options = replace(options, sample=max(1, min(_SAMPLE_MAX, rows // _SAMPLE_ROWS)))
     if options.exact is None:
-        options = replace(options, exact=is_small)
-    return options if options.exact and is_small else replace(options, id_prefix=id_prefix(log.rows))
+        options = replace(options, exact=rows <= _SMALL)
+    if options.exact and rows <= _SMALL:
+        return options, None
+    expected, prefix = guess(log)
+    options = replace(options, id_prefix=prefix)
+    return options, look_at(log, options, store, expected, folder)
 
 
 def _cut_off(evidence: Evidence) -> dict[str, Any]:

@@ -1,21 +1,20 @@
-"""What befell the messages of each cell, summed up over a piece of the log: one loop over its rows.
+"""What befell the messages of each cell, summed up over a piece of the log: one loop over its rows; and which
+rows are kept, since the piece alone does not show their cell to be clean.
 
 Only tasks load this.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_audit.fates import Fates, fate_of, fates
 from spark_audit.fingerprint import (
     ACK,
     APPEND,
-    BROKERS_ACK,
     DELIVER,
     NO_ROLE,
     NUMBERS,
@@ -23,6 +22,8 @@ from spark_audit.fingerprint import (
     ROLES,
     SEND,
     TEXTS,
+    Look,
+    named,
 )
 from spark_audit.loops import (
     MOST,
@@ -30,32 +31,37 @@ from spark_audit.loops import (
     Codes,
     Flags,
     Hash,
+    Hashes,
     Ints,
     Numbers,
     Texts,
     codes,
     compiled,
     hash_of,
+    hash_of_first,
+    is_among,
     is_told,
     meanings,
     mixed,
-    number,
     numbers,
+    set_of,
     slot_of,
     slots_for,
     texts,
     value,
 )
-from spark_audit.piece import Piece
+from spark_audit.piece import Piece, written
 from spark_audit.share import evaluated, packed
-from spark_audit.sums import Known, cell_text
+from spark_audit.sums import cell_text, in_sample
 from spec.events import Kind
 
 _SUMS: Final = (
-    "first", "cell_hash", "role", "reader", "rows", "id", "place", "odd", "sync_at_risk", "producer_min",
-    "producer_max",
+    "first", "cell_hash", "role", "class", "who", "rows", "id", "place", "odd", "seq_min", "seq_max",
+    "end_max",
 )  # fmt: skip
-_FIRST, _CELL, _ROLE, _READER, _ROWS, _ID, _PLACE, _ODD, _AT_RISK, _LOW, _HIGH = range(len(_SUMS))
+(
+    _FIRST, _CELL, _ROLE, _CLASS, _WHO, _ROWS, _ID, _PLACE, _ODD, _SEQ_MIN, _SEQ_MAX, _END,
+) = range(len(_SUMS))  # fmt: skip
 
 _LOW_HALF: Final = Hash(0xFFFFFFFF)
 _ONE: Final = Hash(1)
@@ -63,6 +69,7 @@ _ONE: Final = Hash(1)
 
 class _Rows(NamedTuple):
     cells: Texts
+    """By so many of their first bytes."""
     ids: Texts
     has_id: Flags
     kind: Codes
@@ -85,81 +92,91 @@ class _Meanings(NamedTuple):
     """Of a kind."""
     is_odd_kind: Flags
     node: Ints
-    is_broker: Flags
-    audience: Ints
-    """Of a topic."""
+    topic: Ints
+    """Its class."""
     is_odd_topic: Flags
     group: Ints
     is_odd_group: Flags
     is_odd_status: Flags
 
 
-def of_piece(
-    piece: Piece, known: Known, brokers: Collection[str], prefix: int, parts: int
-) -> Iterator[pa.RecordBatch]:
-    """As parcels: a row a (cell, audience, role, reader). Topics with one audience share sums."""
+def of_piece(piece: Piece, look: Look) -> Iterator[pa.RecordBatch]:
+    """As parcels: a row a (cell, role, class, who). Of a file also the rows that are kept, in one of their
+    own."""
     told = piece.told
-    cells = cells_of(told, prefix)
+    if not len(told):
+        return
+    most, cells = cut_ids(told, look.prefix)
     columns: dict[str, Any] = {name: codes(told[name]) for name in TEXTS}
     columns |= {name: numbers(told[name]) for name in NUMBERS}
-    rows = _Rows(
-        cells=texts(cells),
-        ids=texts(told["msg_id"]),
-        has_id=is_told(told["msg_id"]),
-        **columns,
-    )
-    readers = _readers(known.readers)
-    of = _meanings(told, brokers, readers)
-    summed = _summed(rows, of, fates(known.fates, told["node"]))
+    rows = _Rows(cells=cells, ids=texts(told["msg_id"]), has_id=is_told(told["msg_id"]), **columns)
+    summed, cell_of = _summed(most, rows, _meanings(told, look))
+    firsts = told.select(["msg_id", "topic"]).take(pa.array(summed[:, _FIRST]))
+    names = evaluated(cell_text(look.prefix), firsts.select(["msg_id"]))
+    is_cleared = np.zeros(len(summed), np.bool_)
+    if look.folder and piece.row_group >= 0:
+        is_cleared = _is_clean(summed, *_expected(firsts, look)) & ~_is_sampled(names, look.sample)
+        cleared = set_of(summed[is_cleared, _CELL].astype(np.uint64))
+        yield from _kept(piece, look.folder, rows.has_id & ~is_among(cell_of, *cleared))
     sums: dict[str, Any] = dict(zip(_SUMS, summed.T.copy(), strict=True))
-    first, part = sums.pop("first"), sums.pop("cell_hash") % parts
-    topic = rows.topic[first]
-    owed = meanings(told["topic"], lambda text: len(readers[text]))
-    is_send = sums["role"] == SEND
-    producers = {name: pa.array(sums.pop(name), mask=~is_send) for name in ("producer_min", "producer_max")}
-    columns = {"cell": cells.take(pa.array(first)), "audience": of.audience[topic], "owed": owed[topic]}
-    yield packed(pa.table(columns | sums | producers), part.astype(np.int32))
+    del sums["first"]
+    part = (sums.pop("cell_hash") % look.parts).astype(np.int32)
+    unkept = pa.array(np.full(len(summed), piece.row_group), mask=~is_cleared)
+    parcels = packed(pa.table({"cell": names, "unkept": unkept} | sums), part)
+    told_as = {"part": pa.array(["cells"] * len(parcels)), "cells_part": parcels["part"]}
+    yield pa.RecordBatch.from_pydict(told_as | {"parcel": parcels["parcel"]})
 
 
-def cells_of(told: pa.RecordBatch, prefix: int) -> pa.StringArray:
-    """The text of each row's cell."""
+def cut_ids(told: pa.RecordBatch, prefix: int) -> tuple[int, Texts]:
+    """Texts, of which so many first bytes are each row's cell."""
     ids = told["msg_id"]
-    if not prefix or not pc.all(pc.string_is_ascii(ids)).as_py():
-        return evaluated(cell_text(prefix), told)
-    # Bytes are cut off at a quarter of what it costs to count characters.
-    return pc.binary_slice(ids.cast(pa.binary()), 0, prefix).view(pa.string())
+    if prefix and pc.all(pc.string_is_ascii(ids)).as_py() is not False:
+        return prefix, texts(ids)
+    return int(MOST), texts(evaluated(cell_text(prefix), told.select(["msg_id"])))
 
 
-def _readers(readers: pa.Table) -> dict[str | None, list[str]]:
-    """A topic to the groups that read it."""
-    groups: defaultdict[str | None, list[str]] = defaultdict(list)
-    for row in readers.to_pylist():
-        groups[row["subscribed_topic"]].append(row["group"])
-    return groups
+def _kept(piece: Piece, folder: Path, is_kept: Flags) -> Iterator[pa.RecordBatch]:
+    # Between runs that do not meet their first and last rows are looked at, too.
+    for ends in piece.runs:
+        is_kept[ends] = True
+    if path := written([piece.rows(np.flatnonzero(is_kept))], folder):
+        yield pa.RecordBatch.from_pydict({"part": ["kept"], "file": [str(path)]})
 
 
-def _meanings(
-    told: pa.RecordBatch,
-    brokers: Collection[str],
-    readers: Mapping[str | None, list[str]],
-) -> _Meanings:
+def _is_sampled(cells: pa.StringArray, sample: int) -> Flags:
+    if not sample:
+        return np.zeros(len(cells), np.bool_)
+    return np.asarray(
+        evaluated(in_sample("cell", sample), pa.RecordBatch.from_pydict({"cell": cells})), np.bool_
+    )
+
+
+def _expected(firsts: pa.RecordBatch, look: Look) -> tuple[Ints, int, int]:
+    """By how many groups each row's topic is read, and whether acknowledgements and appends are told; NONE
+    where nobody knows."""
+    readers, roles = look.guess.readers, look.guess.roles
+    owed = meanings(firsts["topic"], lambda text: len(readers[text]) if text and text in readers else NONE)
+    acks, appends = (int(role in roles) if roles else NONE for role in (ACK, APPEND))
+    return owed[codes(firsts["topic"])], acks, appends
+
+
+def _meanings(told: pa.RecordBatch, look: Look) -> _Meanings:
     kind, node, topic, group, status = (told[name] for name in TEXTS)
     return _Meanings(
         role=meanings(kind, lambda text: ROLES.get(text, NO_ROLE)),
         is_odd_kind=meanings(kind, lambda text: text == Kind.SEND_FAIL),
-        node=meanings(node, number),
-        is_broker=meanings(node, lambda text: text in brokers),
-        audience=meanings(topic, lambda text: number(repr(sorted(readers[text])))),
+        node=meanings(node, named),
+        topic=meanings(topic, look.guess.class_of),
         is_odd_topic=meanings(topic, lambda text: text is None or text.startswith(RETRY_TOPIC_PREFIX)),
-        group=meanings(group, number),
+        group=meanings(group, named),
         is_odd_group=meanings(group, lambda text: text is None),
         is_odd_status=meanings(status, lambda text: text != "SEND_OK"),
     )
 
 
 @compiled
-def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
-    """Columns _SUMS, of each (cell, audience, role, reader)."""
+def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
+    """Columns _SUMS, of each (cell, role, class, who); and the cell of each row that has an id."""
     # All have names before the loop: in it, to take a column out of a tuple counts its users at every row.
     cells, ids, has_id, kind, node, topic, group, status, seq, queue_id, offset, end, attempt = rows
     cell_offsets, cell_bytes = cells
@@ -169,32 +186,31 @@ def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
     offsets, has_offset = offset
     ends, has_end = end
     attempts, is_attempt = attempt
-    (
-        role_of, is_odd_kind, node_of, is_broker, audience_of, is_odd_topic, group_of, is_odd_group,
-        is_odd_status,
-    ) = of  # fmt: skip
-    after_seq, until_seq, kept_end, is_at_risk, first_fate, end_fate = fates
+    role_of, is_odd_kind, node_of, class_of, is_odd_topic, group_of, is_odd_group, is_odd_status = of
     count = len(kind)
     slots = slots_for(count)
     keys = np.empty(count, np.uint64)
     sums = np.empty((count, len(_SUMS)), np.int64)
+    cell_of = np.zeros(count, np.uint64)
     found = 0
     for row in range(count):
-        role = role_of[kind[row]]
-        if role == NO_ROLE or not has_id[row]:
+        if not has_id[row]:
             continue
-        is_ack, is_deliver = role == ACK, role == DELIVER
-        if is_ack and is_broker[node[row]]:
-            role = BROKERS_ACK
-        reader = group_of[group[row]] if is_deliver else 0
-        cell = hash_of(cell_offsets, cell_bytes, row)
-        key = mixed(mixed(cell, Hash(audience_of[topic[row]])), mixed(Hash(reader), Hash(role)))
+        cell = hash_of_first(most, cell_offsets, cell_bytes, row) >> _ONE
+        cell_of[row] = cell
+        role = role_of[kind[row]]
+        if role == NO_ROLE:
+            continue
+        is_deliver = role == DELIVER
+        who = group_of[group[row]] if is_deliver else node_of[node[row]]
+        key = mixed(mixed(cell, Hash(class_of[topic[row]])), mixed(Hash(who), Hash(role)))
         slot = slot_of(slots, keys, key)
         if not slots[slot]:
             keys[found] = key
             sums[found] = 0
-            sums[found, _FIRST], sums[found, _CELL] = row, np.int64(cell >> _ONE)
-            sums[found, _ROLE], sums[found, _READER], sums[found, _LOW] = role, reader, MOST
+            sums[found, _FIRST], sums[found, _CELL], sums[found, _ROLE] = row, np.int64(cell), role
+            sums[found, _CLASS], sums[found, _WHO] = class_of[topic[row]], who
+            sums[found, _SEQ_MIN], sums[found, _SEQ_MAX], sums[found, _END] = MOST, -MOST, NONE
             found += 1
             slots[slot] = found
         at = slots[slot] - 1
@@ -204,22 +220,77 @@ def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
         sums[at, _ROWS] += 1
         sums[at, _ID] += np.int64(id_hash & _LOW_HALF)
         sums[at, _PLACE] += np.int64(place & _LOW_HALF)
-        is_odd = (
+        if role == APPEND:
+            sums[at, _SEQ_MIN] = min(sums[at, _SEQ_MIN], seqs[row])
+            sums[at, _SEQ_MAX] = max(sums[at, _SEQ_MAX], seqs[row])
+            sums[at, _END] = max(sums[at, _END], value(ends, has_end, row))
+        if (
             is_odd_kind[kind[row]]
             or is_odd_topic[topic[row]]
             or value(attempts, is_attempt, row) > 1
-            or (is_ack and is_odd_status[status[row]])
+            or (role == ACK and is_odd_status[status[row]])
             or (is_deliver and (is_odd_group[group[row]] or not has_offset[row]))
-        )
-        if role == SEND:
-            producer = node_of[node[row]]
-            sums[at, _LOW] = min(sums[at, _LOW], producer)
-            sums[at, _HIGH] = max(sums[at, _HIGH], producer)
-        elif role == APPEND:
-            fate = fate_of(after_seq, until_seq, first_fate[node[row]], end_fate[node[row]], seqs[row])
-            if fate != NONE:
-                sums[at, _AT_RISK] += is_at_risk[fate]
-                is_odd = is_odd or value(ends, has_end, row) >= kept_end[fate]
-        if is_odd:
+        ):
             sums[at, _ODD] = 1
-    return sums[:found]
+    return sums[:found], cell_of
+
+
+@compiled
+def _is_clean(sums: Ints, owed: Ints, acks: int, appends: int) -> Flags:
+    """Of which sums the cell looks clean, by the piece alone: each of its classes has one send a message, and
+    of whatever else befell them the same messages, so many times each."""
+    count = len(sums)
+    slots, keys, found = slots_for(count), np.empty(count, np.uint64), 0
+    class_of = np.empty(count, np.int64)
+    totals = np.zeros((count, DELIVER + 1, 3), np.int64)
+    is_clean = np.ones(count, np.bool_)
+    cell_slots, cells, cell_count = slots_for(count), np.empty(count, np.uint64), 0
+    cell_of, producer = np.empty(count, np.int64), np.empty(count, np.int64)
+    is_clean_cell = np.ones(count, np.bool_)
+    for row in range(count):
+        role, cell = sums[row, _ROLE], Hash(sums[row, _CELL])
+        slot = slot_of(cell_slots, cells, cell)
+        if not cell_slots[slot]:
+            cells[cell_count], producer[cell_count] = cell, NONE
+            cell_count += 1
+            cell_slots[slot] = cell_count
+        in_cell = cell_slots[slot] - 1
+        key = mixed(cell, Hash(sums[row, _CLASS]))
+        slot = slot_of(slots, keys, key)
+        if not slots[slot]:
+            keys[found] = key
+            found += 1
+            slots[slot] = found
+        at = slots[slot] - 1
+        class_of[row], cell_of[row] = at, in_cell
+        if role > DELIVER or sums[row, _ODD]:
+            is_clean_cell[in_cell] = False
+            continue
+        totals[at, role, 0] += sums[row, _ROWS]
+        totals[at, role, 1] += sums[row, _ID]
+        totals[at, role, 2] += sums[row, _PLACE]
+        if role == SEND:
+            if producer[in_cell] not in (NONE, sums[row, _WHO]):
+                is_clean_cell[in_cell] = False
+            producer[in_cell] = sums[row, _WHO]
+    for row in range(count):
+        of_class = totals[class_of[row]]
+        sends, ids = of_class[SEND, 0], of_class[SEND, 1]
+        is_like = sends > 0
+        first, first_times = NONE, 0
+        for role, wanted in ((ACK, acks), (APPEND, appends), (DELIVER, owed[row])):
+            if not is_like:
+                break
+            times = of_class[role, 0] // sends
+            is_like = of_class[role, 0] == times * sends and of_class[role, 1] == times * ids
+            if wanted != NONE:
+                is_like = is_like and (times == wanted if role == DELIVER else (times > 0) == (wanted > 0))
+            if times and first == NONE:
+                first, first_times = role, times
+            if times:
+                is_like = is_like and of_class[role, 2] * first_times == of_class[first, 2] * times
+        if not is_like:
+            is_clean_cell[cell_of[row]] = False
+    for row in range(count):
+        is_clean[row] = is_clean_cell[cell_of[row]]
+    return is_clean

@@ -5,14 +5,14 @@ do; what comes out is small, and merged by Spark. Rows that are in no such file,
 night left, are handed to the same loops and queries by Spark.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -41,11 +41,27 @@ class EventLog:
         """A log that Spark hands over."""
         return cls(rows, rest=rows)
 
+    @classmethod
+    def in_files(cls, spark: SparkSession, files: Sequence[Path]) -> "EventLog":
+        """A log in Parquet files that have our schema."""
+        if not files:
+            return cls(spark.createDataFrame([], EVENTS))
+        rows = spark.read.schema(EVENTS).parquet(*map(literal, files))
+        return cls(rows, tuple(map(LogFile, files)))
+
     def plus(self, other: "EventLog") -> "EventLog":
         """Both."""
         rests = [log.rest for log in (self, other) if log.rest is not None]
         rest = reduce(DataFrame.unionByName, rests) if rests else None
         return EventLog(self.rows.unionByName(other.rows), self.files + other.files, rest)
+
+    def only(self, row_groups: Collection[int]) -> "EventLog":
+        """Of its files some row groups, by their numbers; and what is in none of them."""
+        files = [LogFile(share.file.path, share.file.marks, own)
+                 for share in shares(self.files)
+                 if (own := tuple(group for number, group in enumerate(share.groups, share.number)
+                                  if number in row_groups))]  # fmt: skip
+        return EventLog(self.rows, tuple(files), self.rest)
 
     def count(self) -> int:
         """Rows, with those of the files that may turn out to be no events. Runs a job for the rest."""
@@ -73,7 +89,7 @@ class EventLog:
         return min(most, 1 + in_files // rows) if self.rest is None else most
 
     def fold(
-        self, folds: Sequence[Fold], schema: t.StructType, columns: Sequence[str] = piece.TRAFFIC
+        self, folds: Sequence[Fold], schema: t.StructType, columns: Sequence[str] = piece.WHOLE
     ) -> DataFrame:
         """What the folds yield of each piece (piece.py), one after the other; null where one has no such
         column."""
@@ -92,12 +108,7 @@ class EventLog:
         told = self._each(
             lambda tasks: piece.stored(choice, at, tasks), piece.stored_rows(choice, at), _FILES
         ).collect()
-        files = [Path(row["file"]) for row in told]
-        spark = self.rows.sparkSession
-        if not files:
-            return EventLog(spark.createDataFrame([], EVENTS))
-        rows = spark.read.schema(EVENTS).parquet(*map(literal, files))
-        return EventLog(rows, tuple(map(LogFile, files)))
+        return EventLog.in_files(self.rows.sparkSession, [Path(row["file"]) for row in told])
 
     def _done(self, work: Work, schema: t.StructType) -> DataFrame:
         return self._each(lambda tasks: of_files(work, tasks), of_rows(work), schema)

@@ -7,20 +7,21 @@ Field names are those of docs/protocol.md, "What the audit reads".
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_audit import fingerprint, order, profile, sums
 from spark_audit.event_log import EventLog
-from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, Cells
-from spark_audit.order import numbered, odd_steps, stretches
-from spark_audit.piece import Numbers, Piece
+from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, Cells, Guess, Look, parts_of
+from spark_audit.order import Numbered, numbered, odd_steps, stretches
+from spark_audit.piece import Fold, Numbers, Piece
 from spark_audit.profile import RARE_KINDS, is_reset, rare_rows
 from spark_audit.schema import PASS, require
 from spark_audit.share import quoted
@@ -127,15 +128,52 @@ class Evidence:
         return self.store
 
 
-FOLDS: Final = (profile.of_piece, order.of_piece)
-"""What the first pass asks of each piece."""
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What one pass over the whole log told, piece by piece."""
+
+    rows: DataFrame
+    """All of it: schema.PASS."""
+    told: DataFrame
+    """Its profile and runs; what is of a node together."""
+    look: Look | None
+    """How cells were summed up; None where they were not."""
+
+    def plus(self, other: "Passed") -> "Passed":
+        """What was told of another log, too."""
+        return Passed(self.rows.unionByName(other.rows), self.told.unionByName(other.told), self.look)
 
 
-def sum_up(log: EventLog) -> DataFrame:
-    """What one pass over the whole log tells, piece by piece: schema.PASS, what is of a node together."""
+Keep = Callable[[DataFrame], DataFrame]
+
+
+def sum_up(log: EventLog, look: Look | None = None, keep: Keep = lambda frame: frame) -> Passed:
+    """Pass over the log; a plan."""
+    rows = log.fold(folds(look), PASS)
+    if look:
+        rows = keep(rows)
     cores = log.rows.sparkSession.sparkContext.defaultParallelism
     # It is small, and read by several jobs, each of which would have a task a share.
-    return log.fold(FOLDS, PASS).repartition(cores, "node")
+    told = rows.where("part IN ('profile', 'run')").repartition(cores, "node")
+    return Passed(rows, keep(told), look)
+
+
+def look_at(
+    log: EventLog,
+    options: Options,
+    store: Stored | None = None,
+    guess: Guess | None = None,
+    folder: Path | None = None,
+) -> Look | None:
+    """How the cells of a log are summed up; not at all where every message is looked at."""
+    if reads_all(options, store):
+        return None
+    return Look(guess or Guess(), options.id_prefix, options.sample, parts_of(log), folder)
+
+
+def folds(look: Look | None) -> tuple[Fold, ...]:
+    """What the pass asks of each piece."""
+    return (profile.of_piece, order.of_piece, *((look.fold,) if look else ()))
 
 
 def gather(
@@ -143,13 +181,13 @@ def gather(
     brokers: tuple[str, ...],
     options: Options | None = None,
     store: Stored | None = None,
-    parts: DataFrame | None = None,
+    passed: Passed | None = None,
     profiled: DataFrame | None = None,
     folder: Path | None = None,
-    keep: Callable[[DataFrame], DataFrame] = lambda frame: frame,
+    keep: Keep = lambda frame: frame,
 ) -> Evidence:
     """The evidence in an event log and in stores; `brokers` are the nodes that reported a BROKER_KINDS event,
-    `parts` and `profiled` what is there already of sum_up and of the log's profile.
+    `passed` and `profiled` what is there already of the pass over the log, and of its profile.
 
     The rows that are looked at one by one are put into the `folder`; without one they are those of the log.
     `keep` is called with what is read more than once.
@@ -159,28 +197,22 @@ def gather(
     """
     require(log.rows, COLUMNS, "the audit")
     options = options or Options()
-    parts = sum_up(log) if parts is None else parts
-    profiled = profile.summed_up(parts) if profiled is None else profiled
+    passed = passed or sum_up(log, look_at(log, options, store), keep)
+    profiled = profile.summed_up(passed.told) if profiled is None else profiled
     rare = keep(name_broker(rare_rows(profiled), brokers))
     spans = keep(spans_of(profiled, brokers))
-    runs = parts.where("part = 'run'").withColumn("broker", _broker(f.col("stated"), brokers))
-    known = _known(profiled, rare, spans, options, brokers)
-
-    def fingerprints() -> Cells | None:
-        if reads_all(options, store):
-            return None
-        return fingerprint.cells(log, known, brokers, options.id_prefix, options.sample)
-
+    runs = passed.told.where("part = 'run'").withColumn("broker", _broker(f.col("stated"), brokers))
+    known, topics = _known(profiled, rare, spans, options, brokers)
     with ThreadPoolExecutor(1) as beside:
-        # Tasks pass over the log, while what does not depend on that is planned.
-        told = beside.submit(fingerprints)
+        # Tasks judge cells, while what does not depend on that is planned.
+        told = beside.submit(_fingerprints, log, passed, known, topics, brokers, keep)
         causes = keep(_causes(rare))
         stretched = keep(stretches(runs))
-        extraction = _Extraction(folder, *numbered(stretched)) if folder else None
-        cells = told.result()
+        extraction = _Extraction(folder, numbered(stretched)) if folder else None
+        cells, passed = told.result()
     among = log
     if cells and extraction:
-        among = extraction.rows(log, cells.read, options.id_prefix)
+        among = _among(log, passed, cells, extraction, options)
     summed = sums.ask(among, known, options.id_prefix, cells.read if cells else None)
     # What was acknowledged is looked up in the store.
     judged = sums.judge(summed, known, options.id_prefix, options.sample, all_told=store is not None)
@@ -213,18 +245,73 @@ def gather(
     )
 
 
+def _fingerprints(
+    log: EventLog,
+    passed: Passed,
+    known: Known,
+    topics: list[str | None],
+    brokers: tuple[str, ...],
+    keep: Keep,
+) -> tuple[Cells | None, Passed]:
+    """The cells; and the pass over the log that summed them up, a second one where the first was misled."""
+    if not passed.look:
+        return None, passed
+    pairs = [{"topic": row["subscribed_topic"], "group": row["group"]} for row in known.readers.to_pylist()]
+    readers = fingerprint.readers_of(pairs)
+    look, rows = passed.look, passed.rows
+    owed = fingerprint.owed(look.guess, readers, topics)
+    if owed is None:
+        look = replace(look, guess=replace(look.guess, readers=readers))
+        rows = keep(log.fold(folds(look), PASS))
+        owed = fingerprint.owed(look.guess, readers, topics)
+    assert owed is not None, "classes were made of who reads their topics"
+    return fingerprint.cells(rows, look, known, owed, brokers), replace(passed, rows=rows)
+
+
+def _among(
+    log: EventLog, passed: Passed, cells: Cells, extraction: "_Extraction", options: Options
+) -> EventLog:
+    """The rows of cells that are read, and of the stretches, and maybe more: those that the pass kept, and,
+    of row groups whose rows it took for clean, those that are there."""
+    again = _row_groups(cells.read) | _having(extraction.numbered.within, passed.rows)
+    kept = passed.rows.where("part = 'kept'").select("row_group", "file").collect()
+    files = [Path(row["file"]) for row in kept if row["row_group"] not in again]
+    read = extraction.rows(log.only(again), cells.read, options.id_prefix)
+    return EventLog.in_files(log.rows.sparkSession, [*files, *(file.path for file in read.files)])
+
+
+def _row_groups(read: pa.Table) -> set[int]:
+    spans = zip(*(read[name].drop_null().to_pylist() for name in ("unkept_min", "unkept_max")), strict=True)
+    return {number for first, last in spans for number in range(first, last + 1)}
+
+
+def _having(within: pa.Table, passed: DataFrame) -> set[int]:
+    """The row groups that may have rows of these nodes with numbers in between."""
+    if not len(within):
+        return set()
+    of_nodes = passed.where("part = 'profile'").groupBy("row_group", "node")
+    extents = of_nodes.agg(f.min("seq_min").alias("low"), f.max("seq_max").alias("high")).toArrow()
+    spans = extents.join(within, "node", join_type="inner")
+    meets = pc.and_(
+        pc.less_equal(spans["low"], spans["end_seq"]), pc.greater_equal(spans["high"], spans["begin_seq"])
+    )
+    return set(spans.filter(meets)["row_group"].to_pylist())
+
+
 def _known(
     profiled: DataFrame, rare: DataFrame, spans: DataFrame, options: Options, brokers: tuple[str, ...]
-) -> Known:
+) -> tuple[Known, list[str | None]]:
+    """What tasks must know; and all topics."""
     kind = f.col("kind")
     of_broker = (kind == Kind.SEND_ACK) & f.col("node").isin(*brokers)
     role = f.when(of_broker, f.lit("acknowledged by the broker")).otherwise(kind)
     told = profiled.where(kind.isin(Kind.SEND, Kind.SEND_ACK, Kind.APPEND))
-    with ThreadPoolExecutor(3) as abreast:
+    with ThreadPoolExecutor(4) as abreast:
         readers = abreast.submit(_readers(spans).toArrow)
         fated = abreast.submit(fates(rare, options).toArrow)
         roles = abreast.submit(told.select(role).distinct().count)
-    return Known(readers.result(), fated.result(), roles.result())
+        topics = abreast.submit(profiled.select("topic").distinct().toArrow)
+    return Known(readers.result(), fated.result(), roles.result()), topics.result()["topic"].to_pylist()
 
 
 def _in_trouble(rare: DataFrame) -> DataFrame:
@@ -244,16 +331,16 @@ class _Extraction:
     """Takes out of a log the rows that are looked at one by one."""
 
     folder: Path
-    numbers: pa.Table
-    bits: int
-    """As `numbered` tells them."""
+    numbered: Numbered
 
     def rows(self, log: EventLog, texts: pa.Table, prefix: int | None = None) -> EventLog:
         """Those rows of a log whose cell is one of the texts, by the prefix of ids that tells cells, or their
         message where there is none; and those of the stretches."""
         # Brought to the tasks as Spark would bring them for a join.
-        chosen = partial(_chosen, texts["text"], prefix, self.numbers, self.bits)
-        return log.extract(chosen, self.folder)
+        numbers = self.numbered
+        return log.extract(
+            partial(_chosen, texts["text"], prefix, numbers.numbers, numbers.bits), self.folder
+        )
 
 
 def _chosen(

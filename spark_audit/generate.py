@@ -52,7 +52,11 @@ _TRUTH: Final = pa.schema(
 _STATE: Final = pa.schema([("number", pa.int64()), ("state", pa.string())])
 _BATCH_ROWS: Final = 20_000
 _ROW_GROUP: Final = 1_000_000
-_WORDS: Final = [name for name, kind in COLUMNS.items() if kind == "string" and name != "msg_id"]
+_WORDS: Final = [
+    *(name for name, kind in COLUMNS.items() if kind == "string" and name != "msg_id"),
+    "attrs.key_value.key",
+    "attrs.key_value.value",
+]
 """Columns of few values."""
 _CHUNKS_A_TASK: Final = 40
 """About four million events: a file of some 60 MiB."""
@@ -175,13 +179,13 @@ class _Maker:
 
 
 def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables of a row group or more."""
+    """The same rows in tables of a row group, or less."""
     waiting: list[pa.Table] = []
     for table in tables:
-        waiting.append(table)
-        if sum(each.num_rows for each in waiting) >= _ROW_GROUP:
+        if waiting and sum(each.num_rows for each in (*waiting, table)) > _ROW_GROUP:
             yield pa.concat_tables(waiting)
             waiting = []
+        waiting.append(table)
     if waiting:
         yield pa.concat_tables(waiting)
 

@@ -132,7 +132,19 @@ def value(values: Ints, is_told: Flags, row: int) -> int:
 
 @inlined
 def hash_of(offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], row: int) -> Hash:
-    at, end = Hash(offsets[row]), Hash(offsets[row + 1])
+    return hash_between(told, Hash(offsets[row]), Hash(offsets[row + 1]))
+
+
+@inlined
+def hash_of_first(most: int, offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], row: int) -> Hash:
+    """Of a text's first bytes, `most` or as many as it has."""
+    begin, wanted = Hash(offsets[row]), Hash(most)
+    size = Hash(offsets[row + 1]) - begin
+    return hash_between(told, begin, begin + (size if size < wanted else wanted))
+
+
+@inlined
+def hash_between(told: npt.NDArray[np.uint8], at: Hash, end: Hash) -> Hash:
     found = mixed(SEED, end - at)
     if end - at < _BYTE:
         rest = Hash(0)
@@ -175,3 +187,34 @@ def mixed(told: Hash, more: Hash) -> Hash:
 def hash_at(offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], row: int) -> Hash:
     """hash_of, where there is no loop."""
     return hash_of(offsets, told, row)
+
+
+@compiled
+def hashes(most: int, offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8]) -> Hashes:
+    """hash_of_first, of each text."""
+    found = np.empty(len(offsets) - 1, np.uint64)
+    for row in range(len(found)):
+        found[row] = hash_of_first(most, offsets, told, row)
+    return found
+
+
+@compiled
+def is_among(hashes: Hashes, slots: Codes, chosen: Hashes) -> Flags:
+    """Which of them are in a set."""
+    is_among = np.zeros(len(hashes), np.bool_)
+    for row in range(len(hashes)):
+        is_among[row] = slots[slot_of(slots, chosen, hashes[row])] > 0
+    return is_among
+
+
+@compiled
+def set_of(hashes: Hashes) -> tuple[Codes, Hashes]:
+    """Slots, and the keys that have their numbers there."""
+    slots, keys, found = slots_for(len(hashes)), np.empty(len(hashes), np.uint64), 0
+    for key in hashes:
+        slot = slot_of(slots, keys, key)
+        if not slots[slot]:
+            keys[found] = key
+            found += 1
+            slots[slot] = found
+    return slots, keys

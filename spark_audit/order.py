@@ -14,6 +14,7 @@ of it, all of its runs overlap.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -21,7 +22,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit.piece import Piece, is_one_of
+from spark_audit.piece import Numbers, Piece, is_one_of
 from spark_audit.share import quoted
 from spec.events import Kind
 
@@ -45,20 +46,29 @@ _NUMBERS: Final = {
 def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
     """Of a piece: its runs, with the times of their first and last row."""
     # In tasks alone: what only plans an audit need not load it.
+    from spark_audit import loops
+
+    told = piece.told
+    begins, ends = piece.runs
+    first = told.select(_TOLD).take(pa.array(begins))
+    runs = {name: first[name] for name in _TOLD} | {"part": pa.array(["run"] * len(first))}
+    for name, (low, high) in _NUMBERS.items():
+        values = loops.numbers(told[name]).values
+        runs |= {low: pa.array(values[begins]), high: pa.array(values[ends])}
+    yield pa.RecordBatch.from_pydict(runs)
+
+
+def runs(piece: Piece) -> tuple[Numbers, Numbers]:
+    """The first row of each run of a piece, and the last."""
     from spark_audit import loops, traffic
 
     told = piece.told
     is_delivery = is_one_of(told["kind"], [Kind.DELIVER])
     is_commit = is_one_of(told["kind"], [Kind.OFFSET_COMMIT])
     is_step = (is_delivery | is_commit) & np.asarray(told["queue_offset"].is_valid())
+    seq, offset = (loops.numbers(told[name]).values for name in ("seq", "queue_offset"))
     which, _ = piece.alike
-    numbers = {name: loops.numbers(told[name]).values for name in _NUMBERS}
-    begins, ends = traffic.runs(which, is_step, is_delivery, numbers["seq"], numbers["queue_offset"])
-    first = told.select(_TOLD).take(pa.array(begins))
-    runs = {name: first[name] for name in _TOLD} | {"part": pa.array(["run"] * len(first))}
-    for name, (low, high) in _NUMBERS.items():
-        runs |= {low: pa.array(numbers[name][begins]), high: pa.array(numbers[name][ends])}
-    yield pa.RecordBatch.from_pydict(runs)
+    return traffic.runs(which, is_step, is_delivery, seq, offset)
 
 
 def odd_steps(events: DataFrame, stretched: DataFrame) -> DataFrame:
@@ -93,21 +103,31 @@ def _by_number(stretched: DataFrame) -> DataFrame:
     )
 
 
-def numbered(stretched: DataFrame) -> tuple[pa.Table, int]:
-    """Which rows of a log are those of the stretches, and maybe more: by their `node`, and `number`, their
-    seq without so many of its last bits. Runs a job.
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """Which rows of a log are those of the stretches, and maybe more.
 
     To look a row up by its node and number is a fraction of what it costs to compare it with a sequence.
     """
+
+    numbers: pa.Table
+    """By their `node`, and `number`, their seq without so many of its last bits."""
+    bits: int
+    within: pa.Table
+    """node, begin_seq, end_seq: those of the spans that have rows which are no end of a run."""
+
+
+def numbered(stretched: DataFrame) -> Numbered:
+    """Runs a job."""
     told = stretched.select("node", f.inline("spans")).toArrow()
     begin, end = (told[name].to_numpy() for name in ("begin_seq", "end_seq"))
+    within = told.filter(pa.array(begin < end))
     bits = int((end - begin).sum(dtype=float) / _NUMBERS_MAX).bit_length()
     begin, counts = begin >> bits, (end >> bits) - (begin >> bits) + 1
     before = np.cumsum(counts) - counts
     number = np.repeat(begin - before, counts) + np.arange(counts.sum())
     which = np.repeat(np.arange(len(counts)), counts)
-    numbers = pa.table({"node": told["node"].take(pa.array(which)), "number": number})
-    return numbers, bits
+    return Numbered(pa.table({"node": told["node"].take(pa.array(which)), "number": number}), bits, within)
 
 
 def _is_within() -> Column:

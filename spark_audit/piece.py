@@ -9,9 +9,9 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +20,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_audit.share import (
-    ROW,
     Batches,
     Share,
     ShareError,
     Tasks,
     gathered,
-    rows_at,
     said,
     shaped,
     shares_of,
@@ -39,8 +37,8 @@ _ROWS: Final = 1 << 20
 
 _ATTRS: Final = "attrs"
 _OF_ATTRS: Final = ("stated", "reset")
-"""attrs.broker, and whether attrs.reset says so: in place of the map itself."""
-TRAFFIC: Final = ("ts", "seq", "node", "kind", "topic", "queue_id", "queue_offset", "group", *_OF_ATTRS)
+"""attrs.broker, and whether attrs.reset says so."""
+WHOLE: Final = (*COLUMNS, *_OF_ATTRS)
 """Columns that a piece has, if no others are asked for."""
 
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
@@ -58,7 +56,7 @@ _PLAIN: Final = pa.schema(
 _TEXTS: Final = tuple(name for name, kind in COLUMNS.items() if "string" in kind and name != "msg_id")
 """Columns of texts that are there again and again."""
 
-_CHOSEN_BY: Final = ("kind", "msg_id", "node", "seq")
+_HANDED: Final = -1
 
 Numbers = npt.NDArray[np.int64]
 
@@ -68,28 +66,39 @@ class Piece:
     told: pa.RecordBatch
     """Those rows that are events, by the columns that were asked for. Where attrs were looked into, rows of a
     later schema than ours have no kind."""
-    at: Numbers
-    """Where they are in their file, or among the rows that were handed over."""
-    whole: Callable[[Numbers], list[dict[str, Any]]]
-    """Those of such numbers with all their columns, of which the others are read only then."""
+    row_group: int = _HANDED
+    """Its number, counted through the log's files; none of rows that were handed over."""
 
     @cached_property
     def alike(self) -> tuple[Numbers, Numbers]:
-        """traffic.alike, of the columns TRAFFIC."""
+        """traffic.alike, of a piece that is whole."""
         from spark_audit import traffic
 
         return traffic.alike(self.told)
+
+    @cached_property
+    def runs(self) -> tuple[Numbers, Numbers]:
+        """order.runs, of a piece that is whole."""
+        from spark_audit import order
+
+        return order.runs(self)
+
+    def rows(self, numbers: Numbers) -> pa.RecordBatch:
+        """Those of such numbers, as our schema has them, of a piece that is whole."""
+        told = self.told.take(pa.array(numbers))
+        columns = [told[field.name].cast(field.type) for field in _PLAIN]
+        return pa.RecordBatch.from_arrays(columns, schema=_PLAIN)
 
 
 Fold = Callable[[Piece], Iterable[pa.RecordBatch]]
 """Sums up a piece."""
 
 Choice = Callable[[Piece], Numbers]
-"""The numbers of some rows of a piece, by their ids, nodes and sequence numbers."""
+"""The numbers of some rows of a piece."""
 
 
 def of_files(
-    folds: Sequence[Fold], schema: pa.Schema, tasks: Tasks, columns: Sequence[str] = TRAFFIC
+    folds: Sequence[Fold], schema: pa.Schema, tasks: Tasks, columns: Sequence[str] = WHOLE
 ) -> Callable[[Batches], Batches]:
     """For mapInArrow over the tasks' numbers."""
 
@@ -102,15 +111,13 @@ def of_files(
 
 
 def of_rows(
-    folds: Sequence[Fold], schema: pa.Schema, columns: Sequence[str] = TRAFFIC
+    folds: Sequence[Fold], schema: pa.Schema, columns: Sequence[str] = WHOLE
 ) -> Callable[[Batches], Batches]:
     """For mapInArrow over events."""
-    names = _read((*columns, *REQUIRED))
 
     def run(batches: Batches) -> Batches:
-        for table in gathered(batches):
-            for batch in table.combine_chunks().to_batches():
-                yield from _folded(_piece(batch, columns, names, batch.take), folds, schema)
+        for piece in _of_handed(batches, columns):
+            yield from _folded(piece, folds, schema)
 
     return run
 
@@ -120,63 +127,43 @@ def stored(choice: Choice, folder: Path, tasks: Tasks) -> Callable[[Batches], Ba
     the name."""
 
     def run(numbers: Batches) -> Batches:
-        yield from _stored(
-            (rows for share in shares_of(tasks, numbers) for rows in _chosen(share, choice)), folder
-        )
+        pieces = (piece for share in shares_of(tasks, numbers) for piece in _of_share(share, tuple(COLUMNS)))
+        yield from _stored(choice, pieces, folder)
 
     return run
-
-
-def _chosen(share: Share, choice: Choice) -> Batches:
-    path = share.file.path
-    chosen, places = [], []
-    for piece in _of_share(share, _CHOSEN_BY):
-        rows = choice(piece)
-        chosen.append(piece.told.take(pa.array(rows)))
-        places.append(piece.at[rows])
-    if not sum(map(len, chosen)):
-        return
-    known, at = pa.Table.from_batches(chosen).unify_dictionaries().combine_chunks(), np.concatenate(places)
-    with _named(path):
-        names = pq.read_schema(path).names
-    others = [name for name in COLUMNS if name in names and name not in known.column_names]
-    for told in rows_at(path, others, at):
-        own = known.take(pa.array(np.searchsorted(at, told[ROW].to_numpy()))).to_batches()[0]
-        both = {name: batch[name] for batch in (told, own) for name in batch.schema.names}
-        yield _whole(pa.RecordBatch.from_pydict(both), path)
 
 
 def stored_rows(choice: Choice, folder: Path) -> Callable[[Batches], Batches]:
     """For mapInArrow over events: likewise."""
-    names = _read((*_CHOSEN_BY, *REQUIRED))
 
     def run(batches: Batches) -> Batches:
-        tables = (table.combine_chunks() for table in gathered(batches))
-        each = (batch for table in tables for batch in table.to_batches())
-        pieces = ((batch, _piece(batch, _CHOSEN_BY, names, batch.take)) for batch in each)
-        yield from _stored(
-            (_whole(batch.take(pa.array(piece.at[choice(piece)]))) for batch, piece in pieces), folder
-        )
+        yield from _stored(choice, _of_handed(batches, tuple(COLUMNS)), folder)
 
     return run
 
 
-def _stored(chosen: Batches, folder: Path) -> Batches:
+def _stored(choice: Choice, pieces: Iterable[Piece], folder: Path) -> Batches:
+    if path := written((piece.rows(choice(piece)) for piece in pieces), folder):
+        yield pa.RecordBatch.from_pydict({"file": [str(path)]})
+
+
+def written(rows: Iterable[pa.RecordBatch], folder: Path) -> Path | None:
+    """A file of such whole rows, with a name of its own; none where there are none."""
     # A task that is run a second time leaves the file of the first, of which nobody is told.
     path = folder / f"{uuid.uuid4()}.parquet"
     writer = None
     with ExitStack() as opened:
-        for table in gathered(batch for batch in chosen if len(batch)):
+        for table in gathered(batch for batch in rows if len(batch)):
             writer = writer or opened.enter_context(pq.ParquetWriter(path, _PLAIN, write_statistics=False))
             writer.write_table(table.unify_dictionaries())
-    if writer:
-        yield pa.RecordBatch.from_pydict({"file": [str(path)]})
+    return path if writer else None
 
 
 def _folded(piece: Piece, folds: Sequence[Fold], schema: pa.Schema) -> Batches:
     for fold in folds:
-        for batch in fold(piece):
-            yield shaped(batch, schema)
+        for batch in filter(len, fold(piece)):
+            row_group = pa.array(np.full(len(batch), piece.row_group))
+            yield shaped(batch.append_column("row_group", row_group), schema)
 
 
 def is_one_of(texts: pa.DictionaryArray, wanted: Collection[str]) -> npt.NDArray[np.bool_]:
@@ -187,6 +174,13 @@ def is_one_of(texts: pa.DictionaryArray, wanted: Collection[str]) -> npt.NDArray
     return told
 
 
+def _of_handed(batches: Batches, columns: Sequence[str]) -> Iterator[Piece]:
+    names = _read((*columns, *REQUIRED))
+    for table in gathered(batches):
+        for batch in table.combine_chunks().to_batches():
+            yield _piece(batch, columns, names)
+
+
 def _of_share(share: Share, columns: Sequence[str]) -> Iterator[Piece]:
     path, marks = share.file.path, share.file.marks
     with _named(path):
@@ -195,23 +189,14 @@ def _of_share(share: Share, columns: Sequence[str]) -> Iterator[Piece]:
         # That a row is an event, its file often shows without a look at it.
         names = _read((*columns, *(name for name in REQUIRED if _may_lack(metadata, name))))
         own = [name for name in (*names, marks) if name in file.schema_arrow.names]
-        ends = np.cumsum([metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)])
-    others = [name for name in COLUMNS if name in file.schema_arrow.names and name not in own]
-    for group in np.flatnonzero((ends > share.begin) & (ends <= share.end)).tolist():
+    for number, group in enumerate(share.groups, share.number):
         pieces = file.iter_batches(_ROWS, row_groups=[group], columns=own, use_threads=False)
-        end = int(ends[group]) - metadata.row_group(group).num_rows
         while True:
             with _named(path):
                 batch = next(pieces, None)
             if batch is None:
                 break
-            begin, end = end, end + len(batch)
-            yield _piece(batch, columns, names, partial(_in_order, path, others), begin, path, marks)
-
-
-def _in_order(path: Path, columns: Sequence[str], at: Numbers) -> pa.Table:
-    batches = list(rows_at(path, columns, at))
-    return pa.Table.from_batches(batches).sort_by(ROW) if batches else pa.table({})
+            yield _piece(batch, columns, names, number, path, marks)
 
 
 def _may_lack(metadata: pq.FileMetaData, name: str) -> bool:
@@ -255,13 +240,11 @@ def _piece(
     batch: pa.RecordBatch,
     asked: Sequence[str],
     names: Sequence[str],
-    others: Callable[[Numbers], pa.Table | pa.RecordBatch],
-    begin: int = 0,
+    row_group: int = _HANDED,
     path: Path | None = None,
     marks: str | None = None,
 ) -> Piece:
-    """Of some rows, the first of which is the file's `begin`th, the columns that are asked for, of others
-    that were read, and what tells the rest of such rows."""
+    """Of some rows the columns that are asked for, of others that were read."""
     with _fits(path):
         columns = {name: _typed(batch, name) for name in names}
     is_event = is_one_of(columns["kind"], list(Kind))
@@ -271,15 +254,11 @@ def _piece(
     if marks:
         is_event &= np.asarray(batch[marks].is_null())
     if set(asked) & set(_OF_ATTRS):
-        attrs = columns.pop(_ATTRS)
-        columns["stated"], reset, schema = _attrs(attrs, ("broker", "reset", "schema"))
+        columns["stated"], reset, schema = _attrs(columns[_ATTRS], ("broker", "reset", "schema"))
         columns["reset"] = pa.array(is_one_of(reset, ["true"]))
         columns["kind"] = _without_newer(columns["kind"], schema)
     told = pa.RecordBatch.from_pydict(columns)
-    at = np.flatnonzero(is_event)
-    if len(at) < len(batch):
-        told = told.take(pa.array(at))
-    return Piece(told, begin + at, lambda rows: _rows(batch.take(at[rows]), others(begin + at[rows])))
+    return Piece(told if is_event.all() else told.filter(pa.array(is_event)), row_group)
 
 
 @contextmanager
@@ -288,13 +267,6 @@ def _fits(path: Path | None) -> Iterator[None]:
         yield
     except pa.ArrowException as error:
         raise ShareError(f"{path}: a value does not fit its column: {said(error)}") from None
-
-
-def _whole(rows: pa.RecordBatch, path: Path | None = None) -> pa.RecordBatch:
-    """Rows with all columns, as our schema has them."""
-    with _fits(path):
-        columns = [_typed(rows, field.name).cast(field.type) for field in _PLAIN]
-    return pa.RecordBatch.from_arrays(columns, schema=_PLAIN)
 
 
 def _typed(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -336,13 +308,3 @@ def _is_ours(schema: str) -> bool:
         return int(schema) <= SCHEMA_VERSION
     except ValueError:
         return False
-
-
-def _rows(*columns: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
-    """Whole rows, of batches that each have some of their columns."""
-    rows = []
-    for parts in zip(*(batch.to_pylist() for batch in columns), strict=True):
-        row = {name: value for part in parts for name, value in part.items()}
-        told = {name: row.get(name) for name in COLUMNS}
-        rows.append(told | {_ATTRS: None if told[_ATTRS] is None else dict(told[_ATTRS])})
-    return rows

@@ -8,7 +8,7 @@ aggregation, so that they need no pass of their own.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -85,14 +85,19 @@ def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
     is_rare = _is_rare(told)
     columns = [loops.numbers(told[name]).values for name in _EXTENTS]
     which, firsts = piece.alike
-    rows, extents = traffic.extents(which, is_rare, columns)
+    rows, least, most = traffic.extents(which, is_rare, columns)
     some = np.flatnonzero(rows)
-    yield _profile(told, firsts[some], rows[some], [(low[some], high[some]) for low, high in extents])
+    yield _profile(told, firsts[some], rows[some], list(zip(least[:, some], most[:, some], strict=True)))
     rare = np.flatnonzero(is_rare)
     if len(rare):
-        texts = [msgspec.json.encode(row).decode() for row in piece.whole(rare)]
+        texts = [_json(row) for row in piece.rows(rare).to_pylist()]
         once = [(column[rare], column[rare]) for column in columns]
         yield _profile(told, rare, np.ones(len(rare), np.int64), once, texts)
+
+
+def _json(row: dict[str, Any]) -> str:
+    attrs = row["attrs"]
+    return msgspec.json.encode(row | {"attrs": None if attrs is None else dict(attrs)}).decode()
 
 
 def _profile(

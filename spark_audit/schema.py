@@ -43,16 +43,17 @@ PASS: Final = t.StructType(
     [
         t.StructField(name, kind)
         for kind, names in (
-            (t.StringType(), "part kind node stated group topic rare"),
-            (t.IntegerType(), "queue_id"),
+            (t.StringType(), "part kind node stated group topic rare file"),
+            (t.IntegerType(), "queue_id cells_part"),
             (t.BooleanType(), "placed"),
-            (t.LongType(), "rows seq_min seq_max first_ts last_ts offset_min offset_max"),
+            (t.BinaryType(), "parcel"),
+            (t.LongType(), "row_group rows seq_min seq_max first_ts last_ts offset_min offset_max"),
         )
         for name in names.split()
     ]
 )
-"""What the pass over a log yields: of each share the rows that profile.py and order.py ask for, told apart by
-`part`."""
+"""What the pass over a log yields: of each piece the rows that profile.py, order.py and cell_sums.py ask for,
+told apart by `part`."""
 
 KEY: Final = ("invariant", "rule", "broker", "topic", "queue_id", "queue_offset", "msg_id", "group")
 """The columns that tell two findings apart, and by which ground truth is compared."""

@@ -36,7 +36,7 @@ _HANDED_ROWS: Final = 1 << 20
 """So many rows that Spark hands over are one share."""
 _BATCH_ROWS: Final = 1 << 16
 
-ROW: Final = "file_row_number"
+_ROW: Final = "file_row_number"
 """What DuckDB calls the position of a row in its file."""
 
 PARCELS: Final = pa.schema([("part", pa.int32()), ("parcel", pa.binary())])
@@ -70,16 +70,22 @@ class LogFile:
     path: Path
     marks: str | None = None
     """A column that says of rows which are no events what they are."""
+    groups: tuple[int, ...] | None = None
+    """Of its row groups only these; None: all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Rows of a file, by their position in it."""
+    """Neighbouring row groups of a file."""
 
     file: LogFile
+    groups: range
     begin: int
     end: int
+    """Its rows, by their position in the file."""
     bytes: int
+    number: int = 0
+    """Of its first row group, counted through all files."""
 
 
 Tasks = Sequence[Sequence[Share]]
@@ -98,21 +104,40 @@ class Work:
 
 def shares(files: Sequence[LogFile]) -> tuple[Share, ...]:
     """The files, cut between row groups."""
-    return tuple(share for file in files for share in _cut(file))
+    cut: list[Share] = []
+    before = 0
+    for file in files:
+        metadata = pq.read_metadata(file.path)
+        cut += _cut(file, metadata, before)
+        before += metadata.num_row_groups
+    return tuple(cut)
 
 
-def _cut(file: LogFile) -> Iterator[Share]:
-    metadata = pq.read_metadata(file.path)
-    begin, rows, size = 0, 0, 0
+def _cut(file: LogFile, metadata: pq.FileMetaData, before: int) -> Iterator[Share]:
+    wanted = range(metadata.num_row_groups) if file.groups is None else file.groups
+    begins = [0]
     for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        own = sum(group.column(i).total_compressed_size for i in range(group.num_columns))
-        if size and size + own > _SHARE_BYTES:
-            yield Share(file, begin, rows, size)
-            begin, size = rows, 0
-        rows, size = rows + group.num_rows, size + own
-    if begin < rows:
-        yield Share(file, begin, rows, size)
+        begins.append(begins[-1] + metadata.row_group(number).num_rows)
+    for together in _together([(number, _size(metadata.row_group(number))) for number in wanted]):
+        groups = range(together[0][0], together[-1][0] + 1)
+        size = sum(size for _, size in together)
+        yield Share(file, groups, begins[groups.start], begins[groups.stop], size, before + groups.start)
+
+
+def _size(group: pq.RowGroupMetaData) -> int:
+    return sum(group.column(i).total_compressed_size for i in range(group.num_columns))
+
+
+def _together(groups: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+    """Of (number, bytes): neighbours, as many as fit into a share."""
+    held: list[tuple[int, int]] = []
+    for number, size in groups:
+        if held and (number != held[-1][0] + 1 or sum(own for _, own in held) + size > _SHARE_BYTES):
+            yield held
+            held = []
+        held.append((number, size))
+    if held:
+        yield held
 
 
 def by_task(cut: Sequence[Share], cores: int) -> Tasks:
@@ -162,23 +187,6 @@ def _blamed(path: Path) -> Iterator[None]:
         if os.strerror(errno.ENOSPC) in str(error):
             raise  # of what is spilled
         raise ShareError(f"{path}: {why(path, error)}") from None
-
-
-def rows_at(path: Path, columns: Sequence[str], at: npt.NDArray[np.int64]) -> Batches:
-    """Some columns, as the file has them, of the rows at such positions, and these as ROW; of all other rows
-    hardly anything is decoded.
-
-    Raises:
-        ShareError: the file cannot be read.
-    """
-    connection = _of_worker()
-    connection.register("wanted", pa.table({"number": at}))
-    names = ", ".join(f'"{name}"' for name in (ROW, *columns))
-    with _blamed(path):
-        wanted = connection.sql(
-            f"SELECT {names} FROM {_read(path)} WHERE {ROW} IN (SELECT number FROM wanted)"
-        )
-        yield from wanted.to_arrow_reader(_BATCH_ROWS)
 
 
 def evaluated(expression: str, rows: pa.RecordBatch) -> pa.Array:
@@ -282,7 +290,7 @@ def _view(connection: "DuckDBPyConnection", share: Share) -> str:
     own = set(connection.sql(f"FROM {source} LIMIT 0").columns)
     values = {name: f'"{name}"' if name in own else "NULL" for name in COLUMNS}
     columns = [f'CAST({values[name]} AS {_TYPES[kind]}) AS "{name}"' for name, kind in COLUMNS.items()]
-    conditions = [_IS_EVENT, f"{ROW} >= {share.begin}", f"{ROW} < {share.end}"]
+    conditions = [_IS_EVENT, f"{_ROW} >= {share.begin}", f"{_ROW} < {share.end}"]
     if file.marks:
         conditions.append(f'"{file.marks}" IS NULL')
     rows = f"SELECT {', '.join(columns)} FROM {source} WHERE {' AND '.join(conditions)}"

@@ -73,22 +73,30 @@ def _alike(
     return which, firsts[:found]
 
 
-def extents(which: Ints, left_out: Flags, columns: Sequence[Ints]) -> tuple[Ints, list[tuple[Ints, Ints]]]:
+def extents(which: Ints, left_out: Flags, columns: Sequence[Ints]) -> tuple[Ints, Ints, Ints]:
     """By number: how many rows there are, and the least and the greatest of each column; the rows that are
     `left_out` do not count."""
     count = int(which.max()) + 1
-    rows = np.bincount(which[~left_out], minlength=count)
-    return rows, [_extent(which, left_out, column, count) for column in columns]
+    first, second, third = columns
+    rows, least, most = _extents(which, left_out, first, second, third, count)
+    return rows, least.T.copy(), most.T.copy()
 
 
 @compiled
-def _extent(which: Ints, left_out: Flags, column: Ints, count: int) -> tuple[Ints, Ints]:
-    least, most = np.full(count, MOST), np.full(count, -MOST)
+def _extents(
+    which: Ints, left_out: Flags, first: Ints, second: Ints, third: Ints, count: int
+) -> tuple[Ints, Ints, Ints]:
+    rows = np.zeros(count, np.int64)
+    least, most = np.full((count, 3), MOST), np.full((count, 3), -MOST)
     for row in range(len(which)):
-        if not left_out[row]:
-            least[which[row]] = min(least[which[row]], column[row])
-            most[which[row]] = max(most[which[row]], column[row])
-    return least, most
+        if left_out[row]:
+            continue
+        at = which[row]
+        rows[at] += 1
+        least[at, 0], most[at, 0] = min(least[at, 0], first[row]), max(most[at, 0], first[row])
+        least[at, 1], most[at, 1] = min(least[at, 1], second[row]), max(most[at, 1], second[row])
+        least[at, 2], most[at, 2] = min(least[at, 2], third[row]), max(most[at, 2], third[row])
+    return rows, least, most
 
 
 def runs(which: Ints, is_step: Flags, is_delivery: Flags, seq: Ints, offset: Ints) -> tuple[Ints, Ints]:

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_audit.chunk import Chunk, State
 from spark_audit.event_log import EventLog
-from spark_audit.evidence import FOLDS, Evidence, Options, gather
+from spark_audit.evidence import Evidence, Options, Passed, folds, gather, look_at
 from spark_audit.generate import Wish, prepare
 from spark_audit.piece import of_rows
 from spark_audit.schema import PASS
@@ -127,11 +127,11 @@ def evidence_in(
     folder: Path | None = None,
 ) -> Evidence:
     """What is gathered of the rows, summed up in this very process: no task starts a Python of its own."""
-    options = options or Options()
-    schema = to_arrow_schema(PASS)
-    parts = of_rows(FOLDS, schema)(iter(table(rows).to_batches()))
-    summed: DataFrame = spark.createDataFrame(pa.Table.from_batches([*parts], schema))
-    return gather(EventLog.of(frame(spark, rows)), brokers, options, parts=summed, folder=folder)
+    options, log = options or Options(), EventLog.of(frame(spark, rows))
+    look, schema = look_at(log, options), to_arrow_schema(PASS)
+    parts = of_rows(folds(look), schema)(iter(table(rows).to_batches()))
+    passed: DataFrame = spark.createDataFrame(pa.Table.from_batches([*parts], schema))
+    return gather(log, brokers, options, passed=Passed(passed, passed, look), folder=folder)
 
 
 def write_log(wish: Wish, folder: Path) -> list[dict[str, Any]]:

@@ -55,6 +55,7 @@ def test_files_and_rows_tell_the_same(
     options = Options(id_prefix=3)
     handed, read_there = (gather(log, ("broker",), options) for log in (EventLog.of(rows), in_file))
     assert handed.cells
+    assert read_there.cells
     assert handed.cells == read_there.cells
     assert len(handed.cells.read) > 1
     judged = [sorted(map(str, evidence.sums.collect())) for evidence in (handed, read_there)]

@@ -327,7 +327,7 @@ def test_a_clock_that_is_ahead_does_not_say_what_is_over(spark: SparkSession, tm
     now = time.time_ns() // 1_000
     rows = at_nights(Story().stored("m_0", 0), [now], [4])[0]
     rows[-1]["ts"] += FORGET_US
-    audited(spark, rows, tmp_path / "scratch", tmp_path / "state", {})
+    audited(spark, rows, tmp_path, tmp_path / "state", {})
     carried = open_night(spark, tmp_path / "state").carried
     assert carried is not None
     assert now - LATE_US <= carried.manifest.watermark < now - LATE_US + 600_000_000

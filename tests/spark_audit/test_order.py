@@ -103,10 +103,10 @@ def assert_numbered_rows_suffice(
     events: DataFrame, stretched: DataFrame, expected: list[tuple[object, ...]]
 ) -> int:
     """How many these are."""
-    numbers, bits = numbered(stretched)
-    in_stretch = f"(node, seq >> {bits}) IN (SELECT (node, number) FROM numbers)"
+    told = numbered(stretched)
+    in_stretch = f"(node, seq >> {told.bits}) IN (SELECT (node, number) FROM numbers)"
     with duckdb.connect() as connection:
-        connection.register("numbers", numbers)
+        connection.register("numbers", told.numbers)
         connection.register("log", events.toArrow())
         taken: pa.Table = connection.sql(f"SELECT * FROM log WHERE {in_stretch}").to_arrow_table()
     found = odd_steps(events.sparkSession.createDataFrame(taken), stretched)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from spark_audit import piece, share
 from spark_audit.piece import Piece, of_files, of_rows, stored, stored_rows
 from spark_audit.share import LogFile, Share, ShareError, Tasks, by_task, shares
-from spec.events import COLUMNS, REQUIRED, SCHEMA_VERSION, Kind
+from spec.events import REQUIRED, SCHEMA_VERSION, Kind
 from tests.spark_audit.conftest import table
 
 SHOWN = pa.schema([("text", pa.string())])
@@ -48,8 +48,9 @@ whatever = st.tuples(rows_of_a_log, st.integers(1, 7))
 
 def shown(of: Piece) -> Iterator[pa.RecordBatch]:
     """A row of what was told at first, beside the row as a whole."""
-    whole = of.whole(np.arange(len(of.told)))
-    texts = [str((told, row)) for told, row in zip(of.told.to_pylist(), whole, strict=True)]
+    whole = of.rows(np.arange(len(of.told))).to_pylist()
+    said = of.told.select(["kind", "stated", "reset"]).to_pylist()
+    texts = [str((told, row)) for told, row in zip(said, whole, strict=True)]
     yield pa.RecordBatch.from_pydict({"text": pa.array(texts, pa.string())})
 
 
@@ -61,13 +62,9 @@ def expected(rows: list[dict[str, Any]]) -> list[str]:
         own = dict(row["attrs"] or {})
         schema = own.get("schema", "1")
         is_newer = not schema.isdigit() or int(schema) > SCHEMA_VERSION
-        told = {name: row[name] for name in piece.TRAFFIC if name in COLUMNS} | {
-            "kind": None if is_newer else row["kind"],
-            "stated": own.get("broker"),
-            "reset": own.get("reset") == "true",
-        }
-        row["attrs"] = None if row["attrs"] is None else own
-        texts.append(str((told, row)))
+        kind = None if is_newer else row["kind"]
+        told = {"kind": kind, "stated": own.get("broker"), "reset": own.get("reset") == "true"}
+        texts.append(str((told, row | {"kind": kind})))
     return texts
 
 
@@ -142,7 +139,7 @@ def test_what_is_chosen_is_kept_with_all_its_columns(
 
 @given(st.lists(st.integers(1, 9)), st.integers(1, 4))
 def test_shares_are_parted_among_tasks_in_order(sizes: list[int], cores: int) -> None:
-    cut = [Share(LogFile(Path("a")), at, at + 1, size) for at, size in enumerate(sizes)]
+    cut = [Share(LogFile(Path("a")), range(at, at + 1), at, at + 1, size) for at, size in enumerate(sizes)]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(share, "_SHARE_BYTES", 10)
         tasks = by_task(cut, cores)

@@ -57,10 +57,11 @@ def test_a_run_goes_on_while_each_row_is_the_next(rows: list[tuple[int, bool, bo
 @given(steps)
 def test_extents_are_those_of_the_rows_that_count(rows: list[tuple[int, bool, bool, int, int]]) -> None:
     which, left_out, _, offset, seq = (np.array(column) for column in zip(*rows, strict=True))
-    counted, extents = traffic.extents(which, left_out, [offset, seq])
+    columns = (offset, seq, seq - offset)
+    counted, least, most = traffic.extents(which, left_out, columns)
     for number in range(which.max() + 1):
         own = [at for at in range(len(rows)) if which[at] == number and not left_out[at]]
         assert counted[number] == len(own)
-        for column, (low, high) in zip((offset, seq), extents, strict=True):
+        for column, low, high in zip(columns, least, most, strict=True):
             if own:
                 assert (low[number], high[number]) == (min(column[own]), max(column[own]))
