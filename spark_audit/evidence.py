@@ -8,34 +8,31 @@ Field names are those of docs/protocol.md, "What the audit reads".
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_audit import fingerprint, order, profile, sums
 from spark_audit.event_log import EventLog
+from spark_audit.extraction import Extraction
 from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, Cells, Guess, Look, parts_of
-from spark_audit.order import Numbered, numbered, odd_steps, stretches
-from spark_audit.piece import Fold, Numbers, Piece
+from spark_audit.order import numbered, odd_steps, stretches
+from spark_audit.piece import Fold
 from spark_audit.profile import RARE_KINDS, is_reset, rare_rows
 from spark_audit.schema import PASS, require
 from spark_audit.share import quoted
 from spark_audit.store import Stored
-from spark_audit.sums import STORED_STATUSES, Known, cell_text, count, is_of_message, message_key
+from spark_audit.sums import STORED_STATUSES, Known, count, is_of_message, message_key
 from spec.events import COLUMNS, Kind
 
 TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "born_ts", "attrs"))
 
 
 _OF_HALVES: Final = (Kind.HALF, Kind.COMMIT)
-
-_NAMED_MAX: Final = 500_000
-"""So many messages are named to each task, some 16 MB."""
 
 _IS_MESSAGE: Final = "part = 'message'"
 """Of a row of sums.JUDGED."""
@@ -202,17 +199,20 @@ def gather(
     rare = keep(name_broker(rare_rows(profiled), brokers))
     spans = keep(spans_of(profiled, brokers))
     runs = passed.told.where("part = 'run'").withColumn("broker", _broker(f.col("stated"), brokers))
-    known, topics = _known(profiled, rare, spans, options, brokers)
     with ThreadPoolExecutor(1) as beside:
+        sorts = beside.submit(_traffic, profiled, brokers)
+        cut = fates(rare, options).toArrow()
+        traffic = sorts.result()
+        known = Known(traffic.owing, cut, traffic.roles)
         # Tasks judge cells, while what does not depend on that is planned.
-        told = beside.submit(_fingerprints, log, passed, known, topics, brokers, keep)
+        told = beside.submit(_fingerprints, log, passed, known, traffic, brokers, keep)
         causes = keep(_causes(rare))
         stretched = keep(stretches(runs))
-        extraction = _Extraction(folder, numbered(stretched)) if folder else None
+        extraction = Extraction(folder, numbered(stretched), options.id_prefix) if folder else None
         cells, passed = told.result()
     among = log
     if cells and extraction:
-        among = _among(log, passed, cells, extraction, options)
+        among = extraction.of_cells(log, passed.rows, cells.read)
     summed = sums.ask(among, known, options.id_prefix, cells.read if cells else None)
     # What was acknowledged is looked up in the store.
     judged = sums.judge(summed, known, options.id_prefix, options.sample, all_told=store is not None)
@@ -220,7 +220,7 @@ def gather(
     doubtful = keep(_doubtful(judged, store))
     if extraction:
         ids = _ids(judged, doubtful, rare)
-        among = _of_messages(extraction, log, among if cells else None, ids, options)
+        among = extraction.of_messages(log, among if cells else None, ids)
     events = _events(name_broker(among.rows, brokers))
     of_messages = f"{is_of_message()} OR (msg_id IS NOT NULL AND kind IN ({quoted(*_OF_HALVES)}))"
     doubted = events.where(of_messages).join(doubtful, message_key() == f.col("key"), "left_semi")
@@ -249,69 +249,53 @@ def _fingerprints(
     log: EventLog,
     passed: Passed,
     known: Known,
-    topics: list[str | None],
+    traffic: "_Traffic",
     brokers: tuple[str, ...],
     keep: Keep,
 ) -> tuple[Cells | None, Passed]:
     """The cells; and the pass over the log that summed them up, a second one where the first was misled."""
     if not passed.look:
         return None, passed
-    pairs = [{"topic": row["subscribed_topic"], "group": row["group"]} for row in known.readers.to_pylist()]
-    readers = fingerprint.readers_of(pairs)
     look, rows = passed.look, passed.rows
-    owed = fingerprint.owed(look.guess, readers, topics)
+    owed = fingerprint.owed(look.guess, traffic.readers, traffic.topics)
     if owed is None:
-        look = replace(look, guess=replace(look.guess, readers=readers))
+        look = replace(look, guess=replace(look.guess, readers=traffic.readers))
         rows = keep(log.fold(folds(look), PASS))
-        owed = fingerprint.owed(look.guess, readers, topics)
+        owed = fingerprint.owed(look.guess, traffic.readers, traffic.topics)
     assert owed is not None, "classes were made of who reads their topics"
     return fingerprint.cells(rows, look, known, owed, brokers), replace(passed, rows=rows)
 
 
-def _among(
-    log: EventLog, passed: Passed, cells: Cells, extraction: "_Extraction", options: Options
-) -> EventLog:
-    """The rows of cells that are read, and of the stretches, and maybe more: those that the pass kept, and,
-    of row groups whose rows it took for clean, those that are there."""
-    again = _row_groups(cells.read) | _having(extraction.numbered.within, passed.rows)
-    kept = passed.rows.where("part = 'kept'").select("row_group", "file").collect()
-    files = [Path(row["file"]) for row in kept if row["row_group"] not in again]
-    read = extraction.rows(log.only(again), cells.read, options.id_prefix)
-    return EventLog.in_files(log.rows.sparkSession, [*files, *(file.path for file in read.files)])
+@dataclass(frozen=True, slots=True)
+class _Traffic:
+    """What sort of rows a log has."""
+
+    readers: dict[str, tuple[str, ...]]
+    """A topic to the groups that read it."""
+    topics: frozenset[str | None]
+    roles: int
+    """As sums.Known has them."""
+
+    @property
+    def owing(self) -> pa.Table:
+        """The readers, as sums.Known has them."""
+        pairs = [(topic, group) for topic, groups in self.readers.items() for group in groups]
+        topics, groups = (pa.array([pair[at] for pair in pairs], pa.string()) for at in range(2))
+        return pa.table({"subscribed_topic": topics, "group": groups})
 
 
-def _row_groups(read: pa.Table) -> set[int]:
-    spans = zip(*(read[name].drop_null().to_pylist() for name in ("unkept_min", "unkept_max")), strict=True)
-    return {number for first, last in spans for number in range(first, last + 1)}
-
-
-def _having(within: pa.Table, passed: DataFrame) -> set[int]:
-    """The row groups that may have rows of these nodes with numbers in between."""
-    if not len(within):
-        return set()
-    of_nodes = passed.where("part = 'profile'").groupBy("row_group", "node")
-    extents = of_nodes.agg(f.min("seq_min").alias("low"), f.max("seq_max").alias("high")).toArrow()
-    spans = extents.join(within, "node", join_type="inner")
-    meets = pc.and_(
-        pc.less_equal(spans["low"], spans["end_seq"]), pc.greater_equal(spans["high"], spans["begin_seq"])
-    )
-    return set(spans.filter(meets)["row_group"].to_pylist())
-
-
-def _known(
-    profiled: DataFrame, rare: DataFrame, spans: DataFrame, options: Options, brokers: tuple[str, ...]
-) -> tuple[Known, list[str | None]]:
-    """What tasks must know; and all topics."""
-    kind = f.col("kind")
-    of_broker = (kind == Kind.SEND_ACK) & f.col("node").isin(*brokers)
-    role = f.when(of_broker, f.lit("acknowledged by the broker")).otherwise(kind)
-    told = profiled.where(kind.isin(Kind.SEND, Kind.SEND_ACK, Kind.APPEND))
-    with ThreadPoolExecutor(4) as abreast:
-        readers = abreast.submit(_readers(spans).toArrow)
-        fated = abreast.submit(fates(rare, options).toArrow)
-        roles = abreast.submit(told.select(role).distinct().count)
-        topics = abreast.submit(profiled.select("topic").distinct().toArrow)
-    return Known(readers.result(), fated.result(), roles.result()), topics.result()["topic"].to_pylist()
+def _traffic(profiled: DataFrame, brokers: tuple[str, ...]) -> _Traffic:
+    of_broker = f.coalesce(f.col("node").isin(*brokers), f.lit(False)).alias("of_broker")
+    sorts = profiled.select("kind", of_broker, "topic", "group", "placed").distinct().collect()
+    handed = [row.asDict() for row in sorts if row["kind"] == Kind.DELIVER and row["placed"]]
+    # A broker that reports its acknowledgements does so beside the producers.
+    told = {
+        (row["kind"], row["of_broker"] and row["kind"] == Kind.SEND_ACK)
+        for row in sorts
+        if row["kind"] in (Kind.SEND, Kind.SEND_ACK, Kind.APPEND)
+    }
+    topics = frozenset(row["topic"] for row in sorts)
+    return _Traffic(fingerprint.readers_of(handed), topics, len(told))
 
 
 def _in_trouble(rare: DataFrame) -> DataFrame:
@@ -324,45 +308,6 @@ def _in_trouble(rare: DataFrame) -> DataFrame:
 def _events(named: DataFrame) -> DataFrame:
     """Evidence.events, of rows with their broker."""
     return named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
-
-
-@dataclass(frozen=True, slots=True)
-class _Extraction:
-    """Takes out of a log the rows that are looked at one by one."""
-
-    folder: Path
-    numbered: Numbered
-
-    def rows(self, log: EventLog, texts: pa.Table, prefix: int | None = None) -> EventLog:
-        """Those rows of a log whose cell is one of the texts, by the prefix of ids that tells cells, or their
-        message where there is none; and those of the stretches."""
-        # Brought to the tasks as Spark would bring them for a join.
-        numbers = self.numbered
-        return log.extract(
-            partial(_chosen, texts["text"], prefix, numbers.numbers, numbers.bits), self.folder
-        )
-
-
-def _chosen(
-    texts: pa.ChunkedArray, prefix: int | None, numbers: pa.Table, bits: int, piece: Piece
-) -> Numbers:
-    # In tasks alone: what only plans an audit need not load it.
-    from spark_audit import choice
-
-    return choice.of_piece(texts, prefix, numbers, bits, piece)
-
-
-def _of_messages(
-    extraction: _Extraction, log: EventLog, among: EventLog | None, ids: DataFrame, options: Options
-) -> EventLog:
-    """The rows of these messages, which are `among` others where those were taken out of the log already."""
-    named = ids.select(f.col("msg_id").alias("text")).distinct().limit(_NAMED_MAX + 1).toArrow()
-    if len(named) <= _NAMED_MAX:
-        return extraction.rows(among or log, named)
-    if among:
-        return among
-    cells = ids.select(f.expr(cell_text(options.id_prefix)).alias("text")).distinct().toArrow()
-    return extraction.rows(log, cells, options.id_prefix)
 
 
 def _ids(judged: DataFrame, doubtful: DataFrame, rare: DataFrame) -> DataFrame:

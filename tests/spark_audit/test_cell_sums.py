@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit import evidence as evidence_module
+from spark_audit import extraction
 from spark_audit.event_log import EventLog
 from spark_audit.evidence import Evidence, Options, gather, look_at, sum_up
 from spark_audit.fingerprint import ACK, APPEND, DELIVER, SEND, Guess, guess
@@ -120,7 +120,7 @@ def test_without_what_is_read_again_some_of_it_is_missing(
 ) -> None:
     log = of_files(spark, rows(), tmp_path)
     brokers = tuple(sorted({row["node"] for row in rows() if row["kind"] == "append"}))
-    monkeypatch.setattr(evidence_module, "_row_groups", lambda _: set())
+    monkeypatch.setattr(extraction, "_unkept", lambda _: set())
     options = Options(id_prefix=PREFIX)
     passed = sum_up(log, look_at(log, options, None, expected(log), tmp_path), lambda frame: frame.cache())
     found = looked_at(gather(log, brokers, options, passed=passed, folder=tmp_path))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit import evidence as evidence_module
+from spark_audit import extraction
 from spark_audit.audit import gathered
 from spark_audit.checks import EVENT_CHECKS
 from spark_audit.evidence import Options
@@ -165,7 +165,7 @@ def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession)
 def test_the_rows_in_doubt_are_enough_to_tell_all_that_the_log_does(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, exact: bool, named_max: int
 ) -> None:
-    monkeypatch.setattr(evidence_module, "_NAMED_MAX", named_max)
+    monkeypatch.setattr(extraction, "_NAMED_MAX", named_max)
     story = clean_story().stored("m_jumped_over", 12).stored("m_13", 13)
     for group in GROUPS:
         story.deliver("m_13", 13, group, node=f"consumer-{group}")
