@@ -67,6 +67,7 @@ def _properties(parent: Element, values: dict[str, str]) -> None:
 
 def _evidence(result: Result) -> str:
     lines = [str(line) for witness in result.witnesses for line in (witness.text, *witness.timeline)]
+    lines += [more] if (more := result.more_than(len(result.witnesses))) else []
     lines += [f"looked at: {counted(result)}"] if result.counts else []
     lines += [f"replay: {result.replay}"] if result.replay else []
     return printable("\n".join(lines))

@@ -49,8 +49,8 @@ def _explain(alike: tuple[Result, ...]) -> Iterator[str]:
         yield f"- {_escape(witness.text)}"
         for moment in witness.timeline:
             yield f"  - {_escape(str(moment))}"
-    if len(result.witnesses) > WITNESSES_MAX:
-        yield f"- … {len(result.witnesses) - WITNESSES_MAX} more"
+    if more := result.more_than(min(len(result.witnesses), WITNESSES_MAX)):
+        yield f"- … {_escape(more)}"
     if result.witnesses:
         yield ""
     if result.replay:

@@ -70,10 +70,22 @@ class Result:
     replay: str = ""
     seconds: float = 0.0
     """Of results that were found together each has its share."""
+    found: int = 0
+    """How many there are, where `witnesses` are only some of them."""
+    all_in: str = ""
+    """The file that has all of them."""
 
     def __post_init__(self) -> None:
         if self.verdict is Verdict.HELD and not any(self.counts.values()):
             raise ValueError(f"{self.id} in {self.layer} is held but nothing was counted: that is unknown")
+
+    def more_than(self, shown: int) -> str:
+        """What a reader is told of those that are not shown; empty where all are."""
+        total = max(self.found, len(self.witnesses))
+        if total <= shown:
+            return ""
+        where = self.all_in if total > len(self.witnesses) else ""
+        return f"{total - shown} more of {total}" + (f", all in {where}" if where else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ def render(report: Report) -> str:
     these were a file: some scanners refuse what is nowhere.
     """
     violated = [result for result in report.results if result.verdict is Verdict.VIOLATED]
-    total = sum(max(1, len(result.witnesses)) for result in violated)
+    total = sum(max(1, result.found, len(result.witnesses)) for result in violated)
     findings = ((result, witness) for result in violated for witness in _witnesses(result))
     names = {result.id: result.name for result in report.results}
     run = {
@@ -36,7 +36,7 @@ def render(report: Report) -> str:
         "properties": {
             "title": printable(report.title),
             "violations": total,
-            "violationsWritten": min(total, RESULTS_MAX),
+            "violationsWritten": min(sum(1 for result in violated for _ in _witnesses(result)), RESULTS_MAX),
         },
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"

@@ -134,8 +134,8 @@ def _explain(console: Console, alike: tuple[Result, ...]) -> None:
     line += f"; replay: {result.replay}" if result.replay else ""
     for witness in result.witnesses[:WITNESSES_MAX]:
         console.print(Text(f"    {one_line(witness.text)}"), soft_wrap=True)
-    if len(result.witnesses) > WITNESSES_MAX:
-        console.print(Text(f"    … {len(result.witnesses) - WITNESSES_MAX} more witnesses"))
+    if more := result.more_than(min(len(result.witnesses), WITNESSES_MAX)):
+        console.print(Text(f"    … {more}"))
     console.print(Text(one_line(line), style=_STYLES[result.verdict]), soft_wrap=True)
 
 

@@ -169,6 +169,8 @@ def audit(
                 verdict=verdict,
                 counts=check.looked_at(tallies) | _found(check, counted),
                 witnesses=_witnesses(path, check),
+                found=sum(n for (_, cause), n in counted.items() if cause is None),
+                all_in="violations.parquet (--out)",
                 detail=detail,
                 replay=replay and f"{replay} --check {invariant}",
                 seconds=time.monotonic() - started,

@@ -15,9 +15,9 @@ Cells of several producers are read, as one id may be of two of them, with every
 
 All this is summed up in the one pass over the log, before it is known who reads a topic, which nodes are
 brokers, and what they lost. Sums are therefore told apart by who said it and, for topics, by classes: topics
-that are read by the same groups as far as the beginning of the log shows (`Guess`). Where that turns out wrong
-the pass is made again. A task keeps the rows of the cells that its piece alone does not show to be clean; of
-those that it took for clean it tells the row group, where they can be found (extraction.py).
+that are read by the same groups as far as the beginning of the log shows (`Guess`). Where that turns out
+wrong the pass is made again. A task keeps the rows of the cells that its piece alone does not show to be
+clean; of those that it took for clean it tells the row group, where they can be found (extraction.py).
 
 Cannot tell: one id that was sent twice as a first attempt by one producer, acknowledged, stored and delivered
 twice as well (legal, and otherwise counted as `producer_retry`). Sums of different rows agree by chance once

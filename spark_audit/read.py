@@ -174,8 +174,11 @@ def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[EventLog, DataFrame
         for field in EVENTS.fields
     ]
     typed = frame.select(*columns)
-    line = f.to_json(f.struct(*EVENTS.fieldNames())).alias("line")
-    corrupt = typed.where(~is_event()).select(f.input_file_name().alias("file"), line)
+    # As it is there: what makes it no event may be a column that is not ours.
+    line = f.to_json(f.struct(*frame.columns)).alias("line")
+    corrupt = (
+        frame.select(*columns, line).where(~is_event()).select(f.input_file_name().alias("file"), "line")
+    )
     events, rows = typed.where(is_event()), _rows(scan.files)
     if any(name in EVENTS.fieldNames() for file in scan.files[:1] for name, _ in partition_values(file)):
         return EventLog.of(events), corrupt, rows
@@ -201,9 +204,10 @@ def _read_ndjson(
         f.col(name).cast(schema[name].dataType).alias(name) if name in lines.columns else f.col(f"row.{name}")
         for name in schema.fieldNames()
     ]
-    raw = lines.select(*lines.columns, row).select(*columns)
-    bad = f.coalesce(f.col(_CORRUPT), f.when(~is_event(), f.to_json(f.struct(*EVENTS.fieldNames()))))
-    rows = raw.withColumn(_CORRUPT, bad).withColumn("file", f.when(bad.isNotNull(), f.input_file_name()))
+    raw = lines.select(*lines.columns, row).select(*columns, "value")
+    bad = f.coalesce(f.col(_CORRUPT), f.when(~is_event(), f.col("value")))
+    rows = raw.withColumn(_CORRUPT, bad).drop("value")
+    rows = rows.withColumn("file", f.when(f.col(_CORRUPT).isNotNull(), f.input_file_name()))
     for tail in set(torn.values()):
         rows = rows.where(f.col(_CORRUPT).isNull() | (f.col(_CORRUPT) != tail))
     # Parsed once: every pass of the audit then reads only the columns it needs.

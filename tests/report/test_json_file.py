@@ -41,6 +41,8 @@ def test_keys_are_the_documented_ones() -> None:
         "detail": "no crash happened",
         "replay": "",
         "seconds": 0.0,
+        "found": 0,
+        "all_in": "",
     }
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from report.model import Exit, Result, Verdict, exit_code, overall
+from report.model import Exit, Result, Verdict, Witness, exit_code, overall
 
 
 def result(verdict: Verdict) -> Result:
@@ -31,3 +31,21 @@ def test_overall_verdict_and_exit_code(verdicts: tuple[Verdict, ...], expected: 
     results = [result(verdict) for verdict in verdicts]
     assert overall(results) is expected
     assert exit_code(results) == code
+
+
+@pytest.mark.parametrize(
+    ("found", "shown", "told"),
+    [
+        (0, 2, ""),
+        (0, 1, "1 more of 2"),
+        (9, 2, "7 more of 9, all in all.parquet"),
+        (9, 0, "9 more of 9, all in all.parquet"),
+        (2, 1, "1 more of 2"),
+    ],
+)
+def test_what_is_not_shown_is_told(found: int, shown: int, told: str) -> None:
+    two = (Witness("one"), Witness("two"))
+    result = Result(
+        "DELIV-1", "N", "audit", Verdict.VIOLATED, witnesses=two, found=found, all_in="all.parquet"
+    )
+    assert result.more_than(shown) == told

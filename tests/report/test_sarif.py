@@ -69,3 +69,9 @@ def test_the_fingerprint_depends_on_the_values_and_not_on_the_words() -> None:
 def test_any_report_renders(report: Report) -> None:
     assert sarif.render(report).isascii()
     run(report)
+
+
+def test_violations_of_which_some_are_witnesses_are_all_counted() -> None:
+    violated = REPORT.results[1]
+    told = run(replace(REPORT, results=(replace(violated, found=70),)))["properties"]
+    assert (told["violations"], told["violationsWritten"]) == (70, len(violated.witnesses))

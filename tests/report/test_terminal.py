@@ -64,7 +64,7 @@ def test_witnesses_cannot_send_control_characters_or_markup() -> None:
 def test_many_witnesses_are_capped_and_said_so() -> None:
     violated = REPORT.results[1]
     many = replace(REPORT, results=(replace(violated, witnesses=violated.witnesses * 10),))
-    assert f"… {20 - terminal.WITNESSES_MAX} more witnesses" in terminal.render(many)
+    assert f"… {20 - terminal.WITNESSES_MAX} more of 20" in terminal.render(many)
 
 
 def test_an_empty_report_is_unknown() -> None:
