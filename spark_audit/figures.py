@@ -4,8 +4,8 @@ import io
 import math
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sized
+from typing import Any, Final, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
@@ -19,6 +19,8 @@ from spark_audit.explain import utc
 from spark_audit.pictures import WAITS, bucket_us
 
 _KINDS_MAX: Final = 8
+_PLACES_MAX: Final = 12
+"""Topics, or brokers: no more fit into a plot."""
 _GROUPS_MAX: Final = 9
 """With the others together, as many as there are colours."""
 _OTHERS: Final = "(others)"
@@ -124,36 +126,76 @@ def _timeline(audit: Audit, times: list[tuple[int, str, str, int]]) -> Figure:
 
 def _where(audit: Audit) -> Figure:
     """Topics and brokers side by side: sent, stored, delivered, and in red what is wrong there."""
-    rows = max(len({name for name, _, _ in audit.pictures[side]}) for side in ("topics", "brokers"))
+    sides = {column: _places(audit, column) for column in ("topic", "broker")}
+    rows = max(map(len, sides.values()))
     canvas = Canvas(figsize=(_WIDTH_INCHES, 1.1 + 0.42 * rows), layout="constrained")
-    for axes, side, column in zip(
-        canvas.subplots(1, 2), ("topics", "brokers"), ("topic", "broker"), strict=True
-    ):
-        _bars(axes, audit.pictures[side], violations_by(audit, column))
+    for axes, (column, places) in zip(canvas.subplots(1, 2), sides.items(), strict=True):
+        _bars(axes, places)
         axes.set_title(f"by {column}", fontsize=9)
     canvas.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
     return Figure("Messages and violations, by topic and broker", _svg(canvas))
 
 
-def _bars(axes: Any, counts: list[Any], violations: dict[str, int]) -> None:
-    rows: dict[str, dict[str, int]] = defaultdict(dict)
-    for name, kind, count in counts:
-        rows[name][kind] = count
-    names = list(rows)
+class _Place(NamedTuple):
+    """A topic or a broker, or what has no room of its own."""
+
+    label: str
+    traffic: Mapping[str, int]
+    violations: int
+    is_one: bool = True
+
+
+def _places(audit: Audit, column: str) -> list[_Place]:
+    """Where most is wrong and then where most is going on; then all others, so that nothing is missing."""
+    traffic: dict[str, Counter[str]] = defaultdict(Counter)
+    for name, kind, count in audit.pictures[f"{column}s"]:
+        traffic[name][kind] += count
+    wrong = violations_by(audit, column)
+    ranked = sorted(
+        traffic.keys() | wrong.keys(), key=lambda name: (-wrong.get(name, 0), -traffic[name].total(), name)
+    )
+    places = [_Place(_name(name), traffic[name], wrong.get(name, 0)) for name in ranked[:_PLACES_MAX]]
+    if rest := ranked[_PLACES_MAX:]:
+        together: Counter[str] = Counter()
+        for name in rest:
+            together.update(traffic[name])
+        places.append(_Place(_others(rest), together, sum(wrong.get(name, 0) for name in rest), is_one=False))
+    if placeless := sum(violations_by(audit, "invariant").values()) - sum(wrong.values()):
+        places.append(_Place("no single place", {}, placeless, is_one=False))
+    return places
+
+
+def _bars(axes: Any, places: list[_Place]) -> None:
+    # All others together may be far more than any: they would leave the rest no length.
+    widest = max((count for place in places if place.is_one for count in place.traffic.values()), default=1)
     for i, (kind, label) in enumerate(_TRAFFIC.items()):
-        at = [n + 0.1 + 0.27 * i for n in range(len(names))]
-        axes.barh(at, [rows[name].get(kind, 0) for name in names], height=0.25, align="edge", label=label)
-    widest = max((count for _, _, count in counts), default=1)
-    for n, name in enumerate(names):
-        if violations.get(name):
-            end = max(rows[name].values()) + 0.01 * widest
-            axes.text(end, n + 0.5, f"{violations[name]:,} violations", color=_RED, va="center", fontsize=8)
-    axes.set_yticks([n + 0.5 for n in range(len(names))], [_name(name) for name in names])
-    axes.set_ylim(len(names), 0)
+        at = [n + 0.1 + 0.27 * i for n in range(len(places))]
+        counts = [place.traffic.get(kind, 0) for place in places]
+        ends = [min(count, widest) for count in counts]
+        axes.barh(at, ends, height=0.25, align="edge", label=label)
+        for middle, count in zip(at, counts, strict=True):
+            if count > widest:
+                _beyond(axes, widest, middle + 0.125, count)
+    for n, place in enumerate(places):
+        if place.violations:
+            end = min(max(place.traffic.values(), default=0), widest) + 0.01 * widest
+            words = f"{place.violations:,} violation{'s' if place.violations > 1 else ''}"
+            axes.text(end, n + 0.5, words, color=_RED, va="center", fontsize=8)
+    axes.set_yticks([n + 0.5 for n in range(len(places))], [place.label for place in places])
+    axes.set_ylim(max(len(places), 1), 0)
     # Room for the red words.
     axes.set_xlim(0, widest * 1.3)
     axes.xaxis.set_major_formatter(_COUNT)
     axes.grid(axis="y", visible=False)
+
+
+def _beyond(axes: Any, end: float, middle: float, count: int) -> None:
+    """Tells of a bar that is cut off how long it is."""
+    axes.text(end, middle, f"{count:,} → ", color="white", ha="right", va="center", fontsize=7)
+
+
+def _others(names: Sized) -> str:
+    return f"{len(names):,} other{'s' if len(names) > 1 else ''}"
 
 
 def _duplicates(audit: Audit, causes: Mapping[str, str]) -> dict[str, int]:

@@ -129,6 +129,53 @@ def test_long_names_are_shortened_in_the_middle(tmp_path: Path) -> None:
         assert kept in told
 
 
+def traffic_of(counts: dict[str, int]) -> list[tuple[str, str, int]]:
+    return [(name, kind, count) for name, count in counts.items() for kind in ("send", "append", "deliver")]
+
+
+def violations_told(svg: str) -> list[int]:
+    told = [re.fullmatch(r"([\d,]+) violations?", text) for text in texts(svg)]
+    return [int(match[1].replace(",", "")) for match in told if match]
+
+
+def test_where_violations_are_is_shown_before_where_most_is_going_on(tmp_path: Path) -> None:
+    topics = {f"topic_{n:02}": 1000 + n for n in range(12)} | {"quiet": 3}
+    brokers = {"broker-a": sum(topics.values())}
+    numbers = {"topics": traffic_of(topics), "brokers": traffic_of(brokers)}
+    told = texts(plots_of(tmp_path / "f", numbers, [("quiet", "broker-a")] * 7))
+    assert "quiet" in told
+    assert told.count("7 violations") == 2
+    # No topic has more: the least busy one of those without violations is all that is left out.
+    assert "topic_01" in told
+    assert "topic_00" not in told
+    assert "1 other" in told
+
+
+def test_what_has_no_row_of_its_own_is_in_one_together(tmp_path: Path) -> None:
+    names = {f"name_{n:02}": 10 + n for n in range(30)}
+    found: list[tuple[str | None, str | None]] = [
+        (name, name) for n, name in enumerate(names) for _ in range(n % 3 + 1)
+    ]
+    # Those of a ledger are at no topic; those of name servers at no broker, either. Some broker sent nothing.
+    found += [(None, "name_00"), (None, "silent"), (None, None)]
+    numbers = {"topics": traffic_of(names), "brokers": traffic_of(names)}
+    svg = plots_of(tmp_path / "f", numbers, found)
+    told = texts(svg)
+    assert "18 others" in told
+    assert "19 others" in told
+    assert told.count("no single place") == 2
+    assert sum(violations_told(svg)) == 2 * len(found)
+    # The bars of the others are cut off, and say how long they are.
+    ranked = sorted(names.values(), key=lambda count: ((count - 10) % 3, count), reverse=True)
+    assert [text.strip() for text in told if "→" in text] == [f"{sum(ranked[12:])} →"] * 6
+
+
+def test_there_may_be_violations_where_nothing_was_sent(tmp_path: Path) -> None:
+    numbers: dict[str, list[Any]] = {"topics": traffic_of({"orders": 5}), "brokers": []}
+    svg = plots_of(tmp_path / "f", numbers, [("orders", None), ("others", None)])
+    assert sorted(violations_told(svg)) == [1, 1, 2]
+
+
 GROUPS = [f"group_{number}" for number in range(12)]
 
 
