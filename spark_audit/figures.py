@@ -2,24 +2,33 @@
 
 import io
 import math
+import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sized
+from typing import Any, Final, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import EngFormatter
 
 from report.model import Figure
+from report.printable import one_line
 from spark_audit.audit import Audit, violation_times, violations_by
 from spark_audit.checks import duplicates_explained
 from spark_audit.explain import utc
 from spark_audit.pictures import WAITS, bucket_us
 
 _KINDS_MAX: Final = 8
+_PLACES_MAX: Final = 12
+"""Topics, or brokers: no more fit into a plot."""
 _GROUPS_MAX: Final = 9
 """With the others together, as many as there are colours."""
 _OTHERS: Final = "(others)"
+_NAME_MAX: Final = 32
+"""A topic may have 127 characters and a group 255: the plot itself would have no room."""
+_PART_MAX: Final = 20
+"""Where a topic and a broker stand side by side."""
+_ZERO_WIDTH: Final = "\u200b"
 _RED: Final = "#d03b3b"
 _BLUE: Final = "#4a7fb5"
 _TRAFFIC: Final = {"send": "sent", "append": "stored", "deliver": "delivered"}
@@ -54,7 +63,9 @@ def figures(audit: Audit, causes: Mapping[str, str]) -> tuple[Figure, ...]:
     """Those plots for which the log has numbers; `causes` puts causes of findings in words."""
     times = violation_times(audit, bucket_us(audit.overview))
     again = _duplicates(audit, causes)
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        # Its font lacks the glyphs of many names, say Chinese ones; the browser's fonts have them.
+        warnings.simplefilter("ignore", UserWarning)
         plots: tuple[tuple[Any, Callable[[Audit], Figure]], ...] = (
             (audit.pictures.get("over_time"), _over_time),
             (times, lambda audit: _timeline(audit, times)),
@@ -79,7 +90,7 @@ def _over_time(audit: Audit) -> Figure:
         axes.plot(
             [_elapsed(audit, ts) for ts in buckets],
             [series[kind].get(ts, 0) for ts in buckets],
-            label=kind,
+            label=_name(kind),
             lw=1.2,
         )
     axes.set_xlabel(_since(audit))
@@ -115,36 +126,76 @@ def _timeline(audit: Audit, times: list[tuple[int, str, str, int]]) -> Figure:
 
 def _where(audit: Audit) -> Figure:
     """Topics and brokers side by side: sent, stored, delivered, and in red what is wrong there."""
-    rows = max(len({name for name, _, _ in audit.pictures[side]}) for side in ("topics", "brokers"))
+    sides = {column: _places(audit, column) for column in ("topic", "broker")}
+    rows = max(map(len, sides.values()))
     canvas = Canvas(figsize=(_WIDTH_INCHES, 1.1 + 0.42 * rows), layout="constrained")
-    for axes, side, column in zip(
-        canvas.subplots(1, 2), ("topics", "brokers"), ("topic", "broker"), strict=True
-    ):
-        _bars(axes, audit.pictures[side], violations_by(audit, column))
+    for axes, (column, places) in zip(canvas.subplots(1, 2), sides.items(), strict=True):
+        _bars(axes, places)
         axes.set_title(f"by {column}", fontsize=9)
     canvas.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
     return Figure("Messages and violations, by topic and broker", _svg(canvas))
 
 
-def _bars(axes: Any, counts: list[Any], violations: dict[str, int]) -> None:
-    rows: dict[str, dict[str, int]] = defaultdict(dict)
-    for name, kind, count in counts:
-        rows[name][kind] = count
-    names = list(rows)
+class _Place(NamedTuple):
+    """A topic or a broker, or what has no room of its own."""
+
+    label: str
+    traffic: Mapping[str, int]
+    violations: int
+    is_one: bool = True
+
+
+def _places(audit: Audit, column: str) -> list[_Place]:
+    """Where most is wrong and then where most is going on; then all others, so that nothing is missing."""
+    traffic: dict[str, Counter[str]] = defaultdict(Counter)
+    for name, kind, count in audit.pictures[f"{column}s"]:
+        traffic[name][kind] += count
+    wrong = violations_by(audit, column)
+    ranked = sorted(
+        traffic.keys() | wrong.keys(), key=lambda name: (-wrong.get(name, 0), -traffic[name].total(), name)
+    )
+    places = [_Place(_name(name), traffic[name], wrong.get(name, 0)) for name in ranked[:_PLACES_MAX]]
+    if rest := ranked[_PLACES_MAX:]:
+        together: Counter[str] = Counter()
+        for name in rest:
+            together.update(traffic[name])
+        places.append(_Place(_others(rest), together, sum(wrong.get(name, 0) for name in rest), is_one=False))
+    if placeless := sum(violations_by(audit, "invariant").values()) - sum(wrong.values()):
+        places.append(_Place("no single place", {}, placeless, is_one=False))
+    return places
+
+
+def _bars(axes: Any, places: list[_Place]) -> None:
+    # All others together may be far more than any: they would leave the rest no length.
+    widest = max((count for place in places if place.is_one for count in place.traffic.values()), default=1)
     for i, (kind, label) in enumerate(_TRAFFIC.items()):
-        at = [n + 0.1 + 0.27 * i for n in range(len(names))]
-        axes.barh(at, [rows[name].get(kind, 0) for name in names], height=0.25, align="edge", label=label)
-    widest = max((count for _, _, count in counts), default=1)
-    for n, name in enumerate(names):
-        if violations.get(name):
-            end = max(rows[name].values()) + 0.01 * widest
-            axes.text(end, n + 0.5, f"{violations[name]:,} violations", color=_RED, va="center", fontsize=8)
-    axes.set_yticks([n + 0.5 for n in range(len(names))], names)
-    axes.set_ylim(len(names), 0)
+        at = [n + 0.1 + 0.27 * i for n in range(len(places))]
+        counts = [place.traffic.get(kind, 0) for place in places]
+        ends = [min(count, widest) for count in counts]
+        axes.barh(at, ends, height=0.25, align="edge", label=label)
+        for middle, count in zip(at, counts, strict=True):
+            if count > widest:
+                _beyond(axes, widest, middle + 0.125, count)
+    for n, place in enumerate(places):
+        if place.violations:
+            end = min(max(place.traffic.values(), default=0), widest) + 0.01 * widest
+            words = f"{place.violations:,} violation{'s' if place.violations > 1 else ''}"
+            axes.text(end, n + 0.5, words, color=_RED, va="center", fontsize=8)
+    axes.set_yticks([n + 0.5 for n in range(len(places))], [place.label for place in places])
+    axes.set_ylim(max(len(places), 1), 0)
     # Room for the red words.
     axes.set_xlim(0, widest * 1.3)
     axes.xaxis.set_major_formatter(_COUNT)
     axes.grid(axis="y", visible=False)
+
+
+def _beyond(axes: Any, end: float, middle: float, count: int) -> None:
+    """Tells of a bar that is cut off how long it is."""
+    axes.text(end, middle, f"{count:,} → ", color="white", ha="right", va="center", fontsize=7)
+
+
+def _others(names: Sized) -> str:
+    return f"{len(names):,} other{'s' if len(names) > 1 else ''}"
 
 
 def _duplicates(audit: Audit, causes: Mapping[str, str]) -> dict[str, int]:
@@ -229,31 +280,50 @@ def _lag(audit: Audit) -> Figure:
 
 
 def _queues(audit: Audit) -> Figure:
-    counts: dict[str, dict[str, int]] = defaultdict(dict)
+    counts: dict[tuple[Any, ...], dict[str, int]] = defaultdict(dict)
     for broker, topic, queue_id, group, rows in audit.pictures["queues"]:
-        label = "/".join(str(part) for part in (topic, broker, queue_id) if part is not None)
-        counts[label][group or "(no group)"] = rows
+        counts[topic, broker, queue_id][group or "(no group)"] = rows
     total: Counter[str] = Counter()
     for cell in counts.values():
         total.update(cell)
     most = [group for group, _ in total.most_common(_GROUPS_MAX)]
     for cell in counts.values():
         cell[_OTHERS] = sum(rows for group, rows in cell.items() if group not in most)
-    labels, groups = list(counts), [*sorted(most), *([_OTHERS] if len(total) > len(most) else [])]
+    queues, groups = list(counts), [*sorted(most), *([_OTHERS] if len(total) > len(most) else [])]
     canvas, axes = _axes(2.6)
     width = 0.8 / len(groups)
     for i, group in enumerate(groups):
-        at = [n + i * width for n in range(len(labels))]
+        at = [n + i * width for n in range(len(queues))]
         axes.bar(
-            at, [counts[label].get(group, 0) for label in labels], width=width, label=group, align="edge"
+            at,
+            [counts[queue].get(group, 0) for queue in queues],
+            width=width,
+            label=_name(group),
+            align="edge",
         )
-    step = max(1, len(labels) // 24)
-    axes.set_xticks([n + 0.4 for n in range(0, len(labels), step)], labels[::step], rotation=40, ha="right")
+    step = max(1, len(queues) // 24)
+    labels = [_queue_name(queue) for queue in queues[::step]]
+    axes.set_xticks([n + 0.4 for n in range(0, len(queues), step)], labels, rotation=40, ha="right")
     axes.grid(axis="x", visible=False)
     axes.set_ylabel("deliveries")
     axes.yaxis.set_major_formatter(_COUNT)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     return Figure("Deliveries by queue and group", _svg(canvas))
+
+
+def _name(text: str, most: int = _NAME_MAX) -> str:
+    """A name that comes from a log, as matplotlib is to show it: in one line, short, and no formula."""
+    shown = one_line(text)
+    if len(shown) > most:
+        half = (most - 1) // 2
+        shown = f"{shown[: most - 1 - half]}…{shown[-half:]}"
+    shown = shown.replace("$", r"\$")
+    # Legends leave out labels that begin like this.
+    return _ZERO_WIDTH + shown if shown.startswith("_") else shown
+
+
+def _queue_name(place: tuple[Any, ...]) -> str:
+    return "/".join(_name(str(part), _PART_MAX) for part in place if part is not None)
 
 
 def _axes(height_inches: float) -> tuple[Canvas, Any]:

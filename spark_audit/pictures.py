@@ -1,4 +1,5 @@
-"""The few hundred numbers behind the plots of the page, added up where the rows are.
+"""The numbers behind the plots of the page, added up where the rows are: a few hundred, and some for each
+topic, broker and queue.
 
 Latencies are of the messages that are looked at one by one: of a large log a sample (evidence.Options).
 """
@@ -15,8 +16,6 @@ from spark_audit.profile import Overview
 from spec.events import Kind
 
 BUCKETS: Final = 120
-TOPICS_MAX: Final = 12
-"""The busiest topics, or brokers; no more fit into a plot."""
 WAIT_MIN_US: Final = 100
 """What took less is drawn as that."""
 _QUEUES_MAX: Final = 400
@@ -110,11 +109,10 @@ def _teller(seen: Overview) -> Column:
 
 
 def _traffic(profiled: DataFrame, by: Column) -> list[Any]:
+    # All of them: which are shown depends on where violations are, which is not known here.
     rows = profiled.where(f.col("kind").isin(*map(str, _TRAFFIC)) & by.isNotNull())
     counts = rows.groupBy(by.alias("name"), "kind").agg(f.sum("rows").alias("rows"))
-    busy = counts.groupBy("name").agg(f.sum("rows").alias("all")).orderBy(f.desc("all"), "name")
-    shown = counts.join(f.broadcast(busy.limit(TOPICS_MAX)), "name").orderBy(f.desc("all"), "name", "kind")
-    return [(row["name"], row["kind"], row["rows"]) for row in shown.collect()]
+    return [tuple(row) for row in counts.collect()]
 
 
 def _queues(spans: DataFrame) -> list[Any]:

@@ -1,10 +1,15 @@
 """The numbers behind the plots, and the page that shows them, opened in a browser where there is one."""
 
+import re
 import shutil
 import subprocess
+import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from report import html
 from report.model import Report, Result, Verdict
+from report.svg import inline
 from spark_audit.audit import Audit, gathered, violation_times
 from spark_audit.event_log import EventLog
 from spark_audit.figures import figures
@@ -45,6 +51,129 @@ def test_the_plots_are_of_what_is_in_the_log(spark: SparkSession) -> None:
     assert set(drawn["topics"]) == {("t", "send", 2), ("t", "append", 2), ("t", "deliver", 2)}
     assert {name for name, _, _ in drawn["brokers"]} == {"broker"}
     assert drawn["queues"] == [("broker", "t", 0, "g", 2)]
+
+
+def drawn_of(folder: Path, names: dict[str, str], found: Sequence[tuple[str | None, str | None]] = ()) -> str:
+    """All plots of a small log in which topic, broker and group have these names, as one text."""
+    topic, broker, group = (names.get(what, what) for what in ("topic", "broker", "group"))
+    traffic = [("send", 4), ("append", 4), ("deliver", 3)]
+    numbers: dict[str, list[Any]] = {
+        "over_time": [(n * STEP_US, names.get("kind", "send"), 1) for n in range(4)],
+        "topics": [(topic, *rest) for rest in traffic],
+        "brokers": [(broker, *rest) for rest in traffic],
+        "queues": [(broker, topic, 0, group, 3)],
+    }
+    return plots_of(folder, numbers, found)
+
+
+def plots_of(
+    folder: Path, numbers: dict[str, list[Any]], found: Sequence[tuple[str | None, str | None]] = ()
+) -> str:
+    """The plots of these numbers, and of violations at these topics and brokers."""
+    folder.mkdir(exist_ok=True)
+    if found:
+        rows = {
+            "invariant": pa.array(["DELIV-1"] * len(found)), "rule": pa.array(["lost-write"] * len(found)),
+            "topic": pa.array([topic for topic, _ in found], "string"),
+            "broker": pa.array([broker for _, broker in found], "string"),
+            "first_ts": pa.array([STEP_US] * len(found)), "cause": pa.nulls(len(found), "string"),
+        }  # fmt: skip
+        pq.write_table(pa.table(rows), folder / "part.parquet")
+    audit = Audit(SEEN, {}, (), Counter(), folder, pictures=numbers)
+    drawn = figures(audit, {})
+    # As the page has them: what is no valid SVG is refused.
+    return "".join(inline(figure.svg, figure.title) for figure in drawn)
+
+
+def texts(svg: str) -> list[str]:
+    return [unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (r"a$\b$", r"a$\b$"),
+        ("cost$of$goods", "cost$of$goods"),
+        (r"a\$b$", r"a\$b$"),
+        ("t\x1b[31m", r"t\x1b[31m"),
+        ("abc\u202egpj.exe", r"abc\u202egpj.exe"),
+        ("a\nb", r"a\nb"),
+        ("]]>&<!--", "]]>&<!--"),
+        ("\udc80", r"\udc80"),
+        ("订单", "订单"),
+    ],
+)
+def test_names_are_drawn_whatever_characters_they_have(tmp_path: Path, name: str, shown: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        svg = drawn_of(tmp_path / "f", dict.fromkeys(("kind", "topic", "broker", "group"), name))
+    # The kind and the group in a legend, the topic and the broker beside an axis, and both in a queue's.
+    assert texts(svg).count(shown) == 4
+    assert f"{shown}/{shown}/0" in texts(svg)
+
+
+def test_a_name_with_an_underscore_in_front_is_in_the_legend(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        svg = drawn_of(tmp_path / "f", {"group": "_legacy_group", "kind": "_kind"})
+    told = [text.lstrip("\u200b") for text in texts(svg)]
+    assert "_legacy_group" in told
+    assert "_kind" in told
+
+
+def test_long_names_are_shortened_in_the_middle(tmp_path: Path) -> None:
+    long = {"topic": "T" * 126 + "1", "broker": "b" * 254 + "2", "group": "g" * 254 + "3"}
+    told = texts(drawn_of(tmp_path / "f", long))
+    assert max(map(len, told)) <= 60
+    for kept in (f"{'T' * 16}…{'T' * 14}1", f"{'b' * 16}…{'b' * 14}2", f"{'g' * 16}…{'g' * 14}3"):
+        assert kept in told
+
+
+def traffic_of(counts: dict[str, int]) -> list[tuple[str, str, int]]:
+    return [(name, kind, count) for name, count in counts.items() for kind in ("send", "append", "deliver")]
+
+
+def violations_told(svg: str) -> list[int]:
+    told = [re.fullmatch(r"([\d,]+) violations?", text) for text in texts(svg)]
+    return [int(match[1].replace(",", "")) for match in told if match]
+
+
+def test_where_violations_are_is_shown_before_where_most_is_going_on(tmp_path: Path) -> None:
+    topics = {f"topic_{n:02}": 1000 + n for n in range(12)} | {"quiet": 3}
+    brokers = {"broker-a": sum(topics.values())}
+    numbers = {"topics": traffic_of(topics), "brokers": traffic_of(brokers)}
+    told = texts(plots_of(tmp_path / "f", numbers, [("quiet", "broker-a")] * 7))
+    assert "quiet" in told
+    assert told.count("7 violations") == 2
+    # No topic has more: the least busy one of those without violations is all that is left out.
+    assert "topic_01" in told
+    assert "topic_00" not in told
+    assert "1 other" in told
+
+
+def test_what_has_no_row_of_its_own_is_in_one_together(tmp_path: Path) -> None:
+    names = {f"name_{n:02}": 10 + n for n in range(30)}
+    found: list[tuple[str | None, str | None]] = [
+        (name, name) for n, name in enumerate(names) for _ in range(n % 3 + 1)
+    ]
+    # Those of a ledger are at no topic; those of name servers at no broker, either. Some broker sent nothing.
+    found += [(None, "name_00"), (None, "silent"), (None, None)]
+    numbers = {"topics": traffic_of(names), "brokers": traffic_of(names)}
+    svg = plots_of(tmp_path / "f", numbers, found)
+    told = texts(svg)
+    assert "18 others" in told
+    assert "19 others" in told
+    assert told.count("no single place") == 2
+    assert sum(violations_told(svg)) == 2 * len(found)
+    # The bars of the others are cut off, and say how long they are.
+    ranked = sorted(names.values(), key=lambda count: ((count - 10) % 3, count), reverse=True)
+    assert [text.strip() for text in told if "→" in text] == [f"{sum(ranked[12:])} →"] * 6
+
+
+def test_there_may_be_violations_where_nothing_was_sent(tmp_path: Path) -> None:
+    numbers: dict[str, list[Any]] = {"topics": traffic_of({"orders": 5}), "brokers": []}
+    svg = plots_of(tmp_path / "f", numbers, [("orders", None), ("others", None)])
+    assert sorted(violations_told(svg)) == [1, 1, 2]
 
 
 GROUPS = [f"group_{number}" for number in range(12)]
