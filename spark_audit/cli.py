@@ -19,6 +19,7 @@ import typer
 
 from report.console import terminable
 from report.model import Exit, Report, Verdict, exit_code
+from report.printable import one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -559,7 +560,7 @@ def explain_message(
         _fail(f"{msg_id}: no input knows this message", Exit.INCONCLUSIVE)
     for steps in lived.values():
         for step in steps:
-            typer.echo(step.line())
+            typer.echo(one_line(step.line()))
 
 
 @audit_app.command(
@@ -641,28 +642,29 @@ def watch_logs(
     rows = violations_so_far(last)
     for invariant, rule, count, _, young in rows:
         open_ = f", {young} of them younger than --late-s and not told yet" if young else ""
-        typer.echo(f"{invariant} {rule}: {count} violations{open_}")
+        typer.echo(f"{invariant} {rule}: {_violations(count)}{open_}")
     if not rows:
         typer.echo("no violation so far")
     raise typer.Exit(Exit.VIOLATED if rows else Exit.HELD)
 
 
 def _tell(violation: "Mapping[str, Any]") -> None:
-    shown = (
-        "invariant",
-        "rule",
-        "broker",
-        "topic",
-        "queue_id",
-        "queue_offset",
-        "msg_id",
-        "group",
-        "evidence",
-    )
+    """One line: when, invariant and rule in their places, then NAME=VALUE of what is known, evidence last."""
     from spark_audit.explain import utc
 
-    at = () if violation["first_ts"] is None else (utc(violation["first_ts"]),)
-    typer.echo("  ".join([*at, *(f"{violation[name]}" for name in shown if violation[name] is not None)]))
+    at = "-" if violation["first_ts"] is None else utc(violation["first_ts"])
+    # Quoted, so that no name in a log passes for a field of its own.
+    named = [f"{name}={shlex.quote(f'{violation[name]}')}" for name in _PLACE if violation[name] is not None]
+    evidence = () if violation["evidence"] is None else (f"evidence={violation['evidence']}",)
+    line = "  ".join([at, violation["invariant"], violation["rule"], *named, *evidence])
+    typer.echo(one_line(line))
+
+
+_PLACE: Final = ("broker", "topic", "queue_id", "queue_offset", "msg_id", "group")
+
+
+def _violations(count: int) -> str:
+    return "1 violation" if count == 1 else f"{count} violations"
 
 
 @audit_app.command(
@@ -716,7 +718,7 @@ def generate(
         _fail(f"{error.filename or out}: {error.strerror}")
     typer.echo(
         f"{out}: {done.events} events of {done.messages} messages in {len(done.files)} files, "
-        f"{done.expected} violations to find (seed {seed})"
+        f"{_violations(done.expected)} to find (seed {seed})"
     )
 
 
@@ -786,11 +788,11 @@ _OF_SPILLS: Final = ("DiskBlockObjectWriter", "SpillWriter", "TimeTrackingOutput
 
 
 def _say(line: str) -> None:
-    typer.echo(f"audit: {line}", err=True)
+    typer.echo(f"audit: {one_line(line)}", err=True)
 
 
 def _fail(message: str, code: int = Exit.USAGE) -> NoReturn:
-    print(f"mqproof audit: {message}", file=sys.stderr)
+    print(f"mqproof audit: {one_line(message)}", file=sys.stderr)
     raise typer.Exit(code)
 
 

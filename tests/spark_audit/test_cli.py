@@ -19,7 +19,8 @@ from typer.testing import CliRunner, Result
 
 from report.console import terminable
 from report.model import Exit
-from spark_audit.cli import _blame, _blamed, _ending_jobs, app
+from spark_audit.cli import _blame, _blamed, _ending_jobs, _tell, app
+from tests.spark_audit.conftest import Story, table
 
 SCRATCH = Path("/tmp/mqproof-audit-1")
 
@@ -130,6 +131,34 @@ def test_traces_alone_are_judged_with_bounds(spark: SparkSession, tmp_path: Path
     assert (Path(kept["file"]).name, kept["line"]) == ("traces.txt", "Pub\x01x")
     assert pq.read_table(tmp_path / "violations.parquet").num_rows == 0
     assert "between 0 and 1 of 1 were never sent" in done.output
+
+
+HOSTILE = "\x1b[31mred\u202e\nnext"
+ESCAPED = r"\x1b[31mred\u202e\nnext"
+
+
+def test_a_life_shows_no_name_of_the_log_raw(spark: SparkSession, tmp_path: Path) -> None:
+    story = Story().add("send", HOSTILE, msg_id="m", topic="t", attempt=1)
+    pq.write_table(table(story.rows), tmp_path / "log.parquet")
+    done = mqproof("explain", "m", "--events", tmp_path)
+    assert (done.exit_code, done.stdout.count("\n")) == (Exit.HELD, 1), done.output
+    assert ESCAPED in done.stdout
+    done = mqproof("explain", HOSTILE, "--events", tmp_path)
+    assert done.exit_code == Exit.INCONCLUSIVE
+    assert done.stderr.splitlines()[-1] == f"mqproof audit: {ESCAPED}: no input knows this message"
+
+
+def test_a_line_of_watch_names_its_fields_and_shows_none_raw(capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = dict.fromkeys(("broker", "topic", "queue_id", "queue_offset", "msg_id", "group", "first_ts"))
+    _tell({**nothing, "invariant": "DELIV-1", "rule": "lost", "topic": HOSTILE, "evidence": "so it is"})
+    _tell(
+        {**nothing, "invariant": "DELIV-1", "rule": "lost", "first_ts": 0, "queue_id": 0, "group": "a  b=c",
+         "evidence": None}
+    )  # fmt: skip
+    assert capsys.readouterr().out.splitlines() == [
+        f"-  DELIV-1  lost  topic='{ESCAPED}'  evidence=so it is",
+        "1970-01-01 00:00:00.000000  DELIV-1  lost  queue_id=0  group='a  b=c'",
+    ]
 
 
 def test_a_failure_of_spark_is_told_by_its_innermost_cause() -> None:
