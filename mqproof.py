@@ -170,7 +170,7 @@ def _help() -> str:
             *lines,
             "",
             "mqproof COMMAND --help tells more.",
-            "Exit codes: 0 held, 1 violated, 2 bad input, 3 inconclusive, 4 a tool, or mqproof itself, failed.",
+            "Exit codes: 0 held, 1 violated, 2 bad input, 3 inconclusive, 4 a tool or mqproof failed.",
         ]
     )
 
