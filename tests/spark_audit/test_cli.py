@@ -38,15 +38,19 @@ def test_generate_then_run_finds_the_violations_and_writes_every_format(
     )
     assert (made.exit_code, "5 violations to find" in made.stdout) == (Exit.HELD, True)
     done = mqproof(
-        "run", "--events", log, "--out", out, "--check", "DELIV-1,DELIV-3", "--json", tmp_path / "r.json",
+        "run", "--events", log, "--out", out, "--check", "DELIV-1,DELIV-3", "--json", tmp_path / "r.txt",
         "--orderly", "a group", "--orderly", "g", "--delays", "1s 9s",
     )  # fmt: skip
     assert done.exit_code == Exit.VIOLATED, done.output
     said = "--orderly 'a group' --orderly g --delays '1s 9s'"
     assert f"mqproof audit run --events {log} {said} --check DELIV-1" in done.stdout
     report = json.loads((out / "report.json").read_text())
-    assert json.loads((tmp_path / "r.json").read_text()) == report
+    assert json.loads((tmp_path / "r.txt").read_text()) == report
     assert [result["id"] for result in report["results"]] == ["DELIV-1", "DELIV-3"]
+    assert json.loads((out / "report.sarif").read_text())["version"] == "2.1.0"
+    assert "DELIV-1" in (out / "report.md").read_text()
+    assert f"wrote {out}/report.html, report.json, report.md, report.sarif, junit.xml" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "out", "r.txt"]
     assert pq.read_table(out / "violations.parquet").num_rows == 5
     assert ElementTree.parse(out / "junit.xml").getroot().tag in ("testsuite", "testsuites")
     page = (out / "report.html").read_text()
@@ -85,6 +89,11 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
         (["watch", "--state", "s"], "--events: name at least one folder, or a --topic"),
         (["watch", "--state", "s", "--topic", "t"], "--namesrv is missing"),
         (["run", "--events", ".", "--out", "/dev/null"], "--out: /dev/null is a file, expected a folder"),
+        (["run", "--events", ".", "--out", "/proc/x"], "--out: /proc/x cannot be written: "),
+        (["run", "--events", ".", "--json", "/proc/x/r.json"], "--json: /proc/x/r.json cannot be written: "),
+        (["run", "--events", ".", "--json", "."], "--json: . is a folder, expected a file"),
+        (["run", "--events", ".", "--carry", "/proc/x"], "--carry: /proc/x cannot be written: "),
+        (["generate", "--events", "9000", "--out", "/proc/x"], "--out: /proc/x cannot be written: "),
         (["run", "--events", ".", "--flush", "maybe"], "--flush: 'maybe', expected SYNC_FLUSH"),
         (["run", "--events", ".", "--delays", "1s 2x"], "--delays: '1s 2x', expected delays such as"),
         (["watch", "--state", "s", "--events", ".", "--broker-config", "no"], "no: No such file"),
