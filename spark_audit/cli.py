@@ -712,7 +712,9 @@ def _violations(count: int) -> str:
 def generate(
     events: Annotated[int, typer.Option(help="About so many events.")],
     out: Annotated[Path, typer.Option(help="Folder to fill; must be empty.")],
-    anomaly: Annotated[list[str] | None, typer.Option(help="NAME=COUNT; see below.")] = None,
+    anomaly: Annotated[
+        list[str] | None, typer.Option(help="NAME=COUNT, of the names above; once for each.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same log.")] = 1,
     file_format: Annotated[str, typer.Option("--format", help="parquet or ndjson")] = "parquet",
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
