@@ -5,6 +5,7 @@ This module mounts each folder's `cli.py`. The imports are late: a broker never 
 
 import importlib
 import sys
+import traceback
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,6 +46,9 @@ COMMANDS: Final = {
 }
 """Command name to the module whose typer `app` has it, and its one-line help."""
 
+_TOOL_FAILED: Final = 4
+"""As `report.model.Exit`, which a broker does without."""
+
 MATRIX_ON: Final = {"model": "spec.guarantee.cli", "impl": "conformance.guarantee.cli"}
 """What `mqproof matrix --on` names to the module that has its `matrix`."""
 
@@ -68,9 +72,14 @@ def main() -> None:
     if name not in COMMANDS:
         print(f"mqproof: no command {name!r}; see mqproof --help", file=sys.stderr)
         raise SystemExit(2)
-    module = _matrix_module() if name == "matrix" else COMMANDS[name][0]
-    app = _own_app() if module == "mqproof" else importlib.import_module(module).app
-    app(prog_name="mqproof")
+    try:
+        module = _matrix_module() if name == "matrix" else COMMANDS[name][0]
+        app = _own_app() if module == "mqproof" else importlib.import_module(module).app
+        app(prog_name="mqproof")
+    except Exception:
+        # Left to Python it would exit with 1, which says that something is violated.
+        traceback.print_exc()
+        raise SystemExit(_TOOL_FAILED) from None
 
 
 def _matrix_module() -> str:
@@ -161,7 +170,7 @@ def _help() -> str:
             *lines,
             "",
             "mqproof COMMAND --help tells more.",
-            "Exit codes: 0 held, 1 violated, 2 bad input, 3 inconclusive, 4 a tool failed.",
+            "Exit codes: 0 held, 1 violated, 2 bad input, 3 inconclusive, 4 a tool or mqproof failed.",
         ]
     )
 

@@ -5,6 +5,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,16 +25,30 @@ def folder_beside(place: Path) -> Iterator[Path]:
         yield made
 
 
+def try_place(place: Path) -> None:
+    """Tries whether something can be made beside `place`; nothing is left of it, no missing folder is made.
+
+    Raises:
+        OSError: it cannot, and why; its file is `place`.
+    """
+    with _named(place):
+        folder = place.resolve().parent
+        while not folder.exists():
+            folder = folder.parent
+        Path(tempfile.mkdtemp(".tmp", ".", folder)).rmdir()
+
+
 @contextmanager
 def _beside(place: Path, *, is_folder: bool) -> Iterator[Path]:
     """`.NAME.tmp`, which is locked as long as this process lives: another one that lives has another name."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    made = place.with_name(f".{place.name[:100]}.tmp")
-    _make(made, is_folder)
-    held = _lock(made)
-    if held is None:
-        made = place.with_name(f".{place.name[:100]}.{secrets.token_hex(8)}.tmp")
+    with _named(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        made = place.with_name(f".{place.name[:100]}.tmp")
         _make(made, is_folder)
+        held = _lock(made)
+        if held is None:
+            made = place.with_name(f".{place.name[:100]}.{secrets.token_hex(8)}.tmp")
+            _make(made, is_folder)
     try:
         if is_folder:
             for entry in made.iterdir():
@@ -43,6 +58,16 @@ def _beside(place: Path, *, is_folder: bool) -> Iterator[Path]:
         _remove(made)
         if held is not None:
             os.close(held)
+
+
+@contextmanager
+def _named(place: Path) -> Iterator[None]:
+    """Errors name what the user knows."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(place)
+        raise
 
 
 def _make(path: Path, is_folder: bool) -> None:

@@ -19,6 +19,7 @@ import typer
 
 from report.console import terminable
 from report.model import Exit, Report, Verdict, exit_code
+from report.printable import one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -111,12 +112,15 @@ def run(
     ] = None,
     trace: _Trace = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for report.html, report.json, junit.xml, violations.parquet.")
+        Path | None,
+        typer.Option(
+            help="Folder for report.html, .json, .md, .sarif, junit.xml, and violations.parquet with all."
+        ),
     ] = None,
     check: Annotated[list[str] | None, typer.Option(help="Only this invariant, e.g. DELIV-1.")] = None,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
     memory: Annotated[str, typer.Option(help="Memory of the Spark driver.")] = "2g",
-    json: Annotated[Path | None, typer.Option(help="Write the result as JSON.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the result as JSON to this file.")] = None,
     skew_ms: _Skew = None,
     flush: _Flush = None,
     broadcast: _Broadcast = None,
@@ -157,9 +161,9 @@ def run(
     if idle := [name for name in wanted if name not in possible]:
         judged = "--events" if CHECKS[idle[0]].of_events else "a --store"
         _fail(f"--check {idle[0]}: it judges {judged}, and none is given")
-    for name, folder in (("--out", out), ("--carry", carry)):
-        if folder is not None and folder.exists() and not folder.is_dir():
-            _fail(f"{name}: {folder} is a file, expected a folder")
+    _try_folder("--out", out)
+    _try_folder("--carry", carry)
+    _try_file("--json", json)
     config = _config(broker_config)
     allowed = _allowed(skew_ms, flush, broadcast, orderly, delays, rebalance_s, config)
     settings = _settings(conf or [])
@@ -220,6 +224,34 @@ def run(
     except OSError as error:
         _fail(f"{error.filename or out or json}: {error.strerror}")
     raise typer.Exit(code)
+
+
+def _try_folder(option: str, folder: Path | None) -> None:
+    """Tells before the work, which may take hours, what could not be written after it."""
+    if folder is None:
+        return
+    if folder.exists() and not folder.is_dir():
+        _fail(f"{option}: {folder} is a file, expected a folder")
+    _try_place(option, folder)
+
+
+def _try_file(option: str, file: Path | None) -> None:
+    """As `_try_folder`. What is no regular file (a pipe, /dev/stdout) is written to as it is."""
+    if file is None:
+        return
+    if file.is_dir():
+        _fail(f"{option}: {file} is a folder, expected a file")
+    if file.is_file() or not file.exists():
+        _try_place(option, file)
+
+
+def _try_place(option: str, place: Path) -> None:
+    from report.beside import try_place
+
+    try:
+        try_place(place)
+    except OSError as error:
+        _fail(f"{option}: {place} cannot be written: {error.strerror}")
 
 
 @contextmanager
@@ -483,20 +515,25 @@ def _allowed(
 
 def _write(report: Report, done: "Audit", aside: "DataFrame", out: Path | None, json: Path | None) -> None:
     """The files that were asked for. Raises OSError; what stood there is unchanged, then."""
-    from report.write import write_report
+    from report import json_file
+    from report.write import write_report, write_text
     from spark_audit.audit import write_violations
     from spark_audit.staging import staged
 
     if out is not None:
         with staged(out, replaces=("unreadable",)) as folder:
-            for name in ("report.json", "junit.xml", "report.html"):
+            for name in _FORMS:
                 write_report(report, folder / name)
             rows = write_violations(done, folder / "violations.parquet")
             if done.unreadable_rows or done.unreadable_traces:
                 aside.coalesce(1).write.json(str(folder / "unreadable"))
-        _say(f"wrote {out / 'report.html'}, report.json, junit.xml and {rows} violations.parquet")
+        _say(f"wrote {out / _FORMS[0]}, {', '.join(_FORMS[1:])} and violations.parquet with {rows} rows")
     if json is not None:
-        write_report(report, json.with_suffix(".json") if json.suffix != ".json" else json)
+        write_text(json, json_file.render(report))
+        _say(f"wrote {json}")
+
+
+_FORMS: Final = ("report.html", "report.json", "report.md", "report.sarif", "junit.xml")
 
 
 @audit_app.command(
@@ -559,7 +596,7 @@ def explain_message(
         _fail(f"{msg_id}: no input knows this message", Exit.INCONCLUSIVE)
     for steps in lived.values():
         for step in steps:
-            typer.echo(step.line())
+            typer.echo(one_line(step.line()))
 
 
 @audit_app.command(
@@ -641,28 +678,29 @@ def watch_logs(
     rows = violations_so_far(last)
     for invariant, rule, count, _, young in rows:
         open_ = f", {young} of them younger than --late-s and not told yet" if young else ""
-        typer.echo(f"{invariant} {rule}: {count} violations{open_}")
+        typer.echo(f"{invariant} {rule}: {_violations(count)}{open_}")
     if not rows:
         typer.echo("no violation so far")
     raise typer.Exit(Exit.VIOLATED if rows else Exit.HELD)
 
 
 def _tell(violation: "Mapping[str, Any]") -> None:
-    shown = (
-        "invariant",
-        "rule",
-        "broker",
-        "topic",
-        "queue_id",
-        "queue_offset",
-        "msg_id",
-        "group",
-        "evidence",
-    )
+    """One line: when, invariant and rule in their places, then NAME=VALUE of what is known, evidence last."""
     from spark_audit.explain import utc
 
-    at = () if violation["first_ts"] is None else (utc(violation["first_ts"]),)
-    typer.echo("  ".join([*at, *(f"{violation[name]}" for name in shown if violation[name] is not None)]))
+    at = "-" if violation["first_ts"] is None else utc(violation["first_ts"])
+    # Quoted, so that no name in a log passes for a field of its own.
+    named = [f"{name}={shlex.quote(f'{violation[name]}')}" for name in _PLACE if violation[name] is not None]
+    evidence = () if violation["evidence"] is None else (f"evidence={violation['evidence']}",)
+    line = "  ".join([at, violation["invariant"], violation["rule"], *named, *evidence])
+    typer.echo(one_line(line))
+
+
+_PLACE: Final = ("broker", "topic", "queue_id", "queue_offset", "msg_id", "group")
+
+
+def _violations(count: int) -> str:
+    return "1 violation" if count == 1 else f"{count} violations"
 
 
 @audit_app.command(
@@ -674,7 +712,9 @@ def _tell(violation: "Mapping[str, Any]") -> None:
 def generate(
     events: Annotated[int, typer.Option(help="About so many events.")],
     out: Annotated[Path, typer.Option(help="Folder to fill; must be empty.")],
-    anomaly: Annotated[list[str] | None, typer.Option(help="NAME=COUNT; see below.")] = None,
+    anomaly: Annotated[
+        list[str] | None, typer.Option(help="NAME=COUNT, of the names above; once for each.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same log.")] = 1,
     file_format: Annotated[str, typer.Option("--format", help="parquet or ndjson")] = "parquet",
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]",
@@ -702,6 +742,7 @@ def generate(
     from spark_audit.staging import staged
 
     wish = Wish(events, _anomalies(anomaly or []), seed, file_format)
+    _try_folder("--out", out)
     try:
         # Before Spark starts, which takes seconds: a wrong wish is told at once.
         prepare(wish, out)
@@ -716,7 +757,7 @@ def generate(
         _fail(f"{error.filename or out}: {error.strerror}")
     typer.echo(
         f"{out}: {done.events} events of {done.messages} messages in {len(done.files)} files, "
-        f"{done.expected} violations to find (seed {seed})"
+        f"{_violations(done.expected)} to find (seed {seed})"
     )
 
 
@@ -786,11 +827,11 @@ _OF_SPILLS: Final = ("DiskBlockObjectWriter", "SpillWriter", "TimeTrackingOutput
 
 
 def _say(line: str) -> None:
-    typer.echo(f"audit: {line}", err=True)
+    typer.echo(f"audit: {one_line(line)}", err=True)
 
 
 def _fail(message: str, code: int = Exit.USAGE) -> NoReturn:
-    print(f"mqproof audit: {message}", file=sys.stderr)
+    print(f"mqproof audit: {one_line(message)}", file=sys.stderr)
     raise typer.Exit(code)
 
 

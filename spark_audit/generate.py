@@ -29,9 +29,6 @@ from spark_audit.chunk import Chunk, State
 from spark_audit.schema import EVENTS
 from spec.events import COLUMNS
 
-EVENTS_A_MESSAGE: Final = 5.375
-"""send, append, send_ack, two deliveries, and a flush and two commits for every eighth."""
-
 TRUTH_FILE: Final = "_truth.parquet"
 MANIFEST_FILE: Final = "_manifest.json"
 """Underscored, so that `audit run` on the folder does not take them for event logs."""
@@ -121,7 +118,7 @@ def prepare(wish: Wish, out: Path) -> sc.Plan:
         As `generate`.
     """
     random = np.random.default_rng([wish.seed, 0])
-    plan = sc.make_plan(round(wish.events / EVENTS_A_MESSAGE), wish.anomalies, random)
+    plan = sc.make_plan(round(wish.events / sc.EVENTS_A_MESSAGE), wish.anomalies, random)
     if out.exists() and any(out.iterdir()):
         raise FileExistsError(f"{out}: the folder is not empty")
     return plan

@@ -8,6 +8,7 @@ refusals, and clocks that disagree. Anomalies lie in slots of their own, away fr
 another.
 """
 
+import math
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -50,6 +51,9 @@ PAUSE_US: Final = 1_000_000
 CHUNK_MESSAGES_MAX: Final = 20_000
 
 MESSAGES_MIN: Final = 360
+
+EVENTS_A_MESSAGE: Final = 5.375
+"""send, append, send_ack, two deliveries, and a flush and two commits for every eighth."""
 
 PAUSES: Final = {"rebalance": 0.1, "crash_sync": 0.4, "crash_async": 0.55, "restart": 0.82, "reset": 0.9}
 """What happens after which part of a chunk's messages."""
@@ -198,24 +202,22 @@ def make_plan(messages_total: int, anomalies: dict[str, int], random: np.random.
         if count < 0:
             raise ScenarioError(f"anomaly {name}: count {count}, expected 0 or more")
     if messages_total < MESSAGES_MIN:
-        raise ScenarioError(f"{messages_total} messages wished, the timetable needs {MESSAGES_MIN} or more")
+        raise ScenarioError(f"too few events, the timetable needs {_events_of(MESSAGES_MIN)} or more")
     chunks = -(-messages_total // CHUNK_MESSAGES_MAX)
     messages = -(-messages_total // chunks)
-    slotted = [name for name in (*_SLOTTED, "offset_regression") for _ in range(anomalies.get(name, 0))]
-    room = len(slots(messages)) * chunks
-    if len(slotted) > room:
-        raise ScenarioError(
-            f"{len(slotted)} anomalies wished, a log of this size has room for {room}: ask for more events"
-        )
-    flush_lost = anomalies.get("flush_lost", 0)
-    troubled = -(-chunks // TROUBLE_EVERY)
-    # Between the first zone and the crash, every second message at least is the crashing broker's.
-    tail_room = (int((PAUSES["crash_sync"] - ZONES[0][1] - 0.02) * messages) // 2 - CRASH_TAIL) * troubled
-    if flush_lost > tail_room:
-        raise ScenarioError(
-            f"anomaly flush_lost: {flush_lost} wished, a log of this size has room for {tail_room}: "
-            "ask for more events"
-        )
+    named = (*_SLOTTED, "offset_regression")
+    wished = sum(anomalies.get(name, 0) for name in named), anomalies.get("flush_lost", 0)
+    room, tail_room = _room(messages, chunks)
+    for what, count, of in (
+        (f"{wished[0]} anomalies", wished[0], room),
+        (f"anomaly flush_lost: {wished[1]}", wished[1], tail_room),
+    ):
+        if count > of:
+            raise ScenarioError(
+                f"{what} wished, a log of this size has room for {of}: ask for {_events_for(*wished)} events"
+            )
+    slotted = [name for name in named for _ in range(anomalies.get(name, 0))]
+    flush_lost, troubled = wished[1], _troubled(chunks)
     chunk_of = random.permutation(room)[: len(slotted)] % chunks
     planted = {name: np.zeros(chunks, dtype=np.int64) for name in ANOMALIES}
     for name, chunk in zip(slotted, chunk_of, strict=True):
@@ -223,6 +225,34 @@ def make_plan(messages_total: int, anomalies: dict[str, int], random: np.random.
     crashes = np.arange(flush_lost) % troubled * TROUBLE_EVERY
     planted["flush_lost"] += np.bincount(crashes, minlength=chunks)
     return Plan(messages, chunks, planted)
+
+
+def _room(messages: int, chunks: int) -> tuple[int, int]:
+    """For how many anomalies in slots, and for how many flush_lost, there is room in chunks of this size."""
+    # Between the first zone and the crash, every second message at least is the crashing broker's.
+    tail = int((PAUSES["crash_sync"] - ZONES[0][1] - 0.02) * messages) // 2 - CRASH_TAIL
+    return len(slots(messages)) * chunks, tail * _troubled(chunks)
+
+
+def _troubled(chunks: int) -> int:
+    return -(-chunks // TROUBLE_EVERY)
+
+
+def _events_for(slotted: int, flush_lost: int) -> int:
+    """In about so many events, and hardly fewer, there is room for them."""
+    in_slots, in_tail = _room(CHUNK_MESSAGES_MAX, 1)
+    # Where the largest chunks have no room, smaller ones have none either.
+    chunks = max(1, -(-slotted // in_slots), (-(-flush_lost // in_tail) - 1) * TROUBLE_EVERY + 1)
+    smallest = max(MESSAGES_MIN, CHUNK_MESSAGES_MAX * (chunks - 1) // chunks + 1)
+    for messages in range(smallest, CHUNK_MESSAGES_MAX):
+        room, tail_room = _room(messages, chunks)
+        if room >= slotted and tail_room >= flush_lost:
+            return _events_of(messages * chunks)
+    return _events_of(CHUNK_MESSAGES_MAX * chunks)
+
+
+def _events_of(messages: int) -> int:
+    return math.ceil(messages * EVENTS_A_MESSAGE)
 
 
 @dataclass(frozen=True, slots=True)

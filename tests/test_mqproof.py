@@ -3,11 +3,13 @@
 import importlib
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import mqproof
 from report.json_file import from_json
+from report.model import Exit
 
 
 def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -32,6 +34,20 @@ def test_an_unknown_command_is_wrong_use(
 ) -> None:
     assert _run(monkeypatch, "explode") == 2
     assert capsys.readouterr().err == "mqproof: no command 'explode'; see mqproof --help\n"
+
+
+def test_a_failure_of_our_own_is_no_violation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(prog_name: str) -> None:
+        raise RuntimeError(f"{prog_name} is at a loss")
+
+    monkeypatch.setitem(sys.modules, "failing", SimpleNamespace(app=fail))
+    monkeypatch.setitem(mqproof.COMMANDS, "check", ("failing", ""))
+    assert _run(monkeypatch, "check") == Exit.TOOL
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback")
+    assert told.endswith("RuntimeError: mqproof is at a loss\n")
 
 
 def test_a_mutant_is_run_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from report.beside import file_beside, folder_beside
+import pytest
+
+from report.beside import file_beside, folder_beside, try_place
 
 _MAKES = """
 import sys, time
@@ -47,3 +49,18 @@ def test_what_was_not_moved_to_its_place_is_gone(tmp_path: Path) -> None:
     with folder_beside(tmp_path / "a") as made:
         (made / "half").mkdir()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_can_be_written_is_left_as_it_is(tmp_path: Path) -> None:
+    try_place(tmp_path / "missing" / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_nothing_can_be_made_the_error_names_the_place(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file" / "out", Path("/proc/out")):
+        with pytest.raises(OSError, match=": ") as tried:
+            try_place(place)
+        with pytest.raises(OSError, match=": ") as told, folder_beside(place):
+            pass
+        assert (tried.value.filename, told.value.filename) == (str(place), str(place))

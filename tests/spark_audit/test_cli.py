@@ -19,7 +19,8 @@ from typer.testing import CliRunner, Result
 
 from report.console import terminable
 from report.model import Exit
-from spark_audit.cli import _blame, _blamed, _ending_jobs, app
+from spark_audit.cli import _blame, _blamed, _ending_jobs, _tell, app
+from tests.spark_audit.conftest import Story, table
 
 SCRATCH = Path("/tmp/mqproof-audit-1")
 
@@ -37,15 +38,19 @@ def test_generate_then_run_finds_the_violations_and_writes_every_format(
     )
     assert (made.exit_code, "5 violations to find" in made.stdout) == (Exit.HELD, True)
     done = mqproof(
-        "run", "--events", log, "--out", out, "--check", "DELIV-1,DELIV-3", "--json", tmp_path / "r.json",
+        "run", "--events", log, "--out", out, "--check", "DELIV-1,DELIV-3", "--json", tmp_path / "r.txt",
         "--orderly", "a group", "--orderly", "g", "--delays", "1s 9s",
     )  # fmt: skip
     assert done.exit_code == Exit.VIOLATED, done.output
     said = "--orderly 'a group' --orderly g --delays '1s 9s'"
     assert f"mqproof audit run --events {log} {said} --check DELIV-1" in done.stdout
     report = json.loads((out / "report.json").read_text())
-    assert json.loads((tmp_path / "r.json").read_text()) == report
+    assert json.loads((tmp_path / "r.txt").read_text()) == report
     assert [result["id"] for result in report["results"]] == ["DELIV-1", "DELIV-3"]
+    assert json.loads((out / "report.sarif").read_text())["version"] == "2.1.0"
+    assert "DELIV-1" in (out / "report.md").read_text()
+    assert f"wrote {out}/report.html, report.json, report.md, report.sarif, junit.xml" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "out", "r.txt"]
     assert pq.read_table(out / "violations.parquet").num_rows == 5
     assert ElementTree.parse(out / "junit.xml").getroot().tag in ("testsuite", "testsuites")
     page = (out / "report.html").read_text()
@@ -84,6 +89,11 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
         (["watch", "--state", "s"], "--events: name at least one folder, or a --topic"),
         (["watch", "--state", "s", "--topic", "t"], "--namesrv is missing"),
         (["run", "--events", ".", "--out", "/dev/null"], "--out: /dev/null is a file, expected a folder"),
+        (["run", "--events", ".", "--out", "/proc/x"], "--out: /proc/x cannot be written: "),
+        (["run", "--events", ".", "--json", "/proc/x/r.json"], "--json: /proc/x/r.json cannot be written: "),
+        (["run", "--events", ".", "--json", "."], "--json: . is a folder, expected a file"),
+        (["run", "--events", ".", "--carry", "/proc/x"], "--carry: /proc/x cannot be written: "),
+        (["generate", "--events", "9000", "--out", "/proc/x"], "--out: /proc/x cannot be written: "),
         (["run", "--events", ".", "--flush", "maybe"], "--flush: 'maybe', expected SYNC_FLUSH"),
         (["run", "--events", ".", "--delays", "1s 2x"], "--delays: '1s 2x', expected delays such as"),
         (["watch", "--state", "s", "--events", ".", "--broker-config", "no"], "no: No such file"),
@@ -130,6 +140,34 @@ def test_traces_alone_are_judged_with_bounds(spark: SparkSession, tmp_path: Path
     assert (Path(kept["file"]).name, kept["line"]) == ("traces.txt", "Pub\x01x")
     assert pq.read_table(tmp_path / "violations.parquet").num_rows == 0
     assert "between 0 and 1 of 1 were never sent" in done.output
+
+
+HOSTILE = "\x1b[31mred\u202e\nnext"
+ESCAPED = r"\x1b[31mred\u202e\nnext"
+
+
+def test_a_life_shows_no_name_of_the_log_raw(spark: SparkSession, tmp_path: Path) -> None:
+    story = Story().add("send", HOSTILE, msg_id="m", topic="t", attempt=1)
+    pq.write_table(table(story.rows), tmp_path / "log.parquet")
+    done = mqproof("explain", "m", "--events", tmp_path)
+    assert (done.exit_code, done.stdout.count("\n")) == (Exit.HELD, 1), done.output
+    assert ESCAPED in done.stdout
+    done = mqproof("explain", HOSTILE, "--events", tmp_path)
+    assert done.exit_code == Exit.INCONCLUSIVE
+    assert done.stderr.splitlines()[-1] == f"mqproof audit: {ESCAPED}: no input knows this message"
+
+
+def test_a_line_of_watch_names_its_fields_and_shows_none_raw(capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = dict.fromkeys(("broker", "topic", "queue_id", "queue_offset", "msg_id", "group", "first_ts"))
+    _tell({**nothing, "invariant": "DELIV-1", "rule": "lost", "topic": HOSTILE, "evidence": "so it is"})
+    _tell(
+        {**nothing, "invariant": "DELIV-1", "rule": "lost", "first_ts": 0, "queue_id": 0, "group": "a  b=c",
+         "evidence": None}
+    )  # fmt: skip
+    assert capsys.readouterr().out.splitlines() == [
+        f"-  DELIV-1  lost  topic='{ESCAPED}'  evidence=so it is",
+        "1970-01-01 00:00:00.000000  DELIV-1  lost  queue_id=0  group='a  b=c'",
+    ]
 
 
 def test_a_failure_of_spark_is_told_by_its_innermost_cause() -> None:

@@ -94,12 +94,32 @@ def test_queues_are_told_apart_and_a_retry_stays_in_its_topic() -> None:
         (Wish(12_000, {"lost": -1}), "anomaly lost: count -1"),
         (Wish(12_000, {"lost": 10_000}), "10000 anomalies wished, a log of this size has room for"),
         (Wish(12_000, {"flush_lost": 10_000}), "anomaly flush_lost: 10000 wished"),
-        (Wish(100), "the timetable needs 360 or more"),
+        (Wish(100), "too few events, the timetable needs 1935 or more"),
     ],
 )
 def test_a_wish_that_does_not_fit_is_refused(wish: Wish, message: str, tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=message):
         prepare(wish, tmp_path / "log")
+
+
+@pytest.mark.parametrize(
+    ("events", "anomalies"),
+    [
+        (2_000, {"lost": 7}),
+        (2_000, {"lost": 1_000, "offset_regression": 500}),
+        (20_000, {"flush_lost": 1_190}),
+        (20_000, {"flush_lost": 1_500, "phantom": 3}),
+    ],
+)
+def test_the_events_that_are_said_to_be_needed_are_enough_and_hardly_too_many(
+    events: int, anomalies: dict[str, int], tmp_path: Path
+) -> None:
+    with pytest.raises(ScenarioError, match=r": ask for \d+ events") as told:
+        prepare(Wish(events, anomalies), tmp_path)
+    needed = int(str(told.value).split()[-2])
+    prepare(Wish(needed, anomalies), tmp_path)
+    with pytest.raises(ScenarioError):
+        prepare(Wish(round(needed * 0.97), anomalies), tmp_path)
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
