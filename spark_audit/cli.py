@@ -7,7 +7,8 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -636,7 +637,8 @@ def watch_logs(
 
     The verdicts are those of `audit run` over the same logs; --state is also what `audit run --carry` reads.
 
-    Exit code, at the end: 0 no violation so far, 1 some, 2 bad input, 3 no event seen, 4 Spark failed.
+    Exit code, at the end: 0 no violation so far, 1 some, 2 bad input, 3 no event seen, or rows are missing or
+    unreadable that may explain all of them, 4 Spark failed.
     """
     if not (events or topic):
         _fail("--events: name at least one folder, or a --topic")
@@ -647,7 +649,7 @@ def watch_logs(
 
     from spark_audit.evidence import Options
     from spark_audit.inputs import InputError
-    from spark_audit.nights import newest, violations_so_far
+    from spark_audit.nights import newest, rows_missing, violations_so_far
     from spark_audit.session import SessionOptions
     from spark_audit.watch import Source, Watch, watch
 
@@ -675,13 +677,25 @@ def watch_logs(
     last = newest(state)
     if last is None:
         _fail("no event was seen", Exit.INCONCLUSIVE)
-    rows = violations_so_far(last)
+    raise typer.Exit(_so_far(violations_so_far(last), rows_missing(last)))
+
+
+def _so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int:
+    """Prints what nights.violations_so_far tells, in the light of so many rows that are missing or
+    unreadable, as audit.judge sees them. Returns the exit code."""
+    totals: Counter[str] = Counter()
+    for invariant, _, count, *_ in rows:
+        totals[invariant] += count
+    holes = f"{missing} rows are missing or unreadable"
     for invariant, rule, count, _, young in rows:
         open_ = f", {young} of them younger than --late-s and not told yet" if young else ""
-        typer.echo(f"{invariant} {rule}: {_violations(count)}{open_}")
+        doubt = f"; unknown: {holes}, and may explain them" if totals[invariant] <= missing else ""
+        typer.echo(f"{invariant} {rule}: {_violations(count)}{open_}{doubt}")
     if not rows:
-        typer.echo("no violation so far")
-    raise typer.Exit(Exit.VIOLATED if rows else Exit.HELD)
+        typer.echo("no violation so far" + (f"; unknown: {holes}" if missing else ""))
+    if any(total > missing for total in totals.values()):
+        return Exit.VIOLATED
+    return Exit.INCONCLUSIVE if missing else Exit.HELD
 
 
 def _tell(violation: "Mapping[str, Any]") -> None:

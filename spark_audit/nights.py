@@ -443,6 +443,14 @@ def violations_so_far(state: Path) -> list[tuple[str, str, int, int, int]]:
     return [(*key, counts[key], new[key], open_[key]) for key in sorted(counts)]
 
 
+def rows_missing(state: Path) -> int:
+    """Holes in the numbers of nodes, or rows that were no events, whichever is more: so many violations at
+    most may have an explanation that nobody can read."""
+    kept = sorted((state.parent / UNREADABLE).rglob("*.json"))
+    unreadable = sum(bool(line.strip()) for file in kept for line in file.read_bytes().splitlines())
+    return max(_manifest(state).missing_rows, unreadable)
+
+
 def _is_certain(watermark: int) -> pc.Expression:
     """Nothing of what `late` lets come can change it; what was lost may be delivered yet later."""
     return pc.field("final") | (pc.field("last_ts") < watermark)

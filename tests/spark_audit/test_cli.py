@@ -7,9 +7,10 @@ import signal
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 from xml.etree import ElementTree
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 import typer
@@ -19,7 +20,8 @@ from typer.testing import CliRunner, Result
 
 from report.console import terminable
 from report.model import Exit
-from spark_audit.cli import _blame, _blamed, _ending_jobs, _tell, app
+from spark_audit import nights
+from spark_audit.cli import _blame, _blamed, _ending_jobs, _so_far, _tell, app
 from tests.spark_audit.conftest import Story, table
 
 SCRATCH = Path("/tmp/mqproof-audit-1")
@@ -253,3 +255,50 @@ def test_a_full_disk_of_the_output_is_told_by_its_path() -> None:
     assert "spark.local.dir" in _blame(RuntimeError(of_ours), SCRATCH)[0]
     spilled = told + "\tat org.apache.spark.storage.DiskBlockObjectWriter.write(DiskBlockObjectWriter.scala)"
     assert "spark.local.dir" in _blame(RuntimeError(spilled), SCRATCH)[0]
+
+
+LOST: Final = ("DELIV-1", "lost-write", 2, 1, 0)
+AGAIN: Final = ("DELIV-3", "duplicate-delivery", 5, 0, 5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "missing", "code", "said"),
+    [
+        ([], 0, Exit.HELD, ["no violation so far"]),
+        ([], 1, Exit.INCONCLUSIVE, ["no violation so far; unknown: 1 rows are missing or unreadable"]),
+        ([LOST], 1, Exit.VIOLATED, ["DELIV-1 lost-write: 2 violations"]),
+        (
+            [LOST, AGAIN],
+            2,
+            Exit.VIOLATED,
+            [
+                "DELIV-1 lost-write: 2 violations; unknown: 2 rows are missing or unreadable, "
+                "and may explain them",
+                "DELIV-3 duplicate-delivery: 5 violations, 5 of them younger than --late-s and not told yet",
+            ],
+        ),
+        ([LOST, AGAIN], 5, Exit.INCONCLUSIVE, None),
+    ],
+)
+def test_watch_ends_with_what_its_violations_are_worth(
+    rows: list[tuple[str, str, int, int, int]],
+    missing: int,
+    code: int,
+    said: list[str] | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert _so_far(rows, missing) == code
+    lines = capsys.readouterr().out.splitlines()
+    assert said is None or lines == said
+
+
+def test_rows_that_cannot_be_read_are_counted_beside_a_state(tmp_path: Path) -> None:
+    kept = tmp_path / "unreadable" / "batch-000001"
+    kept.mkdir(parents=True)
+    (kept / "part-0.json").write_text('{"line":"a"}\n{"line":"b"}\n')
+    state = tmp_path / "night-000001"
+    state.mkdir()
+    for holes, missing in ((0, 2), (7, 7)):
+        told = nights.Manifest(nights.SCHEMA_VERSION, 1, 0, holes)
+        (state / "manifest.json").write_bytes(msgspec.json.encode(told))
+        assert nights.rows_missing(state) == missing
