@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from typing import Final, NoReturn
 
 from rich.console import Console
+from rich.text import Text
+
+from report.printable import one_line
 
 _TERMINATED: Final = 128 + signal.SIGTERM
 
@@ -23,10 +26,10 @@ def stop(message: str, code: int) -> NoReturn:
 def stages(title: str) -> Iterator[Callable[[str], None]]:
     """Tells what a long command is at: a moving line on a terminal, with the seconds so far; a line a stage
     elsewhere. Goes to standard error, away from the result."""
-    console = Console(stderr=True, highlight=False, markup=False)
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     started = time.monotonic()
     if not console.is_terminal:
-        yield lambda stage: console.print(f"{title}: {stage}", soft_wrap=True)
+        yield lambda stage: console.print(f"{title}: {one_line(stage)}", soft_wrap=True)
         return
     moving = _Moving(title, started)
     with console.status(moving, spinner="dots"):
@@ -42,10 +45,11 @@ class _Moving:
         self._started = started
 
     def told(self, stage: str) -> None:
-        self._text = f"{self._title}: {stage}"
+        self._text = f"{self._title}: {one_line(stage)}"
 
-    def __rich__(self) -> str:
-        return f"{self._text} ({time.monotonic() - self._started:.0f} s so far)"
+    def __rich__(self) -> Text:
+        # No plain str, in which rich would look for markup and emoji codes.
+        return Text(f"{self._text} ({time.monotonic() - self._started:.0f} s so far)")
 
 
 class _TerminatedError(KeyboardInterrupt):

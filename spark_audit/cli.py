@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
-from report.console import terminable
+from report.console import stages, terminable
 from report.model import Exit, Report, Verdict, exit_code
 from report.printable import one_line
 
@@ -396,7 +396,9 @@ def _audit(
     night = open_night(spark, request.carry, *spans_us) if request.carry else None
     # The old state stays until everything is written: an interrupted night is run again.
     with next_state(night) if night else nullcontext() as following:
-        done, report, aside = _judge(spark, scratch, request, night, following)
+        with stages("audit") as told:
+            done, report, aside = _judge(spark, scratch, request, night, following, told)
+        # Not beside a moving line, which would take it for its own.
         terminal.show(report)
         _write(report, done, aside, out, json)
     return exit_code(report.results)
@@ -408,6 +410,7 @@ def _judge(
     request: _Request,
     night: "Night | None",
     following: Path | None,
+    stage: Callable[[str], None],
 ) -> tuple["Audit", Report, "DataFrame"]:
     """The audit, its report, and the file and line of each row that is no event and no trace."""
     from spark_audit.audit import audit
@@ -420,8 +423,8 @@ def _judge(
     started = time.monotonic()
     for repeat, original in request.found.repeats:
         _say(f"{repeat} is {original} again: counted once")
+    stage(f"reading {len(request.found.files)} files and {len(request.stores)} stores")
     log = read_files(spark, request.found, scratch)
-    _say(f"reading {len(request.found.files)} files and {len(request.stores)} stores")
     stored = read_stores(spark, request.stores, scratch, request.index_slots) if request.stores else None
     before = f" --carry {shlex.quote(str(night.before))}" if night and night.before else ""
     done = audit(
@@ -432,18 +435,21 @@ def _judge(
         checks=request.checks(),
         given_rows=log.rows,
         replay=f"mqproof audit run {request.again}{before}",
-        progress=_say,
+        progress=stage,
         night=night,
         next_state=following,
     )
+    stage("timelines of what was found")
     # Of a night's message, the first half may stand in what was carried.
     events = log.events.unionByName(night.carried.rows) if night and night.carried else log.events
     told = with_timelines(spark, done.results, events, done.overview.brokers, stored)
     done = replace(done, results=told)
     aside = log.corrupt
     if any(request.traces):
+        stage("reading message traces")
         done, unreadable = _with_traces(spark, done, request)
         aside = aside.unionByName(unreadable)
+    stage("summing up")
     corrupt_rows = done.unreadable_rows
     corrupt = [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
     report = summarise(done, log, request.stores, time.monotonic() - started, corrupt, corrupt_rows)
@@ -522,7 +528,8 @@ def _write(report: Report, done: "Audit", aside: "DataFrame", out: Path | None, 
     from spark_audit.staging import staged
 
     if out is not None:
-        with staged(out, replaces=("unreadable",)) as folder:
+        with stages("audit") as stage, staged(out, replaces=("unreadable",)) as folder:
+            stage(f"writing {out}")
             for name in _FORMS:
                 write_report(report, folder / name)
             rows = write_violations(done, folder / "violations.parquet")
@@ -762,9 +769,10 @@ def generate(
         prepare(wish, out)
         with (
             _session(SessionOptions(master=master, memory=memory, conf=settings)) as (spark, _),
+            stages("audit") as stage,
             staged(out) as folder,
         ):
-            done = write_log(spark, wish, folder)
+            done = write_log(spark, wish, folder, progress=stage)
     except (ScenarioError, FileExistsError) as error:
         _fail(str(error))
     except OSError as error:
@@ -841,7 +849,8 @@ _OF_SPILLS: Final = ("DiskBlockObjectWriter", "SpillWriter", "TimeTrackingOutput
 
 
 def _say(line: str) -> None:
-    typer.echo(f"audit: {one_line(line)}", err=True)
+    # Not through click, which does not know the stream that keeps lines apart from a moving one.
+    print(f"audit: {one_line(line)}", file=sys.stderr)
 
 
 def _fail(message: str, code: int = Exit.USAGE) -> NoReturn:

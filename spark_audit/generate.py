@@ -78,7 +78,13 @@ class Generated:
     files: tuple[Path, ...]
 
 
-def generate(spark: SparkSession, wish: Wish, out: Path, partitions: int = 0) -> Generated:
+def generate(
+    spark: SparkSession,
+    wish: Wish,
+    out: Path,
+    partitions: int = 0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Generated:
     """Write event files, _truth.parquet and _manifest.json into the folder, which is made if need be.
 
     Raises:
@@ -90,7 +96,9 @@ def generate(spark: SparkSession, wish: Wish, out: Path, partitions: int = 0) ->
     partitions = partitions or max(-(-plan.chunks // _CHUNKS_A_TASK), min(plan.chunks, 2))
     made = _Maker(plan, wish.seed)
     chunks = [(number, State()) for number in range(plan.chunks)]
+    progress(f"adding up {plan.messages_total} messages")
     states, events = _add_up(_in_tasks(spark, made.moves, "number bigint, state string", chunks, partitions))
+    progress(f"writing {events} events")
     if wish.file_format == "parquet":
         _in_tasks(spark, partial(made.parquet, out.absolute()), "file string", states, partitions).collect()
     else:
@@ -98,6 +106,7 @@ def generate(spark: SparkSession, wish: Wish, out: Path, partitions: int = 0) ->
         for file in out.glob("part-*.json"):
             file.rename(file.with_suffix(".ndjson"))
     (out / "_SUCCESS").unlink(missing_ok=True)
+    progress("listing what is planted")
     planted = sum(plan.planted.values(), np.zeros(plan.chunks, dtype=np.int64))
     told = _in_tasks(
         spark, made.truth, "fact string", [state for state in states if planted[state[0]]], partitions

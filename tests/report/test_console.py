@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,15 @@ def test_the_seconds_go_on_while_a_stage_lasts(monkeypatch: pytest.MonkeyPatch) 
     with terminal.capture() as drawn:
         terminal.print(line)
     assert drawn.get() == "conform: wire: 0 of 7 (9 s so far)\n"
+
+
+def test_a_stage_is_shown_as_it_is_and_never_raw(capsys: pytest.CaptureFixture[str]) -> None:
+    with console.stages("audit") as told:
+        told("writing :smile: [red]\x1b[2J")
+    assert capsys.readouterr().err == "audit: writing :smile: [red]\\x1b[2J\n"
+    line = console._Moving("audit", time.monotonic())
+    line.told("writing :smile: [red]\x1b[2J")
+    terminal = Console(width=60)
+    with terminal.capture() as drawn:
+        terminal.print(line)
+    assert drawn.get() == "audit: writing :smile: [red]\\x1b[2J (0 s so far)\n"

@@ -39,6 +39,8 @@ def test_generate_then_run_finds_the_violations_and_writes_every_format(
         "generate", "--events", 6000, "--out", log, "--anomaly", "lost=2", "--anomaly", "duplicate=1"
     )
     assert (made.exit_code, "5 violations to find" in made.stdout) == (Exit.HELD, True)
+    told = [line.split()[1] for line in made.stderr.splitlines()]
+    assert told == ["adding", "writing", "listing"]
     done = mqproof(
         "run", "--events", log, "--out", out, "--check", "DELIV-1,DELIV-3", "--json", tmp_path / "r.txt",
         "--orderly", "a group", "--orderly", "g", "--delays", "1s 9s",
@@ -52,6 +54,8 @@ def test_generate_then_run_finds_the_violations_and_writes_every_format(
     assert json.loads((out / "report.sarif").read_text())["version"] == "2.1.0"
     assert "DELIV-1" in (out / "report.md").read_text()
     assert f"wrote {out}/report.html, report.json, report.md, report.sarif, junit.xml" in done.stderr
+    stages = ("reading 1 files and 0 stores", "timelines of what was found", f"writing {out}")
+    assert all(f"audit: {stage}\n" in done.stderr for stage in stages), done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "out", "r.txt"]
     assert pq.read_table(out / "violations.parquet").num_rows == 5
     assert ElementTree.parse(out / "junit.xml").getroot().tag in ("testsuite", "testsuites")
