@@ -176,6 +176,40 @@ def test_there_may_be_violations_where_nothing_was_sent(tmp_path: Path) -> None:
     assert sorted(violations_told(svg)) == [1, 1, 2]
 
 
+def test_of_many_queues_the_largest_are_shown_and_the_others_together(tmp_path: Path) -> None:
+    queues = [("broker-a", "orders", n, group, 1000 + n) for n in range(500) for group in ("g", "h")]
+    told = texts(plots_of(tmp_path / "f", {"queues": queues}))
+    assert [text for text in told if text.startswith("orders/")] == [
+        f"orders/broker-a/{n}" for n in range(476, 500)
+    ]
+    assert "476 others" in told
+    assert f"{sum(2 * (1000 + n) for n in range(476)):,} →" in [text.strip() for text in told]
+
+
+def test_queues_whose_short_names_are_alike_keep_rows_of_their_own(tmp_path: Path) -> None:
+    topics = [f"{'T' * 50}{n}{'T' * 50}" for n in range(3)]
+    told = texts(plots_of(tmp_path / "f", {"queues": [(None, topic, 0, None, 5) for topic in topics]}))
+    assert len([text for text in told if text.endswith("/0")]) == 3
+    assert "(no group)" in told
+
+
+def test_no_label_begins_left_of_the_figure(tmp_path: Path) -> None:
+    names = {"topic": "%RETRY%" + "M" * 120, "broker": "broker-a", "group": "M" * 255}
+    svg = drawn_of(tmp_path / "f", names)
+    right_ends = re.findall(r'text-anchor: end;[^>]* x="([\d.]+)"[^>]*>([^<]*)<', svg)
+    beside = [(float(end), text) for end, text in right_ends if "M" in text]
+    assert len(beside) == 2
+    for end, text in beside:
+        # A letter of nine points is about five and a half wide.
+        assert end >= 5.5 * len(text)
+
+
+def test_counts_are_whole_however_small_the_log_is(tmp_path: Path) -> None:
+    numbers = {"latency": [("born to stored", 1000.0, 1)], "lag": []}
+    svg = drawn_of(tmp_path / "f", {}, [("topic", "broker")]) + plots_of(tmp_path / "f", numbers)
+    assert [text for text in texts(svg) if re.search(r"\d m$", text.strip())] == []
+
+
 GROUPS = [f"group_{number}" for number in range(12)]
 
 
