@@ -9,7 +9,7 @@ from typing import Final
 
 _UNSAFE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
-    "\u200e\u200f\u2028-\u202e\u2066-\u2069"  # marks that reorder text, line and paragraph separators
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # marks that reorder text, line and paragraph separators
     "\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff]"  # surrogates, noncharacters, byte order mark
 )
 

@@ -11,7 +11,7 @@ from report.printable import one_line, printable
         ("plain, ümläut, 消息, 😀", "plain, ümläut, 消息, 😀"),
         ("\x00\x1b\x7f\x9b", r"\x00\x1b\x7f\x9b"),
         ("\r\n", "\\x0d\n"),
-        ("\u202eevil\u2066", r"\u202eevil\u2066"),
+        ("\u202eevil\u2066\u061c", r"\u202eevil\u2066\u061c"),
         ("\udc80\uffff", r"\udc80\uffff"),
     ],
 )
