@@ -28,6 +28,7 @@ _NAME_MAX: Final = 32
 """A topic may have 127 characters and a group 255: the plot itself would have no room."""
 _PART_MAX: Final = 20
 """Where a topic and a broker stand side by side."""
+_QUEUES_MAX: Final = 24
 _ZERO_WIDTH: Final = "\u200b"
 _RED: Final = "#d03b3b"
 _BLUE: Final = "#4a7fb5"
@@ -97,7 +98,7 @@ def _over_time(audit: Audit) -> Figure:
     width_s = bucket_us(audit.overview) / 1e6
     unit, unit_s = _unit_of(width_s)
     axes.set_ylabel(f"events in {width_s / unit_s:.3g} {unit}")
-    axes.yaxis.set_major_formatter(_COUNT)
+    _of_counts(axes.yaxis)
     axes.set_ylim(bottom=0)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     return Figure("Events over time, by kind", _svg(canvas))
@@ -185,7 +186,7 @@ def _bars(axes: Any, places: list[_Place]) -> None:
     axes.set_ylim(max(len(places), 1), 0)
     # Room for the red words.
     axes.set_xlim(0, widest * 1.3)
-    axes.xaxis.set_major_formatter(_COUNT)
+    _of_counts(axes.xaxis)
     axes.grid(axis="y", visible=False)
 
 
@@ -223,6 +224,7 @@ def _repeats(counts: Mapping[str, int]) -> Figure:
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)
+    _of_counts(axes.xaxis)
     axes.margins(x=0.08)
     return Figure("Messages delivered again, by cause", _svg(canvas))
 
@@ -246,7 +248,7 @@ def _latency(audit: Audit) -> Figure:
         axes.set_title(f"{what}: half within {_quantile(mine, 0.5)}, 99 % within {_quantile(mine, 0.99)}",
                        fontsize=9, loc="left")  # fmt: skip
         axes.set_ylabel("messages")
-        axes.yaxis.set_major_formatter(_COUNT)
+        _of_counts(axes.yaxis)
     shared[-1].set_xlabel(
         "milliseconds; what took less, or seems to, since clocks differ, is 0.1; of a large log a sample"
     )
@@ -280,35 +282,53 @@ def _lag(audit: Audit) -> Figure:
 
 
 def _queues(audit: Audit) -> Figure:
-    counts: dict[tuple[Any, ...], dict[str, int]] = defaultdict(dict)
-    for broker, topic, queue_id, group, rows in audit.pictures["queues"]:
-        counts[topic, broker, queue_id][group or "(no group)"] = rows
+    """A row a queue, of as many as fit those with most deliveries, then all others in one."""
+    cells: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
     total: Counter[str] = Counter()
-    for cell in counts.values():
-        total.update(cell)
-    most = [group for group, _ in total.most_common(_GROUPS_MAX)]
-    for cell in counts.values():
-        cell[_OTHERS] = sum(rows for group, rows in cell.items() if group not in most)
-    queues, groups = list(counts), [*sorted(most), *([_OTHERS] if len(total) > len(most) else [])]
-    canvas, axes = _axes(2.6)
-    width = 0.8 / len(groups)
-    for i, group in enumerate(groups):
-        at = [n + i * width for n in range(len(queues))]
-        axes.bar(
-            at,
-            [counts[queue].get(group, 0) for queue in queues],
-            width=width,
-            label=_name(group),
-            align="edge",
-        )
-    step = max(1, len(queues) // 24)
-    labels = [_queue_name(queue) for queue in queues[::step]]
-    axes.set_xticks([n + 0.4 for n in range(0, len(queues), step)], labels, rotation=40, ha="right")
-    axes.grid(axis="x", visible=False)
-    axes.set_ylabel("deliveries")
-    axes.yaxis.set_major_formatter(_COUNT)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+    for broker, topic, queue_id, group, count in audit.pictures["queues"]:
+        told = group or "(no group)"
+        cells[topic, broker, queue_id][told] += count
+        total[told] += count
+    groups = sorted(group for group, _ in total.most_common(_GROUPS_MAX))
+    ranked = sorted(cells, key=lambda place: (-cells[place].total(), _by_name(place)))
+    shown = sorted(ranked[:_QUEUES_MAX], key=_by_name)
+    rows: list[tuple[str, Mapping[str, float]]] = [(_queue_name(place), cells[place]) for place in shown]
+    width = 1.15 * cells[ranked[0]].total()
+    if rest := ranked[_QUEUES_MAX:]:
+        together: Counter[str] = Counter()
+        for place in rest:
+            together.update(cells[place])
+        # They may be far more than any, and would leave the rest no length: their groups' parts are shown.
+        scale = min(1.0, width / together.total())
+        rows.append((_others(rest), {group: count * scale for group, count in together.items()}))
+    canvas, axes = _axes(max(2.6, 0.9 + 0.24 * len(rows)))
+    _stacked(axes, rows, groups)
+    axes.set_xlim(0, width)
+    if rest and together.total() > width:
+        _beyond(axes, width, len(shown), together.total())
     return Figure("Deliveries by queue and group", _svg(canvas))
+
+
+def _stacked(axes: Any, rows: list[tuple[str, Mapping[str, float]]], groups: list[str]) -> None:
+    ends = [0.0] * len(rows)
+    for group in groups:
+        counts = [cell.get(group, 0) for _, cell in rows]
+        axes.barh(range(len(rows)), counts, left=ends, height=0.7, label=_name(group))
+        ends = [end + count for end, count in zip(ends, counts, strict=True)]
+    others = [sum(n for group, n in cell.items() if group not in groups) for _, cell in rows]
+    if any(others):
+        axes.barh(range(len(rows)), others, left=ends, height=0.7, label=_OTHERS)
+    axes.set_yticks(range(len(rows)), [label for label, _ in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.grid(axis="y", visible=False)
+    axes.set_xlabel("deliveries")
+    _of_counts(axes.xaxis)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+
+
+def _by_name(place: tuple[Any, ...]) -> tuple[str, str, int]:
+    topic, broker, queue_id = place
+    return topic or "", broker or "", -1 if queue_id is None else queue_id
 
 
 def _name(text: str, most: int = _NAME_MAX) -> str:
@@ -329,6 +349,12 @@ def _queue_name(place: tuple[Any, ...]) -> str:
 def _axes(height_inches: float) -> tuple[Canvas, Any]:
     canvas = Canvas(figsize=(_WIDTH_INCHES, height_inches), layout="constrained")
     return canvas, canvas.subplots()
+
+
+def _of_counts(axis: Any) -> None:
+    """Half an event there is none."""
+    axis.get_major_locator().set_params(integer=True)
+    axis.set_major_formatter(_COUNT)
 
 
 def _elapsed(audit: Audit, ts: int) -> float:

@@ -18,7 +18,6 @@ from spec.events import Kind
 BUCKETS: Final = 120
 WAIT_MIN_US: Final = 100
 """What took less is drawn as that."""
-_QUEUES_MAX: Final = 400
 _OVER_TIME: Final = t.StructType(
     [
         t.StructField("bucket", t.LongType()),
@@ -120,7 +119,5 @@ def _queues(spans: DataFrame) -> list[Any]:
         spans.where(f.col("kind") == Kind.DELIVER)
         .groupBy("broker", "topic", "queue_id", "group")
         .agg(f.sum("rows").alias("rows"))
-        .orderBy("topic", "broker", "queue_id", "group")
-        .limit(_QUEUES_MAX)
     )
     return [tuple(row) for row in queues.collect()]

@@ -1,5 +1,6 @@
 """The numbers behind the plots, and the page that shows them, opened in a browser where there is one."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from report import html
-from report.model import Report, Result, Verdict
+from report.model import Moment, Report, Result, Verdict, Witness
 from report.svg import inline
 from spark_audit.audit import Audit, gathered, violation_times
 from spark_audit.event_log import EventLog
@@ -176,6 +177,40 @@ def test_there_may_be_violations_where_nothing_was_sent(tmp_path: Path) -> None:
     assert sorted(violations_told(svg)) == [1, 1, 2]
 
 
+def test_of_many_queues_the_largest_are_shown_and_the_others_together(tmp_path: Path) -> None:
+    queues = [("broker-a", "orders", n, group, 1000 + n) for n in range(500) for group in ("g", "h")]
+    told = texts(plots_of(tmp_path / "f", {"queues": queues}))
+    assert [text for text in told if text.startswith("orders/")] == [
+        f"orders/broker-a/{n}" for n in range(476, 500)
+    ]
+    assert "476 others" in told
+    assert f"{sum(2 * (1000 + n) for n in range(476)):,} →" in [text.strip() for text in told]
+
+
+def test_queues_whose_short_names_are_alike_keep_rows_of_their_own(tmp_path: Path) -> None:
+    topics = [f"{'T' * 50}{n}{'T' * 50}" for n in range(3)]
+    told = texts(plots_of(tmp_path / "f", {"queues": [(None, topic, 0, None, 5) for topic in topics]}))
+    assert len([text for text in told if text.endswith("/0")]) == 3
+    assert "(no group)" in told
+
+
+def test_no_label_begins_left_of_the_figure(tmp_path: Path) -> None:
+    names = {"topic": "%RETRY%" + "M" * 120, "broker": "broker-a", "group": "M" * 255}
+    svg = drawn_of(tmp_path / "f", names)
+    right_ends = re.findall(r'text-anchor: end;[^>]* x="([\d.]+)"[^>]*>([^<]*)<', svg)
+    beside = [(float(end), text) for end, text in right_ends if "M" in text]
+    assert len(beside) == 2
+    for end, text in beside:
+        # A letter of nine points is about five and a half wide.
+        assert end >= 5.5 * len(text)
+
+
+def test_counts_are_whole_however_small_the_log_is(tmp_path: Path) -> None:
+    numbers = {"latency": [("born to stored", 1000.0, 1)], "lag": []}
+    svg = drawn_of(tmp_path / "f", {}, [("topic", "broker")]) + plots_of(tmp_path / "f", numbers)
+    assert [text for text in texts(svg) if re.search(r"\d m$", text.strip())] == []
+
+
 GROUPS = [f"group_{number}" for number in range(12)]
 
 
@@ -191,7 +226,11 @@ def page(tmp_path: Path) -> Path:
     }  # fmt: skip
     pq.write_table(pa.table(rows), found / "part.parquet")
     traffic = [("orders", "send", 30), ("orders", "append", 29), ("orders", "deliver", 58)]
-    result = Result("DELIV-3", "DuplicatesExplained", "audit", Verdict.VIOLATED, {"duplicate-delivery": 2})
+    timeline = (Moment("2026-09-21 14:13:20.006000", "broker-a", "append orders/0 " + "at its place " * 20),)
+    result = Result(
+        "DELIV-3", "DuplicatesExplained", "audit", Verdict.VIOLATED, {"duplicate-delivery": 2},
+        (Witness("message " + "M" * 300, timeline=timeline),),
+    )  # fmt: skip
     by_traces = Result("DELIV-3", "DuplicatesExplained", "traces", Verdict.UNKNOWN, {"traced_repeats": 3})
     explained = Counter({("DELIV-3", "duplicate-delivery", "rebalance"): 9})
     audit = Audit(
@@ -260,27 +299,43 @@ def test_a_clock_that_is_out_of_its_mind_is_drawn(tmp_path: Path) -> None:
     assert "DELIV-2 phantom: 1" in drawn.svg
 
 
-def test_a_browser_shows_the_page_whole_without_fetching_anything(page: Path, tmp_path: Path) -> None:
+def seen_by_browser(page: Path, width: int, script: str) -> Any:
+    """What an expression of JavaScript says about the page in a window of that width; nothing is fetched."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("no Chromium here")
-    # What the browser made of it: every plot has a width, and nothing is wider than the window.
     probe = page.with_name("probe.html")
-    script = (
-        "<script>document.title = JSON.stringify([...document.querySelectorAll('figure svg')]"
-        ".map(e => Math.round(e.getBoundingClientRect().width)).concat("
-        "document.documentElement.scrollWidth - innerWidth))</script></body>"
-    )
-    probe.write_text(page.read_text().replace("</body>", script))
+    told = f"<script>document.title = JSON.stringify({script})</script></body>"
+    probe.write_text(page.read_text().replace("</body>", told))
     done = subprocess.run(
         [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-         "--window-size=1000,900", f"--user-data-dir={tmp_path / 'profile'}",
+         f"--window-size={width},900", f"--user-data-dir={page.with_name('profile')}",
          "--host-resolver-rules=MAP * ~NOTFOUND", "--dump-dom", probe.as_uri()],
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
-    title = done.stdout.partition("<title>")[2].partition("</title>")[0]
-    *widths, beyond = map(int, title.strip("[]").split(","))
-    assert len(widths) == 7
-    assert min(widths) > 600
-    assert beyond <= 0
     assert "Refused to" not in done.stderr
+    return json.loads(done.stdout.partition("<title>")[2].partition("</title>")[0])
+
+
+BEYOND = "document.documentElement.scrollWidth - innerWidth"
+
+
+def widths(of: str) -> str:
+    return f"[...document.querySelectorAll('{of}')].map(e => Math.round(e.getBoundingClientRect().width))"
+
+
+def test_a_browser_shows_the_page_whole_without_fetching_anything(page: Path) -> None:
+    # What the browser made of it: every plot has a width, and nothing is wider than the window.
+    plots, beyond = seen_by_browser(page, 1000, f"[{widths('figure svg')}, {BEYOND}]")
+    assert len(plots) == 7
+    assert min(plots) > 600
+    assert beyond <= 0
+
+
+def test_in_a_narrow_window_plots_scroll_and_timelines_stand_in_blocks(page: Path) -> None:
+    plots, cells, beyond = seen_by_browser(
+        page, 500, f"[{widths('figure svg')}, {widths('.timeline td')}, {BEYOND}]"
+    )
+    assert min(plots) > 700
+    assert min(cells) > 300
+    assert beyond <= 0
