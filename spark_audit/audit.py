@@ -188,7 +188,10 @@ def audit(
                 if cause is not None
             }
         )
-        shown = draw(evidence, seen, read.profile, read.own) if pictures and seen.rows else {}
+        shown = {}
+        if pictures and seen.rows:
+            say("numbers of the plots")
+            shown = draw(evidence, seen, read.profile, read.own)
         gone = 0
         if night:
             ran = [result.id for result in results if result.verdict is not Verdict.NOT_TESTED]
