@@ -5,6 +5,7 @@ all, or that lack a required column, are refused by name.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -84,10 +85,13 @@ class _Scan:
 
     files: list[Path]
     root: Path | None
-    """Where folders named `column=value` begin; None where there are none."""
+    """Where folders named `column=value` begin; None where they give no column of ours."""
 
     def reader(self, spark: SparkSession) -> DataFrameReader:
-        return spark.read.option("basePath", str(self.root)) if self.root else spark.read
+        if self.root:
+            return spark.read.option("basePath", str(self.root))
+        # Else folders give Spark columns all the same.
+        return spark.read.option("recursiveFileLookup", "true")
 
     @property
     def paths(self) -> list[str]:
@@ -98,10 +102,22 @@ def _alike(files: Sequence[Path], schema: Callable[[Path], Hashable]) -> list[_S
     """Files of equal schema and equally named folders together: Spark reads one schema a scan."""
     scans: dict[Hashable, _Scan] = {}
     for file in files:
-        given = tuple(name for name, _ in partition_values(file))
+        given = _given(file)
         root = partition_root(file) if given else None
         scans.setdefault((schema(file), given, root), _Scan([], root)).files.append(file)
     return list(scans.values())
+
+
+def _given(file: Path) -> tuple[str, ...]:
+    """The columns of ours that its folders give."""
+    given = [(name, value) for name, value in partition_values(file) if name in EVENTS.fieldNames()]
+    names = tuple(name for name, _ in given)
+    for name, value in given:
+        is_whole = isinstance(EVENTS[name].dataType, t.IntegralType)
+        if names.count(name) > 1 or name == "attrs" or (is_whole and not re.fullmatch(r"-?\d+", value)):
+            expected = "a whole number, once" if is_whole else "a text, once"
+            raise InputError(f"{file}: folder {name}={value}: expected of {name} {expected}")
+    return names
 
 
 # --- Parquet
@@ -116,6 +132,10 @@ def _parquet_schema(file: Path) -> Hashable:
     except pa.ArrowException as error:
         raise InputError(f"{file}: {_not_parquet(file)}: {_first_line(error)}") from None
     _check_columns(str(file), file, schema.names)
+    if twice := sorted({name for name in schema.names if schema.names.count(name) > 1}):
+        raise InputError(f"{file}: column {twice[0]} is there more than once")
+    if both := sorted(set(_given(file)) & set(schema.names)):
+        raise InputError(f"{file}: {both[0]} is a column and a folder's name, expected one of both")
     for name in schema.names:
         if name in EVENTS.fieldNames():
             _check_type(file, name, schema.field(name).type)
@@ -165,12 +185,13 @@ def _is_text_map(found: pa.DataType) -> bool:
 def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[EventLog, DataFrame, int]:
     """The events, the rows that are none, and how many both are."""
     frame = scan.reader(spark).parquet(*scan.paths)
+    # A column that is null everywhere has no type of its own, and Spark makes up one.
+    typeless = {field.name for field in pq.read_schema(scan.files[0]) if pa.types.is_null(field.type)}
+    own = set(frame.columns) - typeless
     columns = [
         # Unsigned 64-bit arrives as a decimal: keys are signed (comparisons cost three times as much
         # otherwise).
-        (f.col(field.name) if field.name in frame.columns else f.lit(None))
-        .cast(field.dataType)
-        .alias(field.name)
+        (f.col(field.name) if field.name in own else f.lit(None)).cast(field.dataType).alias(field.name)
         for field in EVENTS.fields
     ]
     typed = frame.select(*columns)
@@ -180,7 +201,7 @@ def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[EventLog, DataFrame
         frame.select(*columns, line).where(~is_event()).select(f.input_file_name().alias("file"), "line")
     )
     events, rows = typed.where(is_event()), _rows(scan.files)
-    if any(name in EVENTS.fieldNames() for file in scan.files[:1] for name, _ in partition_values(file)):
+    if scan.root:
         return EventLog.of(events), corrupt, rows
     return EventLog(events, tuple(LogFile(file.absolute()) for file in scan.files)), corrupt, rows
 
@@ -198,18 +219,22 @@ def _read_ndjson(
     lines = scan.reader(spark).text(scan.paths).where(f.col("value").rlike(r"\S"))
     # Line by line: Spark's reader of JSON makes any number of rows of a line that is a list, or none.
     schema = t.StructType([*EVENTS.fields, t.StructField(_CORRUPT, t.StringType())])
-    row = f.from_json("value", schema, {"columnNameOfCorruptRecord": _CORRUPT}).alias("row")
+    how = {"columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
+    row = f.from_json("value", schema, how).alias("row")
     columns = [
-        # What folders say comes first.
-        f.col(name).cast(schema[name].dataType).alias(name) if name in lines.columns else f.col(f"row.{name}")
+        # What folders say is for rows that do not say it.
+        f.coalesce(f.col(f"row.{name}"), f.col(name).cast(schema[name].dataType)).alias(name)
+        if name in lines.columns
+        else f.col(f"row.{name}")
         for name in schema.fieldNames()
     ]
-    raw = lines.select(*lines.columns, row).select(*columns, "value")
-    bad = f.coalesce(f.col(_CORRUPT), f.when(~is_event(), f.col("value")))
+    raw = lines.select(*lines.columns, row).select(*columns, "value", f.input_file_name().alias("file"))
+    bad = f.coalesce(f.col(_CORRUPT), f.when(~is_event() | _is_more(), f.col("value")))
     rows = raw.withColumn(_CORRUPT, bad).drop("value")
-    rows = rows.withColumn("file", f.when(f.col(_CORRUPT).isNotNull(), f.input_file_name()))
-    for tail in set(torn.values()):
-        rows = rows.where(f.col(_CORRUPT).isNull() | (f.col(_CORRUPT) != tail))
+    for file, tail in torn.items():
+        is_torn = _is_of(file) & (f.col(_CORRUPT) == tail)
+        rows = rows.where(~f.coalesce(is_torn, f.lit(False)))
+    rows = rows.withColumn("file", f.when(f.col(_CORRUPT).isNotNull(), f.col("file")))
     # Parsed once: every pass of the audit then reads only the columns it needs.
     shutil.rmtree(parsed, ignore_errors=True)
     rows.write.parquet(str(parsed))
@@ -219,6 +244,19 @@ def _read_ndjson(
     events, files = stored.where(good).select(*EVENTS.fieldNames()), sorted(parsed.glob("*.parquet"))
     told = EventLog(events, tuple(LogFile(file.absolute(), marks=_CORRUPT) for file in files))
     return told, corrupt, _rows(files)
+
+
+def _is_more() -> Column:
+    """Whether a line of JSON goes on behind its object, which Spark does not look at."""
+    seems = f.col("value").rlike(r"\}\s*,?\s*\{") | ~f.col("value").rlike(r"\}\s*$")
+    alone = f.from_json(f.concat(f.lit("["), "value", f.lit("]")), "array<struct<seq:string>>")
+    return seems & (f.coalesce(f.size(alone), f.lit(0)) != 1)
+
+
+def _is_of(file: Path) -> Column:
+    """Whether a row's `file`, as Spark names it, is that one."""
+    named = f.url_decode(f.replace(f.col("file"), f.lit("+"), f.lit("%2B")))
+    return named == f"file://{file.absolute()}"
 
 
 def _check_first_line(file: Path) -> Hashable:
@@ -233,7 +271,7 @@ def _check_first_line(file: Path) -> Hashable:
         raise InputError(f"{file}: damaged, cannot be read: {_first_line(error)}") from None
     try:
         row = msgspec.json.decode(first)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):  # msgspec's own among them
         return None
     if isinstance(row, dict):
         _check_columns(f"{file}:1", file, list(row))

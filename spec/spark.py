@@ -2,8 +2,10 @@
 
 import os
 import re
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +26,8 @@ _DROPPED: Final = (
     "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
 )
 
+
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 
 MASTER: Final = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.*\]|(spark|k8s)://.+|yarn")
 """What Spark takes for a master; at another it prints a stack trace."""
@@ -60,11 +64,28 @@ def start(
     builder = SparkSession.Builder().appName(name).master(master)
     for key, value in (_settings(master, is_short) | dict(settings or {})).items():
         builder = builder.config(key, value)
-    with _java_home(java):
+    with _java_home(java), _uninterrupted():
         try:
             return builder.getOrCreate()
         except PySparkRuntimeError as error:
             raise SessionError(f"Spark's JVM did not start with {java.executable}: {error}") from None
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """SIGINT and SIGTERM wait until the JVM runs: one that is left while it starts would never end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # which signals do not interrupt
+        return
+    met: list[int] = []
+    before = {number: signal.signal(number, lambda met_now, _: met.append(met_now)) for number in _ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for first in met[:1]:
+            signal.raise_signal(first)
 
 
 def _settings(master: str, is_short: bool) -> dict[str, str]:

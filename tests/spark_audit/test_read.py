@@ -151,3 +151,84 @@ def test_a_column_of_a_wrong_type_is_refused(spark: SparkSession, tmp_path: Path
     pq.write_table(pa.table({**{n: [v] for n, v in ROW.items()}, "ts": ["noon"]}), tmp_path / "log.parquet")
     with pytest.raises(InputError, match="column ts is string, expected bigint"):
         read(spark, [str(tmp_path)], tmp_path / "scratch")
+
+
+def test_what_folders_say_is_for_rows_that_do_not_say_it(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "node=n9"
+    folder.mkdir()
+    silent = {name: value for name, value in ROW.items() if name != "node"}
+    (folder / "log.ndjson").write_bytes(write_ndjson([silent, {**ROW, "node": "own"}]))
+    log = read(spark, [str(tmp_path)], tmp_path / "scratch")
+    assert sorted(row.node for row in log.events.collect()) == ["n9", "own"]
+
+
+def test_a_column_that_file_and_folder_give_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "node=n9"
+    folder.mkdir()
+    pq.write_table(pa.Table.from_pylist([ROW]), folder / "log.parquet")
+    with pytest.raises(InputError, match=r"log\.parquet: node is a column and a folder's name, expected one"):
+        read(spark, [str(tmp_path)], tmp_path / "scratch")
+
+
+@pytest.mark.parametrize("folders", ["queue_id=abc", "attrs=x", "topic=a/topic=b"])
+def test_a_folder_that_gives_no_value_of_its_column_is_refused(
+    spark: SparkSession, tmp_path: Path, folders: str
+) -> None:
+    (tmp_path / folders).mkdir(parents=True)
+    (tmp_path / folders / "log.ndjson").write_bytes(write_ndjson([ROW]))
+    with pytest.raises(InputError, match=r"log\.ndjson: folder .*expected of"):
+        read(spark, [str(tmp_path)], tmp_path / "scratch")
+
+
+def test_folders_of_other_names_are_only_folders(spark: SparkSession, tmp_path: Path) -> None:
+    for number, folder in enumerate(("date=2026-11-24", "value=5", "=b")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "log.ndjson").write_bytes(write_ndjson([{**ROW, "seq": number}]))
+        rows = pa.Table.from_pylist([{**ROW, "seq": 10 + number}])
+        pq.write_table(rows, tmp_path / folder / "log.parquet")
+    log = read(spark, [str(tmp_path)], tmp_path / "scratch")
+    assert (log.events.count(), log.corrupt.count()) == (6, 0)
+
+
+def test_a_line_with_more_than_its_object_is_no_event(spark: SparkSession, tmp_path: Path) -> None:
+    one, two = (write_ndjson([{**ROW, "seq": number}]).decode().strip() for number in (1, 2))
+    nested = write_ndjson([{**ROW, "attrs": {"a": "} , {", "b": "}"}}]).decode().strip()
+    bad = [one + two, f"{one}, {two}", f"{one} garbage", one.replace('"', "'")]
+    (tmp_path / "log.ndjson").write_text("\n".join([one, nested + " \r", *bad]) + "\n")
+    log = read(spark, [str(tmp_path / "log.ndjson")], tmp_path / "scratch")
+    assert log.events.count() == 2
+    assert sorted(row.line for row in log.corrupt.collect()) == sorted(bad)
+
+
+def test_what_is_torn_in_one_file_is_corrupt_in_another(spark: SparkSession, tmp_path: Path) -> None:
+    torn = '{"ts":1'
+    (tmp_path / "torn +[1] \u00fc.ndjson").write_bytes(write_ndjson([ROW]) + torn.encode())
+    (tmp_path / "whole.ndjson").write_bytes(torn.encode() + b"\n" + write_ndjson([{**ROW, "seq": 9}]))
+    log = read(spark, [str(tmp_path)], tmp_path / "scratch")
+    (corrupt,) = log.corrupt.collect()
+    assert (corrupt.line, corrupt.file.endswith("whole.ndjson")) == (torn, True)
+    assert (log.events.count(), log.torn_files) == (2, 1)
+
+
+@pytest.mark.parametrize("first", [b'{"ts":"\xff"}', b"[" * 3000])
+def test_a_first_line_that_nobody_can_read_is_corrupt_like_any_other(
+    spark: SparkSession, tmp_path: Path, first: bytes
+) -> None:
+    (tmp_path / "log.ndjson").write_bytes(first + b"\n" + write_ndjson([ROW]))
+    log = read(spark, [str(tmp_path / "log.ndjson")], tmp_path / "scratch")
+    assert (log.events.count(), log.corrupt.count()) == (1, 1)
+
+
+def test_columns_of_others_and_columns_of_nothing_do_no_harm(spark: SparkSession, tmp_path: Path) -> None:
+    rows = pa.Table.from_pylist([{**ROW, "attrs": None}])
+    rows = rows.append_column("taken_at", pa.array([1], pa.timestamp("ns")))
+    pq.write_table(rows, tmp_path / "log.parquet")
+    log = read(spark, [str(tmp_path / "log.parquet")], tmp_path / "scratch")
+    assert [row.attrs for row in log.events.collect()] == [None]
+
+
+def test_a_column_that_is_there_twice_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    rows = pa.Table.from_pylist([ROW])
+    pq.write_table(rows.append_column("ts", rows["ts"]), tmp_path / "log.parquet")
+    with pytest.raises(InputError, match=r"log\.parquet: column ts is there more than once"):
+        read(spark, [str(tmp_path / "log.parquet")], tmp_path / "scratch")

@@ -1,8 +1,10 @@
 """What starts Spark tells a wrong master before a JVM does."""
 
+import signal
+
 import pytest
 
-from spec.spark import MASTER, SessionError, start
+from spec.spark import MASTER, SessionError, _uninterrupted, start
 
 
 @pytest.mark.parametrize(
@@ -17,3 +19,18 @@ def test_what_spark_takes_for_a_master_is_let_through(master: str) -> None:
 def test_another_is_refused_with_one_line(master: str) -> None:
     with pytest.raises(SessionError, match="is no master of Spark, expected local"):
         start("test", master)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_waits_until_the_jvm_runs(number: signal.Signals) -> None:
+    told: list[str] = []
+    before = signal.signal(number, lambda *_: told.append("ended"))
+    try:
+        with _uninterrupted():
+            signal.raise_signal(number)
+            told.append("started")
+        assert told == ["started", "ended"]
+        signal.raise_signal(number)
+        assert told[2:] == ["ended"]
+    finally:
+        signal.signal(number, before)
