@@ -25,7 +25,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from report.model import Result, Verdict, Witness
 from spark_audit.checks import EVENT_CHECKS, Check
-from spark_audit.checks.not_early import SCHEDULE_TOPIC
 from spark_audit.checks.one_owner import shared_queues
 from spark_audit.checks.status_honest import flushing
 from spark_audit.checks.sync_acked_on_slave import masters
@@ -50,7 +49,7 @@ from spark_audit.pictures import pictures as draw
 from spark_audit.profile import Overview, overview, summed_up
 from spark_audit.schema import FINDINGS
 from spark_audit.store import Stored
-from spark_audit.sums import TALLIED
+from spark_audit.sums import SCHEDULE_TOPIC, TALLIED
 from spec.catalogue import catalogue
 from spec.events import Kind
 

@@ -26,7 +26,7 @@ from spark_audit.profile import RARE_KINDS, is_reset, rare_rows
 from spark_audit.schema import PASS, require
 from spark_audit.share import quoted
 from spark_audit.store import Stored
-from spark_audit.sums import STORED_STATUSES, Known, count, is_of_message, message_key
+from spark_audit.sums import SCHEDULE_TOPIC, STORED_STATUSES, Known, count, is_of_message, message_key
 from spec.events import COLUMNS, Kind
 
 TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "born_ts", "attrs"))
@@ -494,8 +494,9 @@ def _messages(rows: DataFrame) -> DataFrame:
     acked = (kind == Kind.SEND_ACK) & (status == "SEND_OK")
     stored = kind.isin(Kind.SEND_ACK, Kind.APPEND) & f.col("queue_offset").isNotNull()
     producer_side = ~kind.isin(Kind.DELIVER, *_OF_HALVES)
-    return rows.groupBy("msg_id").agg(
-        f.max(f.when(producer_side, f.col("topic"))).alias("topic"),
+    waits = f.col("topic") == SCHEDULE_TOPIC
+    told = rows.groupBy("msg_id").agg(
+        f.max(f.when(producer_side & ~waits, f.col("topic"))).alias("topic"),
         count(kind == Kind.SEND, "sends"),
         f.max(f.when(kind == Kind.SEND, f.coalesce("attempt", f.lit(1)))).alias("attempt_max"),
         f.min(f.when(kind == Kind.SEND, f.col("ts"))).alias("send_ts"),
@@ -516,7 +517,12 @@ def _messages(rows: DataFrame) -> DataFrame:
         f.min(f.when(kind == Kind.DELIVER, f.col("ts"))).alias("delivered_ts"),
         f.collect_set(f.when(stored, place())).alias("places"),
         f.collect_set(f.when(kind == Kind.DELIVER, f.col("group"))).alias("groups"),
+        f.coalesce(f.bool_or(is_append & waits), f.lit(False)).alias("is_delayed"),
+        f.collect_set(f.when(is_append & ~waits, place())).alias("put_at"),
     )
+    # Of what is delayed the producer is told where it waits, in a queue of no consumer.
+    places = f.when(f.col("is_delayed"), f.col("put_at")).otherwise(f.col("places"))
+    return told.withColumn("places", places).drop("is_delayed", "put_at")
 
 
 def spans_of(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:

@@ -33,7 +33,7 @@ from spark_audit.loops import (
 )
 from spark_audit.piece import Piece
 from spark_audit.share import evaluated, packed
-from spark_audit.sums import COUNTS, FIRST, KINDS, NUMBERED, STORED_STATUSES
+from spark_audit.sums import COUNTS, FIRST, KINDS, NUMBERED, SCHEDULE_TOPIC, STORED_STATUSES
 
 _SUMS: Final = ("first", "id_hash", "topic", "handed", *FIRST, *COUNTS)
 (
@@ -85,7 +85,9 @@ def of_piece(
     rows = _Rows(texts(told["msg_id"]), is_asked, **columns)
     of = _Meanings(
         meanings(told["kind"], lambda text: KINDS.index(text) if text in KINDS else NONE),
-        _numbered(told["topic"]),
+        np.where(
+            meanings(told["topic"], lambda text: text == SCHEDULE_TOPIC), NONE, _numbered(told["topic"])
+        ),
         _numbered(told["group"]),
         meanings(told["status"], _status),
     )
@@ -97,6 +99,10 @@ def of_piece(
     sums["topic"] = pa.array(sums["topic"], mask=sums["topic"] == NONE)
     ids = {"msg_id": told["msg_id"].take(pa.array(first))}
     yield packed(pa.table(ids | sums), part.astype(np.int32))
+
+
+def _waits(topic: str | None) -> bool:
+    return topic == SCHEDULE_TOPIC
 
 
 def _numbered(column: pa.DictionaryArray) -> Ints:

@@ -45,7 +45,6 @@ from spark_audit.checks import (
     retry_then_dead_letter,
     topics_known,
 )
-from spark_audit.checks.not_early import SCHEDULE_TOPIC
 from spark_audit.checks.one_owner import shared_queues, turns
 from spark_audit.event_log import EventLog
 from spark_audit.evidence import Evidence, name_broker, placed_rows, spans_of, subscribed
@@ -54,7 +53,7 @@ from spark_audit.order import SEQUENCE
 from spark_audit.profile import Overview, merged, overview
 from spark_audit.schema import EVENTS, FINDINGS, KEY
 from spark_audit.standing import standing
-from spark_audit.sums import message_key
+from spark_audit.sums import SCHEDULE_TOPIC, message_key
 from spec.events import Kind
 
 SCHEMA_VERSION: Final = 2

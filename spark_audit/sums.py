@@ -31,6 +31,9 @@ KINDS: Final = (Kind.SEND, Kind.SEND_ACK, Kind.SEND_FAIL, Kind.APPEND, Kind.DELI
 """What happens to a message by its id."""
 
 
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+"""Where a delayed message waits, of whatever topic it is."""
+
 STORED_STATUSES: Final = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 
 FIRST: Final = ("send_ts", "acked_ts", "stored_ts", "delivered_ts")

@@ -17,9 +17,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_audit.checks.check import Check, explain, findings
-from spark_audit.checks.not_early import SCHEDULE_TOPIC
 from spark_audit.evidence import Evidence
 from spark_audit.fingerprint import RETRY_TOPIC_PREFIX
+from spark_audit.sums import SCHEDULE_TOPIC
 from spec.events import Kind
 
 INVARIANT: Final = "DELIV-3"

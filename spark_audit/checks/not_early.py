@@ -17,12 +17,12 @@ from pyspark.sql import functions as f
 from spark_audit.checks.check import Check, counted, explain, findings, never_blind
 from spark_audit.evidence import Evidence
 from spark_audit.fingerprint import RETRY_TOPIC_PREFIX
+from spark_audit.sums import SCHEDULE_TOPIC
 from spec.events import Kind
 
 INVARIANT: Final = "DELIV-8"
 RULE: Final = "early"
 
-SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 _DEAD_LETTERS_PREFIX: Final = "%DLQ%"
 
 _RECORD: Final = ("msg_id", "topic", "queue_id", "queue_offset", "commit_offset")

@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_audit.checks import CHECKS
-from spark_audit.checks.not_early import SCHEDULE_TOPIC
 from spark_audit.evidence import Options
 from spark_audit.profile import BROKER_KINDS
+from spark_audit.sums import SCHEDULE_TOPIC
 from tests.spark_audit.conftest import STEP_US, Story, evidence_in
 
 PLAIN = Options()
@@ -94,6 +94,30 @@ def found(spark: SparkSession) -> dict[Claim, list[Finding]]:
 def a_sync_acked_message_cut_off_by_recovery_breaks_flush_1() -> Claims:
     story = Story().stored("m_kept", 0).stored("m_gone", 1).crash(kept_end=100)
     yield Claim(story, "FLUSH-1", {("acked-then-truncated", None, "m_gone", None)})
+
+
+def delayed(story: Story, msg_id: str, offset: int) -> Story:
+    """Waits behind as many as that; its producer is told where."""
+    at = {"msg_id": msg_id, "queue_id": 0, "queue_offset": offset}
+    story.send(msg_id).add("append", "broker", topic="SCHEDULE_TOPIC_XXXX", commit_offset=0, **at)
+    return story.add("send_ack", "producer", topic="t", status="SEND_OK", **at)
+
+
+@told
+def a_delayed_message_is_not_where_its_producer_was_told_and_is_missed_when_it_was_put() -> Claims:
+    for topic in ("t", "A_TOPIC"):
+        story = delayed(delayed(Story(), "m_waits", 1), "m_put", 2)
+        for offset in range(6):
+            msg_id = "m_put" if offset == 4 else f"m_{offset}"
+            if msg_id == "m_put":
+                story.append(msg_id, offset)
+            else:
+                story.stored(msg_id, offset).deliver(msg_id, offset)
+        rows = [row | {"topic": topic} if row.get("topic") == "t" else row for row in story.rows]
+        told = Story()
+        told.rows = rows
+        due = {("lost-write", None, "m_put", "g"), ("lost-write", "unseen", "m_waits", "g")}
+        yield Claim(told, "DELIV-1", due)
 
 
 @told

@@ -17,7 +17,6 @@ from pyspark.sql import SparkSession
 
 from spark_audit.audit import Audit, audit, violations
 from spark_audit.checks import EVENT_CHECKS, Check
-from spark_audit.checks.not_early import SCHEDULE_TOPIC
 from spark_audit.event_log import EventLog
 from spark_audit.inputs import InputError
 from spark_audit.nights import (
@@ -32,6 +31,7 @@ from spark_audit.nights import (
 )
 from spark_audit.profile import profile
 from spark_audit.schema import KEY
+from spark_audit.sums import SCHEDULE_TOPIC
 from tests.spark_audit.conftest import STEP_US, Story, frame
 from tests.spark_audit.test_fingerprint import troubled
 
