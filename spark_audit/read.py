@@ -25,7 +25,7 @@ from spark_audit.schema import EVENTS
 from spark_audit.share import LogFile
 from spec.events import REQUIRED, SCHEMA_VERSION, Kind
 
-_CORRUPT: Final = "corrupt_line"
+CORRUPT: Final = "corrupt_line"
 _PARQUET: Final = b"PAR1"
 """What a Parquet file begins and ends with."""
 _TAIL_BYTES_MAX: Final = 1 << 20
@@ -217,10 +217,28 @@ def _read_ndjson(
     spark: SparkSession, scan: _Scan, torn: dict[Path, str], parsed: Path
 ) -> tuple[EventLog, DataFrame, int]:
     lines = scan.reader(spark).text(scan.paths).where(f.col("value").rlike(r"\S"))
+    rows = events_of(lines.withColumn("file", f.input_file_name()))
+    for file, tail in torn.items():
+        is_torn = _is_of(file) & (f.col(CORRUPT) == tail)
+        rows = rows.where(~f.coalesce(is_torn, f.lit(False)))
+    rows = rows.withColumn("file", f.when(f.col(CORRUPT).isNotNull(), f.col("file")))
+    # Parsed once: every pass of the audit then reads only the columns it needs.
+    shutil.rmtree(parsed, ignore_errors=True)
+    rows.write.parquet(str(parsed))
+    stored = spark.read.schema(rows.schema).parquet(literal(parsed))
+    good = f.col(CORRUPT).isNull()
+    corrupt = stored.where(~good).select("file", f.col(CORRUPT).alias("line"))
+    events, files = stored.where(good).select(*EVENTS.fieldNames()), sorted(parsed.glob("*.parquet"))
+    told = EventLog(events, tuple(LogFile(file.absolute(), marks=CORRUPT) for file in files))
+    return told, corrupt, _rows(files)
+
+
+def events_of(lines: DataFrame) -> DataFrame:
+    """Of lines of NDJSON, which have `value`, `file` and what folders give: the columns of EVENTS, `file`,
+    and CORRUPT, the line where it is no event."""
     # Line by line: Spark's reader of JSON makes any number of rows of a line that is a list, or none.
-    schema = t.StructType([*EVENTS.fields, t.StructField(_CORRUPT, t.StringType())])
-    how = {"columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
-    row = f.from_json("value", schema, how).alias("row")
+    schema = t.StructType([*EVENTS.fields, t.StructField(CORRUPT, t.StringType())])
+    how = {"columnNameOfCorruptRecord": CORRUPT, "allowSingleQuotes": "false"}
     columns = [
         # What folders say is for rows that do not say it.
         f.coalesce(f.col(f"row.{name}"), f.col(name).cast(schema[name].dataType)).alias(name)
@@ -228,22 +246,9 @@ def _read_ndjson(
         else f.col(f"row.{name}")
         for name in schema.fieldNames()
     ]
-    raw = lines.select(*lines.columns, row).select(*columns, "value", f.input_file_name().alias("file"))
-    bad = f.coalesce(f.col(_CORRUPT), f.when(~is_event() | _is_more(), f.col("value")))
-    rows = raw.withColumn(_CORRUPT, bad).drop("value")
-    for file, tail in torn.items():
-        is_torn = _is_of(file) & (f.col(_CORRUPT) == tail)
-        rows = rows.where(~f.coalesce(is_torn, f.lit(False)))
-    rows = rows.withColumn("file", f.when(f.col(_CORRUPT).isNotNull(), f.col("file")))
-    # Parsed once: every pass of the audit then reads only the columns it needs.
-    shutil.rmtree(parsed, ignore_errors=True)
-    rows.write.parquet(str(parsed))
-    stored = spark.read.schema(rows.schema).parquet(literal(parsed))
-    good = f.col(_CORRUPT).isNull()
-    corrupt = stored.where(~good).select("file", f.col(_CORRUPT).alias("line"))
-    events, files = stored.where(good).select(*EVENTS.fieldNames()), sorted(parsed.glob("*.parquet"))
-    told = EventLog(events, tuple(LogFile(file.absolute(), marks=_CORRUPT) for file in files))
-    return told, corrupt, _rows(files)
+    raw = lines.select(*lines.columns, f.from_json("value", schema, how).alias("row"))
+    bad = f.coalesce(f.col(CORRUPT), f.when(~is_event() | _is_more(), f.col("value")))
+    return raw.select(*columns, "value", "file").withColumn(CORRUPT, bad).drop("value")
 
 
 def _is_more() -> Column:

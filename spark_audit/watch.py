@@ -21,7 +21,7 @@ from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.evidence import Options
 from spark_audit.inputs import InputError, literal
 from spark_audit.nights import FORGET_US, UNREADABLE, certain_now, newest, next_state, open_night
-from spark_audit.read import is_event
+from spark_audit.read import CORRUPT, events_of, is_event
 from spark_audit.schema import EVENTS
 from spark_audit.sources import topics
 from spark_audit.staging import staged
@@ -120,8 +120,8 @@ def _batch(
     kept = scratch / "batch"
     rows.write.mode("overwrite").parquet(str(kept))
     batch = spark.read.schema(rows.schema).parquet(literal(kept))
-    corrupt = _keep_aside(batch.where(~is_event()).select(*_FROM), wish.state / UNREADABLE, number)
-    log = batch.where(is_event()).select(*EVENTS.fieldNames())
+    corrupt = _keep_aside(batch.where("line IS NOT NULL").select(*_FROM), wish.state / UNREADABLE, number)
+    log = batch.where("line IS NULL").select(*EVENTS.fieldNames())
     with next_state(night) as following:
         done = audit(
             log,
@@ -200,11 +200,5 @@ def _stream(spark: SparkSession, source: Source) -> DataFrame:
 
 
 def _parsed(lines: DataFrame) -> DataFrame:
-    """Events of lines, with `file`; of a line that is none, nothing but nulls, and `line`."""
-    row = f.from_json("value", EVENTS)
-    rows = (
-        lines.where(f.col("value").rlike(r"\S"))
-        .select(row.alias("row"), "file", "value")
-        .select("row.*", "file", "value")
-    )
-    return rows.withColumn("line", f.when(~is_event(), f.col("value"))).drop("value")
+    """Events of lines, with `file`; and `line`, the line where it is none."""
+    return events_of(lines.where(f.col("value").rlike(r"\S"))).withColumnRenamed(CORRUPT, "line")

@@ -18,6 +18,10 @@ from spark_audit.watch import Source, Watch, watch
 from tests.spark_audit.conftest import STEP_US, write_ndjson
 from tests.spark_audit.test_nights import LATE_US, OF_TRAFFIC, SHOWN, audited, cut, keys, long_log, story
 
+NO_EVENTS = b"no event\n" + write_ndjson(
+    [{"ts": 1, "seq": 0, "node": "nobody", "kind": "deliver", "queue_offset": "many"}]
+)
+
 
 def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
     spark: SparkSession, tmp_path: Path
@@ -34,7 +38,7 @@ def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
         if number == 2:
             shutil.copytree(state / ".checkpoint", tmp_path / "checkpoint")
             earlier = len(told)
-        (incoming / f"{number}.ndjson").write_bytes(write_ndjson(rows) + b"no event\n" * (number == 0))
+        (incoming / f"{number}.ndjson").write_bytes(write_ndjson(rows) + NO_EVENTS * (number == 0))
         watch(spark, wish, tmp_path, told.append, said.append)
     last = newest(state)
     assert last is not None
@@ -45,9 +49,11 @@ def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
         ("offset-regression", "g"), ("lost-write", "h"), ("lost-write", "g"),
     }  # fmt: skip
     assert len(told) == 3
-    assert "1 rows that are none" in said[0]
-    (kept,) = [json.loads(file.read_text()) for file in state.glob("unreadable/batch-*/part-*.json")]
-    assert (kept["line"], Path(kept["file"]).name) == ("no event", "0.ndjson")
+    assert "2 rows that are none" in said[0]
+    (lines,) = [file.read_text().splitlines() for file in state.glob("unreadable/batch-*/part-*.json")]
+    kept = [json.loads(line) for line in lines]
+    assert {row["line"] for row in kept} == set(NO_EVENTS.decode().splitlines())
+    assert {Path(row["file"]).name for row in kept} == {"0.ndjson"}
     # Killed before Spark wrote that the batch is done: it comes again, under the same number.
     shutil.rmtree(state / ".checkpoint")
     shutil.copytree(tmp_path / "checkpoint", state / ".checkpoint")
