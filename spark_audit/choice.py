@@ -36,17 +36,13 @@ def of_piece(
     whose node and number, without its last `bits`, are `numbered`. Maybe, by chance, others."""
     told = piece.told
     node = meanings(told["node"], number)[codes(told["node"])]
-    is_chosen = _is_named(told, chosen, prefix)
+    is_chosen = is_named(told, chosen, prefix)
     is_chosen |= is_among(_keys(node, numbers(told["seq"]).values >> bits), *set_of(_numbered(numbered)))
     return np.flatnonzero(is_chosen)
 
 
-def is_of_cells(told: pa.RecordBatch, cells: pa.ChunkedArray, prefix: int) -> Flags:
-    """Which rows that have an id are of these cells."""
-    return _is_named(told, cells, prefix)
-
-
-def _is_named(told: pa.RecordBatch, chosen: pa.ChunkedArray, prefix: int | None) -> Flags:
+def is_named(told: pa.RecordBatch, chosen: pa.ChunkedArray, prefix: int | None) -> Flags:
+    """Which rows have an id whose cell is `chosen`, by such a `prefix`, or their message where it is None."""
     most, of_ids = (MOST, texts(told["msg_id"])) if prefix is None else cut_ids(told, prefix)
     wanted = set_of(hashes(MOST, *texts(_whole(chosen))))
     return is_told(told["msg_id"]) & is_among(hashes(most, *of_ids), *wanted)

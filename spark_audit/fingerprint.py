@@ -42,7 +42,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from spark_audit.event_log import EventLog, merged
-from spark_audit.piece import Fold, Piece
+from spark_audit.piece import Piece
 from spark_audit.sums import Known, in_sample
 from spec.events import Kind
 
@@ -107,20 +107,12 @@ class Look:
     folder: Path | None = None
     """For the rows of cells that their piece alone does not show to be clean; None: none are kept."""
 
-    @property
-    def fold(self) -> Fold:
-        return _Summing(self)
-
-
-@dataclass(frozen=True, slots=True)
-class _Summing:
-    look: Look
-
-    def __call__(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+    def fold(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+        """For the pass over the log."""
         # In tasks alone: what only plans an audit need not load it.
         from spark_audit import cell_sums
 
-        return cell_sums.of_piece(piece, self.look)
+        return cell_sums.of_piece(piece, self)
 
 
 @dataclass(frozen=True, slots=True)

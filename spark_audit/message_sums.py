@@ -77,7 +77,7 @@ def of_piece(
     told = piece.told
     is_asked = is_told(told["msg_id"])
     if cells is not None:
-        is_asked &= choice.is_of_cells(told, cells, prefix)
+        is_asked &= choice.is_named(told, cells, prefix)
     columns: dict[str, Any] = {
         name: codes(told[name]) for name in ("kind", "node", "topic", "group", "status")
     }
@@ -99,10 +99,6 @@ def of_piece(
     sums["topic"] = pa.array(sums["topic"], mask=sums["topic"] == NONE)
     ids = {"msg_id": told["msg_id"].take(pa.array(first))}
     yield packed(pa.table(ids | sums), part.astype(np.int32))
-
-
-def _waits(topic: str | None) -> bool:
-    return topic == SCHEDULE_TOPIC
 
 
 def _numbered(column: pa.DictionaryArray) -> Ints:
