@@ -422,7 +422,8 @@ def _judge(
 
     started = time.monotonic()
     for repeat, original in request.found.repeats:
-        _say(f"{repeat} is {original} again: counted once")
+        again = "given again" if repeat == original else f"{original} again"
+        _say(f"{repeat} is {again}: counted once")
     stage(f"reading {len(request.found.files)} files and {len(request.stores)} stores")
     log = read_files(spark, request.found, scratch)
     stored = read_stores(spark, request.stores, scratch, request.index_slots) if request.stores else None

@@ -45,9 +45,10 @@ def find_files(paths: Sequence[str]) -> Inputs:
             raise InputError(f"{path}: no such file or folder")
         for match in matches:
             for file in _files_of(match, named=str(match) == path):
-                first = found.setdefault(file.resolve(), file)
-                if first != file:
-                    repeats[file] = first
+                real = file.resolve()
+                if real in found:
+                    repeats[file] = found[real]
+                found.setdefault(real, _named(file))
     if not found:
         raise InputError(f"{', '.join(paths)}: no event log matches (expected {', '.join(SUFFIXES)})")
     try:
@@ -78,6 +79,15 @@ def literal(path: Path) -> str:
     """A path for Spark, which takes brackets and stars for a pattern, also in the name of a file that
     exists."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path))
+
+
+def _named(file: Path) -> Path:
+    """Itself. Raises InputError: Spark cannot open a file whose name is no text."""
+    try:
+        str(file.absolute()).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{str(file)!a}: its name is not UTF-8, which Spark needs: rename it") from None
+    return file
 
 
 def _files_of(path: Path, named: bool) -> set[Path]:

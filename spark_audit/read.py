@@ -22,7 +22,7 @@ from pyspark.sql import types as t
 from spark_audit.event_log import EventLog
 from spark_audit.inputs import InputError, Inputs, find_files, literal, partition_root, partition_values
 from spark_audit.schema import EVENTS
-from spark_audit.share import LogFile
+from spark_audit.share import ROW, LogFile
 from spec.events import REQUIRED, SCHEMA_VERSION, Kind
 
 CORRUPT: Final = "corrupt_line"
@@ -61,7 +61,7 @@ def read_files(spark: SparkSession, inputs: Inputs, scratch: Path) -> Log:
     Raises:
         InputError: nothing to read, a damaged file, a missing required column, or a column of a wrong type.
     """
-    files = [file for file in inputs.files if file.stat().st_size]
+    files = [file for file in inputs.files if not _is_empty(file)]
     parquet = [file for file in files if file.suffix == ".parquet"]
     ndjson = [file for file in files if file.suffix != ".parquet"]
     torn = _torn_tails([file for file in ndjson if file.suffix == ".ndjson"])
@@ -77,6 +77,15 @@ def read_files(spark: SparkSession, inputs: Inputs, scratch: Path) -> Log:
         told, corrupt = told.plus(more), corrupt.unionByName(more_corrupt)
         rows += more_rows
     return Log(told, corrupt, inputs, rows, len(torn))
+
+
+def _is_empty(file: Path) -> bool:
+    """Whether it is a log without a line. Raises InputError: no such log has no byte at all."""
+    if file.stat().st_size:
+        return False
+    if file.suffix != ".ndjson":
+        raise InputError(f"{file}: has no byte, expected a whole {file.suffix} file")
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +141,13 @@ def _parquet_schema(file: Path) -> Hashable:
     except pa.ArrowException as error:
         raise InputError(f"{file}: {_not_parquet(file)}: {_first_line(error)}") from None
     _check_columns(str(file), file, schema.names)
-    if twice := sorted({name for name in schema.names if schema.names.count(name) > 1}):
-        raise InputError(f"{file}: column {twice[0]} is there more than once")
+    # Spark and DuckDB take names that differ in case alone for one.
+    lower = [name.lower() for name in schema.names]
+    if twice := [name for name in schema.names if lower.count(name.lower()) > 1]:
+        named = " and as ".join(dict.fromkeys(twice))
+        raise InputError(f"{file}: column {named} is there more than once")
+    if ROW in lower:
+        raise InputError(f"{file}: column {ROW}: DuckDB has that name for something else, leave it out")
     if both := sorted(set(_given(file)) & set(schema.names)):
         raise InputError(f"{file}: {both[0]} is a column and a folder's name, expected one of both")
     for name in schema.names:
@@ -182,12 +196,29 @@ def _is_text_map(found: pa.DataType) -> bool:
     return bool(pa.types.is_map(found)) and _is_text(found.key_type) and _is_text(found.item_type)
 
 
+_OF_SPARK: Final[tuple[tuple[Callable[[pa.DataType], bool], t.DataType], ...]] = (
+    (_is_text, t.StringType()),
+    (_is_text_map, t.MapType(t.StringType(), t.StringType())),
+    (pa.types.is_uint64, t.DecimalType(20)),
+    (pa.types.is_uint32, t.LongType()),
+    (pa.types.is_uint16, t.IntegerType()),
+    (pa.types.is_uint8, t.ShortType()),
+    (pa.types.is_int64, t.LongType()),
+    (pa.types.is_int32, t.IntegerType()),
+    (pa.types.is_int16, t.ShortType()),
+    (pa.types.is_int8, t.ByteType()),
+    (pa.types.is_float64, t.DoubleType()),
+    (pa.types.is_float32, t.FloatType()),
+    (pa.types.is_boolean, t.BooleanType()),
+    (pa.types.is_date32, t.DateType()),
+)
+"""What a Parquet column of a type is to Spark."""
+
+
 def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[EventLog, DataFrame, int]:
     """The events, the rows that are none, and how many both are."""
-    frame = scan.reader(spark).parquet(*scan.paths)
-    # A column that is null everywhere has no type of its own, and Spark makes up one.
-    typeless = {field.name for field in pq.read_schema(scan.files[0]) if pa.types.is_null(field.type)}
-    own = set(frame.columns) - typeless
+    frame = scan.reader(spark).schema(_readable(pq.read_schema(scan.files[0]))).parquet(*scan.paths)
+    own = set(frame.columns)
     columns = [
         # Unsigned 64-bit arrives as a decimal: keys are signed (comparisons cost three times as much
         # otherwise).
@@ -195,7 +226,7 @@ def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[EventLog, DataFrame
         for field in EVENTS.fields
     ]
     typed = frame.select(*columns)
-    # As it is there: what makes it no event may be a column that is not ours.
+    # As it is there, ours or not.
     line = f.to_json(f.struct(*frame.columns)).alias("line")
     corrupt = (
         frame.select(*columns, line).where(~is_event()).select(f.input_file_name().alias("file"), "line")
@@ -206,6 +237,18 @@ def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[EventLog, DataFrame
     return EventLog(events, tuple(LogFile(file.absolute()) for file in scan.files)), corrupt, rows
 
 
+def _readable(own: pa.Schema) -> t.StructType:
+    """The columns that Spark can read: all of ours that are there, and of others' those of plain types."""
+    fields = [t.StructField(field.name, kind) for field in own if (kind := _spark_type(field)) is not None]
+    return t.StructType(fields)
+
+
+def _spark_type(field: pa.Field) -> t.DataType | None:
+    found = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    # Else None: a column that is null everywhere has no type of its own.
+    return next((of_spark for is_such, of_spark in _OF_SPARK if is_such(found)), None)
+
+
 def _rows(files: Iterable[Path]) -> int:
     return sum(pq.read_metadata(file).num_rows for file in files)
 
@@ -214,12 +257,13 @@ def _rows(files: Iterable[Path]) -> int:
 
 
 def _read_ndjson(
-    spark: SparkSession, scan: _Scan, torn: dict[Path, str], parsed: Path
+    spark: SparkSession, scan: _Scan, torn: dict[Path, bytes], parsed: Path
 ) -> tuple[EventLog, DataFrame, int]:
     lines = scan.reader(spark).text(scan.paths).where(f.col("value").rlike(r"\S"))
     rows = events_of(lines.withColumn("file", f.input_file_name()))
     for file, tail in torn.items():
-        is_torn = _is_of(file) & (f.col(CORRUPT) == tail)
+        # By its bytes: it may end within a letter.
+        is_torn = _is_of(file) & (f.col(CORRUPT).cast("binary") == f.lit(bytearray(tail)))
         rows = rows.where(~f.coalesce(is_torn, f.lit(False)))
     rows = rows.withColumn("file", f.when(f.col(CORRUPT).isNotNull(), f.col("file")))
     # Parsed once: every pass of the audit then reads only the columns it needs.
@@ -274,26 +318,32 @@ def _check_first_line(file: Path) -> Hashable:
         raise InputError(f"{file}: {error.strerror}") from None
     except OSError as error:
         raise InputError(f"{file}: damaged, cannot be read: {_first_line(error)}") from None
-    try:
-        row = msgspec.json.decode(first)
-    except (ValueError, RecursionError):  # msgspec's own among them
-        return None
-    if isinstance(row, dict):
+    row = _object(first)
+    if row is not None:
         _check_columns(f"{file}:1", file, list(row))
     return None
 
 
-def _torn_tails(files: list[Path]) -> dict[Path, str]:
-    """What follows the last newline of each of these NDJSON files that does not end in one."""
+def _torn_tails(files: list[Path]) -> dict[Path, bytes]:
+    """What follows the last newline of each of these NDJSON files that does not end in one, nor in a whole
+    object: who writes logs may leave out the last newline."""
     tails = {}
     for file in files:
         with file.open("rb") as log:
             size = log.seek(0, os.SEEK_END)
             log.seek(max(0, size - _TAIL_BYTES_MAX))
             tail = log.read().rpartition(b"\n")[2]
-        if tail:
-            tails[file] = tail.decode("utf-8", errors="replace")
+        if tail.strip() and _object(tail) is None:
+            tails[file] = tail
     return tails
+
+
+def _object(line: bytes) -> dict[str, object] | None:
+    """None: it is no object of JSON."""
+    try:
+        return msgspec.json.decode(line, type=dict[str, object])
+    except (ValueError, RecursionError):  # msgspec's own among them
+        return None
 
 
 def is_event() -> Column:

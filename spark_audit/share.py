@@ -36,7 +36,7 @@ _HANDED_ROWS: Final = 1 << 20
 """So many rows that Spark hands over are one share."""
 _BATCH_ROWS: Final = 1 << 16
 
-_ROW: Final = "file_row_number"
+ROW: Final = "file_row_number"
 """What DuckDB calls the position of a row in its file."""
 
 PARCELS: Final = pa.schema([("part", pa.int32()), ("parcel", pa.binary())])
@@ -290,7 +290,7 @@ def _view(connection: "DuckDBPyConnection", share: Share) -> str:
     own = set(connection.sql(f"FROM {source} LIMIT 0").columns)
     values = {name: f'"{name}"' if name in own else "NULL" for name in COLUMNS}
     columns = [f'CAST({values[name]} AS {_TYPES[kind]}) AS "{name}"' for name, kind in COLUMNS.items()]
-    conditions = [_IS_EVENT, f"{_ROW} >= {share.begin}", f"{_ROW} < {share.end}"]
+    conditions = [_IS_EVENT, f"{ROW} >= {share.begin}", f"{ROW} < {share.end}"]
     if file.marks:
         conditions.append(f'"{file.marks}" IS NULL')
     rows = f"SELECT {', '.join(columns)} FROM {source} WHERE {' AND '.join(conditions)}"

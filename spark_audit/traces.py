@@ -57,8 +57,8 @@ class Traces:
     """type, ts (microseconds), group, topic, msg_id, store_host, msg_type, request_id, times, success,
     state."""
     unreadable: DataFrame
-    """file (of a store, its directory) and line: records of a type that we know, with too few fields or an
-    odd number in them; without a line, a message that is no text."""
+    """file (of a store, its directory) and line: what is no record, and records of a type that we know with
+    too few fields or an odd number in them; without a line, a message that is no text."""
 
 
 def find_traces(paths: Sequence[str]) -> tuple[list[Path], list[Path]]:
@@ -106,8 +106,9 @@ def read_traces(spark: SparkSession, stores: Sequence[Path], texts: Sequence[Pat
 def _parsed(lines: DataFrame) -> Traces:
     split = lines.select("file", "line", f.split("line", _FIELD).alias("fields"))
     typed = split.withColumn("type", f.get("fields", f.lit(0)))
-    # A type of a newer release is skipped, as RocketMQ's own readers do.
-    known = typed.where(f.col("type").isin(*_PLACES) | f.col("line").isNull())
+    # A type of a newer release is skipped, as RocketMQ's own readers do; what has no fields is no record.
+    is_record = f.col("line").isNotNull() & (f.size("fields") > 1)
+    known = typed.where(f.col("type").isin(*_PLACES) | ~is_record)
     rows = known.select("file", "line", "type", "fields", *[_field(name).alias(name) for name in _COLUMNS])
     pub_success = f.get("fields", f.when(f.size("fields") == 13, 12).otherwise(13))
     rows = rows.withColumn("success", f.when(f.col("type") == "Pub", pub_success).otherwise(f.col("success")))

@@ -12,7 +12,7 @@ from impl.store import record
 
 TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 GROUP: Final = "readers"
-UNREADABLE: Final = "Pub\x01soon\x01"
+UNREADABLE: Final = ("Pub\x01soon\x01", "no trace at all")
 
 _BEGIN_MS: Final = 1_790_000_000_000
 _SEGMENT_BYTES: Final = 16_384
@@ -59,7 +59,7 @@ def _exported() -> list[str]:
         _taken("m_unsent", 6), _taken("m_unsent", 7),
         _sent("m_in_flight", 30),
         "Pop\x011\x012",
-        UNREADABLE,
+        *UNREADABLE,
     ]  # fmt: skip
 
 

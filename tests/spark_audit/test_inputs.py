@@ -45,6 +45,7 @@ def test_one_file_under_two_names_is_said_and_read_once(tmp_path: Path) -> None:
     names = ["a.ndjson", "empty.ndjson", "empty_too.ndjson", "of_equal_size_and_ends.ndjson"]
     assert [file.name for file in found.files] == names
     assert found.repeats == (
+        (original, original),
         (tmp_path / "copy.ndjson", original),
         (tmp_path / "link.ndjson", original),
     )
@@ -93,4 +94,10 @@ def test_a_folder_that_cannot_be_read_is_told_not_passed_over(
 
     monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(InputError, match="closed: Permission denied"):
+        find_files([str(tmp_path)])
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9.ndjson")).touch()
+    with pytest.raises(InputError, match=r"caf\\udce9\.ndjson': its name is not UTF-8"):
         find_files([str(tmp_path)])

@@ -210,6 +210,27 @@ def test_what_is_torn_in_one_file_is_corrupt_in_another(spark: SparkSession, tmp
     assert (log.events.count(), log.torn_files) == (2, 1)
 
 
+@pytest.mark.parametrize(
+    ("tail", "events", "torn"),
+    [(b'{"ts":"\xe2\x82', 1, 1), (write_ndjson([{**ROW, "seq": 1}]).strip(), 2, 0), (b"  ", 1, 0)],
+)
+def test_a_log_may_end_within_a_letter_or_without_a_newline(
+    spark: SparkSession, tmp_path: Path, tail: bytes, events: int, torn: int
+) -> None:
+    (tmp_path / "2026-11-24T12:00:00.ndjson").write_bytes(write_ndjson([ROW]) + tail)
+    log = read(spark, [str(tmp_path)], tmp_path / "scratch")
+    assert (log.events.count(), log.torn_files, log.corrupt.count()) == (events, torn, 0)
+
+
+@pytest.mark.parametrize("name", ["log.ndjson.gz", "log.ndjson.zst", "log.parquet"])
+def test_a_file_without_a_byte_that_cannot_be_so_is_refused(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(InputError, match=rf"{name}: has no byte"):
+        read(spark, [str(tmp_path)], tmp_path / "scratch")
+
+
 @pytest.mark.parametrize("first", [b'{"ts":"\xff"}', b"[" * 3000])
 def test_a_first_line_that_nobody_can_read_is_corrupt_like_any_other(
     spark: SparkSession, tmp_path: Path, first: bytes
@@ -221,14 +242,27 @@ def test_a_first_line_that_nobody_can_read_is_corrupt_like_any_other(
 
 def test_columns_of_others_and_columns_of_nothing_do_no_harm(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.Table.from_pylist([{**ROW, "attrs": None}])
-    rows = rows.append_column("taken_at", pa.array([1], pa.timestamp("ns")))
+    for kind in (
+        pa.timestamp("ns"), pa.time64("us"), pa.duration("us"), pa.decimal256(50), pa.float16(), pa.date32(),
+    ):  # fmt: skip
+        rows = rows.append_column(str(kind), pa.array([None], kind))
     pq.write_table(rows, tmp_path / "log.parquet")
     log = read(spark, [str(tmp_path / "log.parquet")], tmp_path / "scratch")
     assert [row.attrs for row in log.events.collect()] == [None]
 
 
-def test_a_column_that_is_there_twice_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ts", "ts is there more than once"),
+        ("TS", "ts and as TS is there more than once"),
+        ("file_row_number", "file_row_number: DuckDB has that name"),
+    ],
+)
+def test_a_column_whose_name_is_taken_is_refused(
+    spark: SparkSession, tmp_path: Path, name: str, said: str
+) -> None:
     rows = pa.Table.from_pylist([ROW])
-    pq.write_table(rows.append_column("ts", rows["ts"]), tmp_path / "log.parquet")
-    with pytest.raises(InputError, match=r"log\.parquet: column ts is there more than once"):
+    pq.write_table(rows.append_column(name, rows["ts"]), tmp_path / "log.parquet")
+    with pytest.raises(InputError, match=rf"log\.parquet: column {said}"):
         read(spark, [str(tmp_path / "log.parquet")], tmp_path / "scratch")

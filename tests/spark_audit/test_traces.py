@@ -21,7 +21,7 @@ def test_absence_from_a_trace_gives_bounds_and_what_was_rolled_back_is_a_violati
     assert (stores, texts) == ([store], [text])
     traces = read_traces(spark, stores, texts)
     unreadable = sorted(traces.unreadable.collect(), key=lambda row: row["line"] or "")
-    assert [row["line"] for row in unreadable] == [None, None, planted_traces.UNREADABLE]
+    assert [row["line"] for row in unreadable] == [None, None, *planted_traces.UNREADABLE]
     assert {Path(row["file"]).name for row in unreadable} == {"store", "traces.txt"}
     shown = judge_traces(traces, 100_000, judged=("DELIV-2",))
     results = {result.id: result for result in shown}
