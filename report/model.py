@@ -79,12 +79,13 @@ class Result:
         if self.verdict is Verdict.HELD and not any(self.counts.values()):
             raise ValueError(f"{self.id} in {self.layer} is held but nothing was counted: that is unknown")
 
-    def more_than(self, shown: int) -> str:
-        """What a reader is told of those that are not shown; empty where all are."""
+    def more_than(self, shown: int, witnesses_in: str = "") -> str:
+        """What a reader is told of those that are not shown; empty where all are. `witnesses_in` is where all
+        of `witnesses` are."""
         total = max(self.found, len(self.witnesses))
         if total <= shown:
             return ""
-        where = self.all_in if total > len(self.witnesses) else ""
+        where = self.all_in if total > len(self.witnesses) else witnesses_in
         return f"{total - shown} more of {total}" + (f", all in {where}" if where else "")
 
 

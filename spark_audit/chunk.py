@@ -484,7 +484,9 @@ class Chunk:
                 if what is Fate.LOST:
                     self._expect("lost", "DELIV-1", "lost-write", record, group=each)
                 elif what is Fate.DOUBLE_APPEND and first:
-                    self._expect("double_append", "DELIV-3", "duplicate-offset", record, group=each, at=False)
+                    self._expect(
+                        "double_append", "DELIV-3", "duplicate-offset", record, group=each, one=False
+                    )
                 elif what is Fate.CUT_ACKED and self.r_broker[record] == 0:
                     self._expect("flush_lost", "DELIV-1", "acked-then-truncated", record, group=each)
             if what is Fate.CUT_ACKED and self.r_broker[record] == 0:
@@ -501,7 +503,7 @@ class Chunk:
 
     def _expect(
         self, anomaly: str, invariant: str, rule: str, record: int, *, group: int | None = None,
-        offset: int | None = None, message: bool = True, at: bool = True,
+        offset: int | None = None, message: bool = True, one: bool = True,
     ) -> None:  # fmt: skip
         queue = self.r_queue[record]
         number = np.array([self.message[self.r_message[record]]])
@@ -510,10 +512,10 @@ class Chunk:
                 "anomaly": anomaly,
                 "invariant": invariant,
                 "rule": rule,
-                "broker": sc.BROKERS[sc.broker_of(queue)] if at else None,
-                "topic": sc.TOPICS[sc.topic_of(queue)] if at else None,
-                "queue_id": int(sc.queue_id_of(queue)) if at else None,
-                "queue_offset": (int(self.r_offset[record]) if offset is None else offset) if at else None,
+                "broker": sc.BROKERS[sc.broker_of(queue)],
+                "topic": sc.TOPICS[sc.topic_of(queue)],
+                "queue_id": int(sc.queue_id_of(queue)),
+                "queue_offset": (int(self.r_offset[record]) if offset is None else offset) if one else None,
                 "msg_id": message_ids(number)[0].as_py() if message else None,
                 "group": None if group is None else sc.GROUPS[group],
             }

@@ -265,6 +265,8 @@ def _session(options: "SessionOptions") -> "Iterator[tuple[SparkSession, Path]]"
     from spark_audit.session import open_session
     from spec.spark import MasterError, SessionError
 
+    if not re.fullmatch(r"[1-9]\d*[kmgt]", options.memory, re.IGNORECASE):
+        _fail(f"--memory: {options.memory!r}, expected a number and a unit, e.g. 2g")
     borrowed = SparkSession.getActiveSession() is not None
     logging.getLogger().addFilter(_is_news)
     with ExitStack() as opened:

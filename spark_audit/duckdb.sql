@@ -131,12 +131,16 @@ SELECT * FROM (
     FROM handed
 ) WHERE from_ts IS NOT NULL;
 
+CREATE TEMP MACRO of_all(topic, told) AS CASE
+    WHEN min(told) FILTER (NOT starts_with(topic, '%RETRY%')) = max(told) FILTER (NOT starts_with(topic, '%RETRY%'))
+    THEN min(told) FILTER (NOT starts_with(topic, '%RETRY%')) END;
 CREATE TEMP TABLE spread AS
 SELECT msg_id, "group",
+    of_all(topic, broker) AS broker, of_all(topic, topic) AS topic, of_all(topic, queue_id) AS queue_id,
     count(DISTINCT (broker, topic, queue_id, queue_offset)) FILTER (NOT starts_with(topic, '%RETRY%')) AS own,
     count(DISTINCT (broker, topic, queue_id, queue_offset)) FILTER (starts_with(topic, '%RETRY%')) AS retried,
     max(sends) > 1 OR max(attempts) > 1 AS again, min(ts) AS from_ts, max(ts) AS to_ts
-FROM handed GROUP BY ALL;
+FROM handed GROUP BY msg_id, "group";
 
 -- Every delivery and commit after the one before, as its node numbered them.
 CREATE TEMP TABLE steps AS
@@ -182,7 +186,7 @@ WHERE NOT because(
     ['message ' || "group" || ' ' || msg_id, 'group ' || "group", 'node ' || node, 'broker ' || broker,
     'queue ' || concat_ws(' ', "group", broker, topic, queue_id)], from_ts, ts)
 UNION ALL
-SELECT 'DELIV-3', 'duplicate-offset', NULL, NULL, NULL, NULL, msg_id, "group" FROM spread
+SELECT 'DELIV-3', 'duplicate-offset', broker, topic, queue_id, NULL, msg_id, "group" FROM spread
 WHERE (own > 1 AND NOT again)
     OR (retried > 0 AND NOT because(['message ' || "group" || ' ' || msg_id], from_ts, to_ts))
 UNION ALL

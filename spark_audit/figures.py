@@ -80,17 +80,20 @@ def figures(audit: Audit, causes: Mapping[str, str]) -> tuple[Figure, ...]:
 
 
 def _over_time(audit: Audit) -> Figure:
-    series: dict[str, dict[int, int]] = defaultdict(dict)
+    totals: Counter[str] = Counter()
+    for _, kind, count in audit.pictures["over_time"]:
+        totals[kind] += count
+    most = [kind for kind, _ in totals.most_common(_KINDS_MAX)]
+    series: dict[str, Counter[int]] = defaultdict(Counter)
     for ts, kind, count in audit.pictures["over_time"]:
-        series[kind][ts] = count
-    most = sorted(series, key=lambda kind: -sum(series[kind].values()))[:_KINDS_MAX]
+        series[kind if kind in most else _OTHERS][ts] += count
     # Every bucket, also those in which nothing happened: a pause is a zero, not a straight line.
     buckets = range(audit.overview.first_ts, audit.overview.last_ts + 1, bucket_us(audit.overview))
     canvas, axes = _axes(2.6)
-    for kind in most:
+    for kind in (*most, *series.keys() - set(most)):
         axes.plot(
             [_elapsed(audit, ts) for ts in buckets],
-            [series[kind].get(ts, 0) for ts in buckets],
+            [series[kind][ts] for ts in buckets],
             label=_name(kind),
             lw=1.2,
         )

@@ -103,8 +103,9 @@ def generate(
         _in_tasks(spark, partial(made.parquet, out.absolute()), "file string", states, partitions).collect()
     else:
         _in_tasks(spark, made.events, EVENTS, states, partitions).write.mode("append").json(str(out))
-        for file in out.glob("part-*.json"):
-            file.rename(file.with_suffix(".ndjson"))
+        # Spark's names begin with the number of the partition, and are never the same again.
+        for number, file in enumerate(sorted(out.glob("part-*.json"))):
+            file.rename(out / f"part-{number:05d}.ndjson")
     (out / "_SUCCESS").unlink(missing_ok=True)
     progress("listing what is planted")
     planted = sum(plan.planted.values(), np.zeros(plan.chunks, dtype=np.int64))

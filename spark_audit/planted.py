@@ -395,6 +395,7 @@ def _delayed(script: Script) -> None:
 def _delayed_twice(script: Script) -> None:
     """How far a broker is with what is delayed, it may have forgotten after a crash, and not else."""
     node, topic, group = "forgetful", "later", "waiting"
+    at = {"broker": node, "topic": topic, "queue_id": 0}
 
     def appended(msg_id: str, topic: str, offset: int) -> None:
         place = {"topic": topic, "queue_id": 0, "queue_offset": offset, "commit_offset": 0}
@@ -416,13 +417,14 @@ def _delayed_twice(script: Script) -> None:
     is_handed("d_again", 1)
     is_handed("d_doubled", 2)
     is_handed("d_doubled", 3)
-    script.expect("DELIV-3", "duplicate-offset", msg_id="d_doubled", group=group)
+    script.expect("DELIV-3", "duplicate-offset", msg_id="d_doubled", group=group, **at)
 
 
 def _delayed_without_answer(script: Script) -> None:
     """What a leader puts, its group may have and not have told it so in time: the leader puts it again, or
     the next one does. When they tell of the first copy, that is long past."""
     topic, group = "unsure", "patient"
+    at = {"broker": "unsure", "topic": topic, "queue_id": 0}
     member = _Member(script, "unsure", "n0", "n0,n1")
 
     def appended(msg_id: str, topic: str, offset: int) -> None:
@@ -459,7 +461,7 @@ def _delayed_without_answer(script: Script) -> None:
     is_handed("u_unsure", 2, 3)
     is_delayed(2, "u_doubled")
     is_handed("u_doubled", 4, 5)
-    script.expect("DELIV-3", "duplicate-offset", msg_id="u_doubled", group=group)
+    script.expect("DELIV-3", "duplicate-offset", msg_id="u_doubled", group=group, **at)
 
 
 def _delayed_copies(script: Script) -> None:

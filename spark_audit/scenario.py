@@ -48,6 +48,7 @@ BURSTS: Final = 10
 
 CHUNK_US: Final = 20_000_000
 PAUSE_US: Final = 1_000_000
+EVENTS_MAX: Final = 10**12
 CHUNK_MESSAGES_MAX: Final = 20_000
 
 MESSAGES_MIN: Final = 360
@@ -203,6 +204,8 @@ def make_plan(messages_total: int, anomalies: dict[str, int], random: np.random.
             raise ScenarioError(f"anomaly {name}: count {count}, expected 0 or more")
     if messages_total < MESSAGES_MIN:
         raise ScenarioError(f"too few events, the timetable needs {_events_of(MESSAGES_MIN)} or more")
+    if messages_total > EVENTS_MAX / EVENTS_A_MESSAGE:
+        raise ScenarioError(f"too many events, expected {EVENTS_MAX} at most")
     chunks = -(-messages_total // CHUNK_MESSAGES_MAX)
     messages = -(-messages_total // chunks)
     named = (*_SLOTTED, "offset_regression")

@@ -77,7 +77,9 @@ def _same_place(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
 
 
 def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
+    own = ~f.col("topic").startswith(RETRY_TOPIC_PREFIX)
     spread = deliveries.groupBy("msg_id", "group").agg(
+        *[_if_one(f.when(own, f.col(name))).alias(name) for name in ("broker", "topic", "queue_id")],
         f.countDistinct(_retry_place(is_retry=False)).alias("places_own"),
         f.countDistinct(_retry_place(is_retry=True)).alias("places_retry"),
         f.max("sends").alias("sends"),
@@ -130,6 +132,11 @@ def _delayed_again(evidence: Evidence) -> DataFrame:
     )
     again = forgot.unionByName(unsure).where("cause IS NOT NULL")
     return again.groupBy("msg_id").agg(f.min("cause").alias("copied"))
+
+
+def _if_one(values: Column) -> Column:
+    """What all have."""
+    return f.when(f.min(values) == f.max(values), f.min(values))
 
 
 def _retry_place(is_retry: bool) -> Column:

@@ -74,7 +74,7 @@ def test_many_witnesses_are_capped_and_said_so() -> None:
     witnesses = tuple(Witness(f"lost number {number}.") for number in range(html.WITNESSES_MAX + 5))
     text = html.render(replace(REPORT, results=(replace(REPORT.results[1], witnesses=witnesses),)))
     assert text.count("lost number") == html.WITNESSES_MAX
-    assert f"5 more of {html.WITNESSES_MAX + 5}, in the JSON file." in text
+    assert f"5 more of {html.WITNESSES_MAX + 5}, all in the JSON file." in text
 
 
 def test_scripts_and_outside_references_are_taken_out_of_figures() -> None:

@@ -106,6 +106,11 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
         (["generate", "--events", "9000", "--out", "x", "--anomaly", "lost"], "expected NAME=COUNT"),
         (["generate", "--events", "9000", "--out", "x", "--anomaly", "lots=1"], "anomaly 'lots'"),
         (["generate", "--events", "9000", "--out", "x", "--format", "csv"], "--format: 'csv'"),
+        (["generate", "--events", "9" * 22, "--out", "x"], "too many events, expected 1000000000000 at most"),
+        (
+            ["generate", "--events", "9000", "--out", "x", "--memory", "1x"],
+            "--memory: '1x', expected a number",
+        ),
         (["generate", "--events", "9000", "--out", "x", "--master", "mine"], "--master: 'mine' is no master"),
     ],
 )

@@ -25,6 +25,7 @@ from spark_audit.event_log import EventLog
 from spark_audit.figures import figures
 from spark_audit.pictures import WAIT_MIN_US, pictures
 from spark_audit.profile import Overview, profile
+from spec.events import Kind
 from tests.spark_audit.conftest import STEP_US, Story, frame
 
 SEEN = Overview(9, {"send": 3, "deliver": 6}, ("a", "b"), ("b",), 0, 100 * STEP_US, 0, 0, ())
@@ -261,6 +262,18 @@ def test_the_plots_say_in_words_what_they_show(page: Path) -> None:
     # More than there are colours: the rest are one.
     assert [group for group in GROUPS if group in text] == GROUPS[:9]
     assert "(others)" in text
+
+
+def test_kinds_that_have_no_line_of_their_own_share_one(tmp_path: Path) -> None:
+    rare = [(0, kind, 1) for kind in list(Kind)[8:]]
+    over_time = [(0, kind, 100) for kind in list(Kind)[:8]]
+
+    def draw(rows: list[tuple[int, Kind, int]]) -> str:
+        (drawn,) = figures(Audit(SEEN, {}, (), Counter(), tmp_path, pictures={"over_time": rows}), {})
+        return drawn.svg
+
+    assert "(others)" not in draw(over_time)
+    assert "(others)" in draw(over_time + rare)
 
 
 def test_no_violation_is_left_out_of_the_plot_over_time(tmp_path: Path) -> None:
