@@ -30,7 +30,7 @@ from spark_audit.share import (
     shares_of,
     why,
 )
-from spec.events import COLUMNS, REQUIRED, SCHEMA_VERSION, Kind
+from spec.events import COLUMNS, NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, Kind
 
 _ROWS: Final = 1 << 20
 """A piece has so many at most."""
@@ -40,6 +40,9 @@ _OF_ATTRS: Final = ("stated", "reset")
 """attrs.broker, and whether attrs.reset says so."""
 WHOLE: Final = (*COLUMNS, *_OF_ATTRS)
 """Columns that a piece has, if no others are asked for."""
+
+_CHECKED: Final = frozenset((*REQUIRED, *NUMBERS))
+"""Columns that may show that a row is no event."""
 
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 _TYPES: Final = {
@@ -175,10 +178,10 @@ def is_one_of(texts: pa.DictionaryArray, wanted: Collection[str]) -> npt.NDArray
 
 
 def _of_handed(batches: Batches, columns: Sequence[str]) -> Iterator[Piece]:
-    names = _read((*columns, *REQUIRED))
+    names = _read((*columns, *_CHECKED))
     for table in gathered(batches):
         for batch in table.combine_chunks().to_batches():
-            yield _piece(batch, columns, names)
+            yield _piece(batch, columns, names, _CHECKED)
 
 
 def _of_share(share: Share, columns: Sequence[str]) -> Iterator[Piece]:
@@ -187,7 +190,8 @@ def _of_share(share: Share, columns: Sequence[str]) -> Iterator[Piece]:
         metadata = pq.read_metadata(path)
         file = pq.ParquetFile(path, metadata=metadata, read_dictionary=_texts(metadata))
         # That a row is an event, its file often shows without a look at it.
-        names = _read((*columns, *(name for name in REQUIRED if _may_lack(metadata, name))))
+        doubtful = _doubtful(metadata, share.groups)
+        names = _read((*columns, *doubtful))
         own = [name for name in (*names, marks) if name in file.schema_arrow.names]
     for number, group in enumerate(share.groups, share.number):
         pieces = file.iter_batches(_ROWS, row_groups=[group], columns=own, use_threads=False)
@@ -196,21 +200,26 @@ def _of_share(share: Share, columns: Sequence[str]) -> Iterator[Piece]:
                 batch = next(pieces, None)
             if batch is None:
                 break
-            yield _piece(batch, columns, names, number, path, marks)
+            yield _piece(batch, columns, names, doubtful, number, path, marks)
 
 
-def _may_lack(metadata: pq.FileMetaData, name: str) -> bool:
-    """Whether rows may have no value there, as far as the file tells."""
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        told = [
-            column.statistics
-            for column in map(group.column, range(group.num_columns))
-            if column.path_in_schema == name
-        ]
-        if not (told and told[0] and told[0].has_null_count and told[0].null_count == 0):
-            return True
-    return False
+def _doubtful(metadata: pq.FileMetaData, groups: Iterable[int]) -> frozenset[str]:
+    """Columns that may show that a row is no event, as far as the file tells of some row groups."""
+    leaves = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
+    missing = set(REQUIRED) - leaves.keys()
+    seen = [name for name in _CHECKED & leaves.keys()
+            if not all(_clears(metadata.row_group(group).column(leaves[name]).statistics, name)
+                       for group in groups)]  # fmt: skip
+    return frozenset((*missing, *seen))
+
+
+def _clears(told: pq.Statistics | None, name: str) -> bool:
+    """Whether what the file tells of a column in a row group shows that all of its values are sound."""
+    if not told or not told.has_null_count or (name in REQUIRED and told.null_count):
+        return False
+    if name not in NUMBERS or not told.num_values:
+        return True
+    return bool(told.has_min_max and -NUMBER_MAX <= told.min <= told.max <= NUMBER_MAX)
 
 
 def _texts(metadata: pq.FileMetaData) -> list[str]:
@@ -240,6 +249,7 @@ def _piece(
     batch: pa.RecordBatch,
     asked: Sequence[str],
     names: Sequence[str],
+    doubtful: Collection[str],
     row_group: int = _HANDED,
     path: Path | None = None,
     marks: str | None = None,
@@ -248,9 +258,8 @@ def _piece(
     with _fits(path):
         columns = {name: _typed(batch, name) for name in names}
     is_event = is_one_of(columns["kind"], list(Kind))
-    for name in columns.keys() & set(REQUIRED):
-        if columns[name].null_count:
-            is_event &= np.asarray(columns[name].is_valid())
+    for name in doubtful:
+        is_event &= _sound(columns[name], name)
     if marks:
         is_event &= np.asarray(batch[marks].is_null())
     if set(asked) & set(_OF_ATTRS):
@@ -259,6 +268,17 @@ def _piece(
         columns["kind"] = _without_newer(columns["kind"], schema)
     told = pa.RecordBatch.from_pydict(columns)
     return Piece(told if is_event.all() else told.filter(pa.array(is_event)), row_group)
+
+
+def _sound(column: pa.Array, name: str) -> npt.NDArray[np.bool_]:
+    """Which rows may be events, as far as this column shows."""
+    is_sound = np.ones(len(column), dtype=np.bool_)
+    if column.null_count and name in REQUIRED:
+        is_sound &= np.asarray(column.is_valid())
+    if name in NUMBERS:
+        numbers = np.asarray(column.fill_null(0))
+        is_sound &= (numbers >= -NUMBER_MAX) & (numbers <= NUMBER_MAX)
+    return is_sound
 
 
 @contextmanager

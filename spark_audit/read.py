@@ -23,7 +23,7 @@ from spark_audit.event_log import EventLog
 from spark_audit.inputs import InputError, Inputs, find_files, literal, partition_root, partition_values
 from spark_audit.schema import EVENTS
 from spark_audit.share import ROW, LogFile
-from spec.events import REQUIRED, SCHEMA_VERSION, Kind
+from spec.events import NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, Kind
 
 CORRUPT: Final = "corrupt_line"
 _PARQUET: Final = b"PAR1"
@@ -347,10 +347,13 @@ def _object(line: bytes) -> dict[str, object] | None:
 
 
 def is_event() -> Column:
-    """Every required field is there, the kind is one we know, and the schema is not newer than ours."""
+    """Every required field is there, no number is out of range, the kind is one we know, and the schema is
+    not newer than ours."""
     present = f.lit(True)
     for name in REQUIRED:
         present = present & f.col(name).isNotNull()
+    for name in NUMBERS:
+        present = present & f.coalesce(f.col(name).between(-NUMBER_MAX, NUMBER_MAX), f.lit(True))
     # Never null itself, so that its negation is the rest.
     schema = f.col("attrs")["schema"]
     readable = schema.isNull() | (schema.try_cast("int") <= SCHEMA_VERSION)

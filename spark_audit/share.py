@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_audit.packing import pack
-from spec.events import COLUMNS, REQUIRED, Kind
+from spec.events import COLUMNS, NUMBER_MAX, REQUIRED, Kind
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -54,9 +54,13 @@ def quoted(*texts: str) -> str:
 
 
 _IS_EVENT: Final = " AND ".join(
-    [*(f'"{name}" IS NOT NULL' for name in REQUIRED), f"kind IN ({quoted(*Kind)})"]
+    [
+        *(f'"{name}" IS NOT NULL' for name in REQUIRED),
+        f"kind IN ({quoted(*Kind)})",
+        f"ts BETWEEN -{NUMBER_MAX} AND {NUMBER_MAX}",
+    ]
 )
-"""But for the schema that a row may name, which profile.py looks at."""
+"""As far as it shows in the columns that each has; piece.py and profile.py look at all."""
 
 
 class ShareError(RuntimeError):

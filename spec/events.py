@@ -8,7 +8,7 @@ Described for people in docs/protocol.md, section "Event log".
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -57,12 +57,18 @@ class Kind(StrEnum):
     TRUNCATE = "truncate"  # broker: the log was cut at commit_offset
 
 
+NUMBER_MAX: Final = (1 << 62) - 1
+"""Numbers go so far, and as far below zero: readers may add and subtract any two of them in 64 bits."""
+
+Number = Annotated[int, msgspec.Meta(ge=-NUMBER_MAX, le=NUMBER_MAX)]
+
+
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=False):
     """One row. `None` means "does not apply" or "was not recorded", never zero."""
 
-    ts: int
+    ts: Number
     """Wall clock of the node, microseconds since the epoch."""
-    seq: int
+    seq: Number
     """Dense per node, from 0, across restarts of the node."""
     node: str
     kind: Kind
@@ -70,16 +76,16 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     """The producer's unique key: the same on every retry of a send."""
     topic: str | None = None
     queue_id: int | None = None
-    queue_offset: int | None = None
-    commit_offset: int | None = None
+    queue_offset: Number | None = None
+    commit_offset: Number | None = None
     """Byte offset in the commit log."""
     group: str | None = None
     client: str | None = None
-    term: int | None = None
+    term: Number | None = None
     status: str | None = None
     attempt: int | None = None
     keys: str | None = None
-    born_ts: int | None = None
+    born_ts: Number | None = None
     """Microseconds, the producer's clock."""
     attrs: dict[str, str] = {}
 
@@ -104,6 +110,8 @@ COLUMNS: Final[dict[str, str]] = {
     "attrs": "map<string,string>",
 }
 """Column name to Arrow type, in the order of a Parquet event log."""
+
+NUMBERS: Final = tuple(name for name, kind in COLUMNS.items() if kind == "int64")
 
 REQUIRED: Final = ("ts", "seq", "node", "kind")
 """Columns every event has; a log without one of them is refused."""

@@ -94,6 +94,7 @@ def test_rows_that_are_no_events_are_left_out(spark: SparkSession, tmp_path: Pat
     rows: list[dict[str, Any]] = Story().stored("m_0", 0).deliver("m_0", 0).rows
     (tmp_path / "a.ndjson").write_bytes(write_ndjson(rows) + b"{torn\n")
     odd = [rows[1] | {"seq": 50, "kind": "unheard of"}, rows[2] | {"node": None}, rows[3] | {"seq": None}]
+    odd += [rows[1] | {"ts": 2**63 - 1}, rows[1] | {"queue_offset": -(2**63)}]
     written([*rows[:1], *odd], tmp_path / "b.parquet")
     log = read(spark, [str(tmp_path)], tmp_path / "scratch").told
     assert len(log.files) >= 2

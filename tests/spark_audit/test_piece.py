@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from spark_audit import piece, share
 from spark_audit.piece import Piece, of_files, of_rows, stored, stored_rows
 from spark_audit.share import LogFile, Share, ShareError, Tasks, by_task, shares
-from spec.events import REQUIRED, SCHEMA_VERSION, Kind
+from spec.events import NUMBER_MAX, REQUIRED, SCHEMA_VERSION, Kind
 from tests.spark_audit.conftest import table
 
 SHOWN = pa.schema([("text", pa.string())])
@@ -31,11 +31,12 @@ attrs = st.none() | st.dictionaries(
 rows_of_a_log = st.lists(
     st.fixed_dictionaries(
         {
-            "ts": st.integers(0, 9),
+            "ts": st.integers(0, 9) | st.sampled_from([NUMBER_MAX, NUMBER_MAX + 1]),
             "seq": st.none() | st.integers(0, 9),
             "node": st.sampled_from(["n", "m", None]),
             "kind": st.sampled_from([*Kind, "unheard of", None]),
             "topic": st.sampled_from(["t", None]),
+            "queue_offset": st.sampled_from([None, 0, 0, 0, -NUMBER_MAX, -NUMBER_MAX - 1, -(1 << 63)]),
             "queue_id": st.sampled_from([0, 1, None]),
             "msg_id": st.sampled_from(["m_1", None]),
             "attrs": attrs,
@@ -54,10 +55,15 @@ def shown(of: Piece) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({"text": pa.array(texts, pa.string())})
 
 
+def is_event(row: dict[str, Any]) -> bool:
+    in_range = all(abs(row[name] or 0) <= NUMBER_MAX for name in ("ts", "queue_offset"))
+    return row["kind"] in list(Kind) and in_range and all(row[name] is not None for name in REQUIRED)
+
+
 def expected(rows: list[dict[str, Any]]) -> list[str]:
     texts = []
     for row in table(rows).to_pylist():
-        if row["kind"] not in list(Kind) or any(row[name] is None for name in REQUIRED):
+        if not is_event(row):
             continue
         own = dict(row["attrs"] or {})
         schema = own.get("schema", "1")
@@ -123,10 +129,7 @@ def test_what_is_chosen_is_kept_with_all_its_columns(
     rows, width = made
     folder = tmp_path_factory.mktemp("chosen")
     path = folder / "[a].parquet"
-    events = [
-        row for row in rows if all(row[name] is not None for name in REQUIRED) and row["kind"] in list(Kind)
-    ]
-    due = sorted(map(str, table([row for row in events if row["seq"] % 2]).to_pylist()))
+    due = sorted(map(str, table([row for row in rows if is_event(row) and row["seq"] % 2]).to_pylist()))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(piece, "_ROWS", 3)
         patched.setattr(share, "_SHARE_BYTES", 1)

@@ -56,13 +56,13 @@ def test_corrupt_rows_are_counted_and_kept_aside(spark: SparkSession, tmp_path: 
         b'{"ts": 2, "seq"\n[]\n\n',
         b"[" + write_ndjson([ROW]).strip() + b"]\n",
         write_ndjson([{**ROW, "ts": "soon"}, {**ROW, "kind": "no_such_kind"}, {**ROW, "node": None}]),
-        write_ndjson([{**ROW, "attrs": {"schema": "999"}}]),
+        write_ndjson([{**ROW, "attrs": {"schema": "999"}}, {**ROW, "ts": 1 << 62}, {**ROW, "seq": 1 << 63}]),
     ]
     (tmp_path / "log.ndjson").write_bytes(b"".join(lines))
     log = read(spark, [str(tmp_path / "log.ndjson")], tmp_path / "scratch")
     assert log.events.count() == 1
     kept = log.corrupt.collect()
-    assert len(kept) == 7 == log.rows - 1
+    assert len(kept) == 9 == log.rows - 1
     assert all(row.file.endswith("log.ndjson") for row in kept)
     # As they were: what makes a row no event may be a name that is misspelt.
     assert {row.line for row in kept} == {

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.events import COLUMNS, Event, EventError, Kind, as_row, decode, encode, read_log
+from spec.events import COLUMNS, NUMBER_MAX, Event, EventError, Kind, as_row, decode, encode, read_log
 
-INT64 = st.integers(-(2**63), 2**63 - 1)
+NUMBERS = st.integers(-NUMBER_MAX, NUMBER_MAX)
 EVENTS = st.builds(
     Event,
-    ts=INT64,
+    ts=NUMBERS,
     seq=st.integers(0, 2**40),
     node=st.text(),
     kind=st.sampled_from(Kind),
     msg_id=st.none() | st.text(),
     queue_id=st.none() | st.integers(0, 2**31 - 1),
-    queue_offset=st.none() | INT64,
+    queue_offset=st.none() | NUMBERS,
     status=st.none() | st.text(),
     attrs=st.dictionaries(st.text().filter(lambda name: name != "schema"), st.text(), max_size=3),
 )
@@ -46,6 +46,7 @@ def test_a_row_has_every_column() -> None:
         (b"garbage\n", "malformed"),
         (b'{"ts":1,"seq":0,"node":"b"}\n', "missing required field `kind`"),
         (b'{"ts":"now","seq":0,"node":"b","kind":"send"}\n', "Expected `int`, got `str` - at `$.ts`"),
+        (b'{"ts":%d,"seq":0,"node":"b","kind":"send"}\n' % (1 << 62), "<= 4611686018427387903 - at `$.ts`"),
         (b'{"ts":1,"seq":0,"node":"b","kind":"explode"}\n', "Invalid enum value 'explode'"),
         (b'{"ts":1,"seq":0,"node":"b","kind":"send","attrs":{"schema":"99"}}\n', "event schema '99'"),
         (
