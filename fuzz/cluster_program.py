@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from conformance.history.steps import End
 from conformance.silence import silenced
+from conformance.targets.as_released import ReleasedPushConsumer
 from conformance.targets.machines import MASTER, NAME_SERVERS, SLAVE, STORE, Cluster, Setup
 from fuzz import cluster_judge
 from fuzz.cluster_group import GroupWitness
@@ -174,7 +175,9 @@ class Run:
         for number in range(self._members):
             session = cluster.session(f"consumer-{number}", _SESSION)
             await session.start()
-            consumer = PushConsumer(
+            # The first one commits to a slave, too, where there is no master.
+            make = PushConsumer if number else ReleasedPushConsumer
+            consumer = make(
                 session, GROUP, self._consume, PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
             )
             await consumer.start()

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
+from conformance.targets.as_released import ReleasedCommits
 from conformance.targets.machines import MASTER, SLAVE, Cluster, Setup
 from impl.broker.broker import Broker
 from impl.client.model import MessageQueue, NoRouteError, Unknown
@@ -40,6 +41,7 @@ class Pair(Cluster):
         await self.client.start()
         self.producer = Producer(self.client, ProducerConfig("PG", retries=0))
         self.consumer = PullConsumer(self.client, "G")
+        self.released = ReleasedCommits(self.client, "G")
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -176,7 +176,7 @@ class _Witness:
         try:
             while messages := (await pair.consumer.pull(QUEUE, len(read))).messages:
                 read += [stored.message_id for stored in messages]
-            await pair.consumer.commit(QUEUE, len(log))
+            await pair.released.commit(QUEUE, len(log))
         except ClientError:
             pass  # what was not read is missing from what was read
         self.reads.append(ReadsSeen(log, tuple(read)))

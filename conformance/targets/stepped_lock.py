@@ -50,6 +50,13 @@ _UNLOCKED_PAUSE_S: Final = 0.1
 """So often a consumer looks whether it has the lock by now."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """Of a master, which alone gives locks."""
+
+    has_all: bool = True
+
+
 @dataclass(slots=True)
 class _Broker:
     """What of a broker's services locks need. Its table is in memory only."""
@@ -58,6 +65,8 @@ class _Broker:
     topics: Mapping[str, TopicConfig]
     groups: Mapping[str, SubscriptionGroup]
     locks: QueueLockTable
+    store: _Store = _Store()
+    is_slave: bool = False
 
     def lock(self, request: Command) -> Command:
         return self._answer(groups.lock_queues(self._services(), request, cast(Channel, None)))

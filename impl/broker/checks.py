@@ -66,6 +66,15 @@ def require_master(services: Services) -> None:
         raise RefusedError(ResponseCode.SERVICE_NOT_AVAILABLE, services.store.refusal)
 
 
+def require_sole_master(services: Services) -> None:
+    """Refuse what nobody may do beside another master: in a group, what a quorum did not say lately that this
+    one leads."""
+    require_master(services)
+    if not services.store.has_all:
+        remark = "no quorum said lately that this broker leads"
+        raise RefusedError(ResponseCode.SERVICE_NOT_AVAILABLE, remark)
+
+
 def scheduled_or_refused(services: Services, message: Message) -> Message:
     """The message as it is put, in the queue of its delay level if it has one; refuse a level that is no
     number."""

@@ -6,7 +6,7 @@ See docs/protocol.md, "Client registration" and "Queue locks".
 from collections.abc import Iterable
 from typing import Final
 
-from impl.broker.checks import require_group
+from impl.broker.checks import require_group, require_sole_master
 from impl.broker.clients import Member
 from impl.broker.services import Services, loop_ms
 from impl.message import RETRY_PREFIX
@@ -81,7 +81,9 @@ def check_client(services: Services, request: Command, channel: Channel) -> Repl
 
 
 def lock_queues(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
-    """Give the client the queues that nobody else holds, or renew them; answers with those it holds now."""
+    """Give the client the queues that nobody else holds, or renew them; answers with those it holds now. A
+    slave does not know who holds what at its master, and would give a queue to a second one."""
+    require_sole_master(services)
     asked = java_json.read(QueueLocks, request.body)
     require_group(services, asked.consumer_group)
     queues = [queue for queue in asked.mq_set if _is_ours(services, queue)]
@@ -91,6 +93,7 @@ def lock_queues(services: Services, request: Command, channel: Channel) -> Reply
 
 def unlock_queues(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
     """Take back queues that the client holds."""
+    require_sole_master(services)
     asked = java_json.read(QueueLocks, request.body)
     services.locks.unlock(asked.consumer_group, asked.client_id, asked.mq_set)
     return request.answer(ResponseCode.SUCCESS)

@@ -117,17 +117,28 @@ class GroupCalls:
     async def committed(self, queue: MessageQueue) -> int | None:
         """The offset the group committed; None when there is none and the queue's beginning is gone.
 
-        Only the broker's word that there is none counts as none. Any other failure raises: who took "busy"
-        for "none" would begin behind messages that nobody has seen.
+        Only the master's word that there is none counts as none. Any other failure raises: who took "busy"
+        for "none" would begin behind messages that nobody has seen. Without a master a slave's offset will
+        do: it may be too low, which repeats messages; but what it never heard of may be there all the same.
         """
+        address = await self._any_replica(queue)
+        is_master = address == self._session.routes.address(queue.topic, queue.broker_name)
         header = QueryOffsetRequest(self.group, queue.topic, queue.queue_id)
-        answer = await self._of_queue(queue, RequestCode.QUERY_CONSUMER_OFFSET, header)
-        return None if answer.code == ResponseCode.QUERY_NOT_FOUND else _offset(queue, answer)
+        request = new_request(RequestCode.QUERY_CONSUMER_OFFSET, headers.write(header))
+        answer = await self._ask(queue.topic, str(queue), address, request)
+        if answer.code != ResponseCode.QUERY_NOT_FOUND:
+            return _offset(queue, answer)
+        if not is_master:
+            raise ClientError(f"{queue}: a slave has no offset, its master may have one")
+        return None
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Tell the broker that everything before `offset` is done; returns when it has noted that."""
+        """Tell the master that everything before `offset` is done; returns when it has noted that. No slave
+        is told: what the master says next may be older, and the offset would go back."""
+        address = await self._master(queue)
         header = UpdateOffsetRequest(self.group, queue.topic, queue.queue_id, offset)
-        _require(str(queue), await self._of_queue(queue, RequestCode.UPDATE_CONSUMER_OFFSET, header))
+        request = new_request(RequestCode.UPDATE_CONSUMER_OFFSET, headers.write(header))
+        _require(str(queue), await self._ask(queue.topic, str(queue), address, request))
 
     async def send_back(self, message: ReceivedMessage, delay_level: int, reconsume_max: int) -> None:
         """Have the broker deliver the message again later: level 0 leaves the wait to it, -1 is the dead
@@ -162,7 +173,8 @@ class GroupCalls:
             raise ClientError(f"{topic}: the list of consumers makes no sense: {error}") from None
 
     async def lock(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
-        """Lock queues of one broker name, or renew the locks; returns which of them are ours now."""
+        """Lock queues of one broker name, or renew the locks; returns which of them are ours now. Its master
+        alone knows who holds what."""
         wanted = list(queues)
         request = new_request(RequestCode.LOCK_BATCH_MQ, body=self._locks(wanted))
         address = await self._master(wanted[0])
@@ -189,7 +201,7 @@ class GroupCalls:
     # Where to.
 
     async def _of_queue(self, queue: MessageQueue, code: RequestCode, header: headers.Header) -> Command:
-        address = await self._master(queue)
+        address = await self._any_replica(queue)
         return await self._ask(queue.topic, str(queue), address, new_request(code, headers.write(header)))
 
     async def _ask(
@@ -212,12 +224,20 @@ class GroupCalls:
             raise ClientError(f"{topic}: {error}") from None
 
     async def _master(self, queue: MessageQueue) -> Address:
+        """The queue's master, and nobody in its place."""
+        return await self._broker(queue, master_only=True)
+
+    async def _any_replica(self, queue: MessageQueue) -> Address:
         """The queue's master; where that is gone, any replica."""
+        return await self._broker(queue, master_only=False)
+
+    async def _broker(self, queue: MessageQueue, *, master_only: bool) -> Address:
         await self._route(queue.topic)
-        address = self._session.routes.address(queue.topic, queue.broker_name, master_only=False)
+        routes = self._session.routes
+        address = routes.address(queue.topic, queue.broker_name, master_only=master_only)
         if address is None:
-            self._session.routes.doubt(queue.topic)
-            raise ClientError(f"{queue}: no broker of that name is known")
+            routes.doubt(queue.topic)
+            raise ClientError(f"{queue}: no {'master' if master_only else 'broker'} of that name is known")
         return address
 
     async def _replica(self, queue: MessageQueue) -> Address:
@@ -225,7 +245,7 @@ class GroupCalls:
         await self._route(queue.topic)
         replicas = self._session.routes.replicas(queue.topic, queue.broker_name)
         if not replicas:
-            return await self._master(queue)
+            return await self._any_replica(queue)
         wanted = self._suggested.get(queue, 0)
         candidates = (wanted, wanted + 1) if wanted else (wanted,)
         return replicas[next((each for each in candidates if each in replicas), min(replicas))]

@@ -19,7 +19,7 @@ from impl.client.queue_choice import LEVELS_5, LatencyLevels, QueueChoice, Selec
 from impl.client.routes import publish_queues, require
 from impl.client.session import Session
 from impl.event_log import EventLog
-from impl.message import KEYS, Message
+from impl.message import DELAY, KEYS, Message
 from impl.remoting import headers
 from impl.remoting.bodies import QueueData, TopicRoute
 from impl.remoting.channel import ConnectError, RemotingError
@@ -316,7 +316,7 @@ class Producer:
                 msg_id=unique_key(message),
                 topic=message.topic,
                 queue_id=queue.queue_id,
-                queue_offset=None if queue_offset is None else queue_offset + place,
+                queue_offset=None if queue_offset is None or _waits(message) else queue_offset + place,
                 group=self._config.group,
                 client=self._session.client_id,
                 status=status,
@@ -325,6 +325,12 @@ class Producer:
                 born_ts=message.born_timestamp_us,
                 attrs={"broker": queue.broker_name},
             )
+
+
+def _waits(message: Message) -> bool:
+    """Brokers say of a delayed message where it waits, among all that do; nobody knows its place in its topic
+    before it is due."""
+    return message.properties.get(DELAY, "0") != "0"
 
 
 def _outcomes(parcel: Parcel, ends: Sequence[_Ended]) -> list[Outcome]:

@@ -160,6 +160,29 @@ def test_one_event_and_a_log_of_nothing_but_messages_in_flight_prove_nothing(
         assert _verdicts(done) == dict.fromkeys(checks, Verdict.UNKNOWN)
 
 
+@pytest.mark.parametrize("tells_where_it_waits", [False, True])
+def test_in_logs_of_clients_alone_a_delayed_message_is_lost_if_it_has_a_place_that_was_passed(
+    spark: SparkSession, tmp_path: Path, tells_where_it_waits: bool
+) -> None:
+    """Our producers tell none (docs/protocol.md, "Event log"); one that does is taken at its word."""
+    story = Story()
+    for number, msg_id in enumerate(("m_put", "m_waits")):
+        at = {"queue_offset": number} if tells_where_it_waits else {}
+        acked = {"msg_id": msg_id, "topic": "t", "queue_id": 0, "status": "SEND_OK", **at}
+        story.send(msg_id).add("send_ack", "producer", **acked)
+    for offset in range(4):
+        msg_id = "m_put" if offset == 3 else f"m_{offset}"
+        if msg_id != "m_put":
+            story.send(msg_id).ack(msg_id, offset)
+        story.deliver(msg_id, offset)
+    rows = [row | {"attrs": {"broker": "b"}} for row in story.rows if row["node"] != "broker"]
+    done = audit(frame(spark, rows), tmp_path, pictures=False)
+    lost = [(found["invariant"], found["rule"], found["msg_id"]) for found in violations(done)]
+    assert lost == ([("DELIV-1", "lost-write", "m_waits")] if tells_where_it_waits else [])
+    if not tells_where_it_waits:
+        assert _verdicts(done)["DELIV-1"] is Verdict.HELD
+
+
 def test_clocks_that_are_seen_to_disagree_are_allowed_for(spark: SparkSession, tmp_path: Path) -> None:
     # Its clock is three seconds ahead: it sends what was stored two rows ago.
     story = Story().append("m_0", 0).send("m_0").ack("m_0", 0).deliver("m_0", 0)

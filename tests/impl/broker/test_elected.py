@@ -5,6 +5,7 @@ Sources: docs/protocol.md, "A broker in a group", and docs/replication.md.
 
 import asyncio
 from collections import Counter
+from collections.abc import Collection
 
 import pytest
 
@@ -15,9 +16,10 @@ from impl.client.producer import Producer
 from impl.client.pull_consumer import PullConsumer
 from impl.client.session import SessionConfig
 from impl.config_file import ConfigFile
+from impl.dledger.store import LedgerStore
 from impl.message import Message, StoredMessage
-from impl.remoting import headers
-from impl.remoting.bodies import TopicConfig
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import QueueLocks, TopicConfig
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import Command, new_request
 from impl.remoting.headers import PullResponse
@@ -179,6 +181,41 @@ def test_a_member_that_does_not_lead_takes_no_message() -> None:
         return codes
 
     assert play(scene) == [ResponseCode.SERVICE_NOT_AVAILABLE] * 2
+
+
+async def _lock_codes(group: Group, ids: Collection[str]) -> list[int]:
+    """What these members answer who asks for a lock."""
+    body = java_json.write(QueueLocks("c1", "G", []), standard=True)
+    codes = []
+    for id_ in ids:
+        services = group.brokers[id_].services
+        assert services is not None
+        request = new_request(RequestCode.LOCK_BATCH_MQ, body=body)
+        codes.append((await group.session.remoting.invoke(services.address, request, 30.0)).code)
+    return codes
+
+
+def test_deliv_6_the_leader_alone_gives_locks() -> None:
+    """DELIV-6 OneOwner"""
+
+    async def scene(group: Group) -> tuple[list[int], list[int]]:
+        master = await group.master()
+        await group.send("hello")
+        return await _lock_codes(group, [master]), await _lock_codes(group, set(IDS) - {master})
+
+    assert play(scene) == ([ResponseCode.SUCCESS], [ResponseCode.SERVICE_NOT_AVAILABLE] * 2)
+
+
+def test_deliv_6_a_leader_that_no_quorum_answers_gives_no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DELIV-6 OneOwner: another one may lead by then, as after it was stopped and continued."""
+
+    async def scene(group: Group) -> list[int]:
+        master = await group.master()
+        await group.send("hello")
+        monkeypatch.setattr(LedgerStore, "has_all", False)
+        return await _lock_codes(group, [master])
+
+    assert play(scene) == [ResponseCode.SERVICE_NOT_AVAILABLE]
 
 
 def test_a_master_without_a_quorum_acknowledges_nothing_and_is_none_soon() -> None:

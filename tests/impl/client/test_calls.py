@@ -33,6 +33,9 @@ class Site:
     def __init__(self) -> None:
         self.suggested = 0
         self.pulled_at: list[int] = []
+        self.asked: list[tuple[int, int]] = []
+        """Codes of the other requests, and the ids of the brokers that were asked."""
+        self.routes_asked = 0
         self.answers: dict[int, Command | bytes] = {}
         self.servers: dict[int, RemotingServer] = {}
         self.addresses: dict[int, str] = {}
@@ -43,16 +46,23 @@ class Site:
             return request.answer(19, headers.write(PullResponse(self.suggested, 0, 0, 0)))
 
         def route(request: Command, channel: Channel) -> Reply:
+            self.routes_asked += 1
             data = BrokerData(dict(self.addresses), "b", "C")
             return request.answer(0, body=java_json.write(TopicRoute([data], [QueueData("b", 6, 2, 0, 2)])))
 
         def other(request: Command, channel: Channel) -> Reply:
             answer = self.answers[request.code]
+            self.asked.append((request.code, broker_id))
             return (
-                request.answer(0, body=answer) if isinstance(answer, bytes) else request.answer(answer.code)
+                request.answer(0, body=answer)
+                if isinstance(answer, bytes)
+                else request.answer(answer.code, answer.fields)
             )
 
         codes = (
+            RequestCode.UNLOCK_BATCH_MQ,
+            RequestCode.QUERY_CONSUMER_OFFSET,
+            RequestCode.UPDATE_CONSUMER_OFFSET,
             RequestCode.GET_CONSUMER_LIST_BY_GROUP,
             RequestCode.LOCK_BATCH_MQ,
             RequestCode.GET_MAX_OFFSET,
@@ -121,6 +131,63 @@ def test_bodies_that_make_no_sense_are_one_clear_error(body: bytes) -> None:
             await calls.members("T")
 
     with_site(scene, 0)
+
+
+LOCK, UNLOCK = RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ
+COMMIT, QUERY = RequestCode.UPDATE_CONSUMER_OFFSET, RequestCode.QUERY_CONSUMER_OFFSET
+OF_MASTER: dict[RequestCode, Callable[[GroupCalls], Awaitable[object]]] = {
+    LOCK: lambda calls: calls.lock([QUEUE]),
+    UNLOCK: lambda calls: calls.unlock([QUEUE]),
+    COMMIT: lambda calls: calls.commit(QUEUE, 7),
+}
+
+
+@pytest.mark.parametrize("code", OF_MASTER)
+def test_locks_and_commits_are_the_masters_and_no_slaves(code: RequestCode) -> None:
+    """DELIV-6 OneOwner, DELIV-5 OffsetMonotone: a slave knows neither who holds a queue nor, when its master
+    speaks, what it was told itself."""
+
+    async def scene(site: Site, calls: GroupCalls) -> tuple[list[tuple[int, int]], int]:
+        site.answers[code] = java_json.write(LockedQueues([NamedQueue("b", 0, "T")]))
+        master = site.addresses.pop(0)
+        with pytest.raises(ClientError, match="no master"):
+            await OF_MASTER[code](calls)
+        assert site.asked == []
+        await asyncio.sleep(1)
+        before = site.routes_asked
+        with pytest.raises(ClientError, match="no master"):
+            await OF_MASTER[code](calls)
+        site.addresses[0] = master
+        await asyncio.sleep(1)
+        again = site.routes_asked - before
+        await OF_MASTER[code](calls)
+        return site.asked, again
+
+    assert with_site(scene, 0, 1) == ([(code, 0)], 1)
+
+
+@pytest.mark.parametrize("code", [ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND])
+def test_without_a_master_a_slave_tells_the_offset_but_not_that_there_is_none(code: ResponseCode) -> None:
+    """DELIV-1 NoAckedLost: who takes its word for none begins at the end of the queue."""
+
+    async def scene(site: Site, calls: GroupCalls) -> int | None:
+        del site.addresses[0]
+        site.answers[QUERY] = Command(code, 0, fields={"offset": "7"})
+        return await calls.committed(QUEUE)
+
+    if code is ResponseCode.SUCCESS:
+        assert with_site(scene, 0, 1) == 7
+    else:
+        with pytest.raises(ClientError, match="its master may have one"):
+            with_site(scene, 0, 1)
+
+
+def test_with_a_master_none_is_none() -> None:
+    async def scene(site: Site, calls: GroupCalls) -> int | None:
+        site.answers[QUERY] = Command(ResponseCode.QUERY_NOT_FOUND, 0)
+        return await calls.committed(QUEUE)
+
+    assert with_site(scene, 0, 1) is None
 
 
 def test_a_refusal_names_queue_and_code() -> None:

@@ -14,7 +14,7 @@ from impl.client.producer import Producer, ProducerConfig
 from impl.client.queue_choice import by_hash
 from impl.client.session import Session
 from impl.event_log import EventLog
-from impl.message import Message
+from impl.message import DELAY, Message
 from impl.remoting import headers, java_json
 from impl.remoting.bodies import BrokerData, QueueData, TopicRoute
 from impl.remoting.channel import Channel, RemotingError, Reply
@@ -569,6 +569,34 @@ def test_a_topic_nobody_can_create_has_no_route() -> None:
     outcome = run_simulated(main(), loop)
     assert isinstance(outcome, Refused)
     assert outcome.status == "NO_ROUTE"
+
+
+def test_of_a_delayed_message_the_events_tell_no_offset_before_it_is_delivered() -> None:
+    """The broker answers with the place among those that wait, which is no place of the topic."""
+
+    async def scene(world: World) -> list[tuple[Kind, bool, int | None]]:
+        queue = MessageQueue("T", "broker-a", 0)
+        plain = await world.producer.send(Message("T", b"plain"), queue)
+        for _ in range(2):
+            await world.producer.send(Message("T", b"late", {DELAY: "1"}), queue)
+        assert isinstance(plain, Sent)
+        await asyncio.sleep(3)
+        result = await world.consumer.pull(queue, 0)
+        assert [stored.queue_offset for stored in result.messages] == [0, 1, 2]
+        return [
+            (event.kind, event.msg_id == plain.message_id, event.queue_offset)
+            for event in world.events
+            if event.node in ("producer", "consumer") and event.queue_id == 0
+        ]
+
+    sends = [(Kind.SEND, True, None), (Kind.SEND_ACK, True, 0)]
+    sends += 2 * [(Kind.SEND, False, None), (Kind.SEND_ACK, False, None)]
+    assert play(scene) == [
+        *sends,
+        (Kind.DELIVER, True, 0),
+        (Kind.DELIVER, False, 1),
+        (Kind.DELIVER, False, 2),
+    ]
 
 
 def test_a_oneway_message_arrives_without_an_answer() -> None:

@@ -14,10 +14,12 @@ import pytest
 
 from conformance.targets.machines import MASTER, SLAVE, Cluster
 from conformance.targets.pair import QUEUE, TOPIC, Pair, play
+from impl.client.model import ClientError, MessageQueue
 from impl.client.push_consumer import PushConsumer
 from impl.message import DELAY, Message
-from impl.remoting import headers
-from impl.remoting.bodies import SubscriptionGroup
+from impl.remoting import headers, java_json
+from impl.remoting.bodies import MessageQueue as Locked
+from impl.remoting.bodies import QueueLocks, SubscriptionGroup
 from impl.remoting.codes import RequestCode, ResponseCode
 from impl.remoting.command import new_request
 from impl.remoting.headers import RegisterBrokerResponse, TopicRequest
@@ -276,13 +278,67 @@ def test_repl_4_what_the_slave_holds_is_read_while_the_master_is_away() -> None:
             result = await pair.consumer.pull(QUEUE, offset)
             found += [stored.message.body.rstrip(b".") for stored in result.messages]
             offset = result.next_offset
-        await pair.consumer.commit(QUEUE, offset)
+        with pytest.raises(ClientError, match="no master"):
+            await pair.consumer.commit(QUEUE, offset)
         return found, await pair.send("refused"), await pair.consumer.committed(QUEUE)
 
     found, status, committed = play(scene)
     assert found == [name.encode() for name in numbered(40)]
     assert status != "SEND_OK"
-    assert committed == 40
+    assert committed == 0
+
+
+def test_deliv_5_a_member_tells_its_offset_when_the_master_is_back_and_no_slave_before() -> None:
+    """DELIV-5 OffsetMonotone"""
+
+    async def scene(pair: Pair) -> tuple[list[bytes], int | None, int | None]:
+        await pair.followed()
+        await send_all(pair, numbered(9))
+        await pair.consumer.commit(QUEUE, 2)
+        await asyncio.sleep(30)
+        heard: list[bytes] = []
+        listener = lambda messages: heard.extend(each.body.rstrip(b".") for each in messages)  # noqa: E731
+        pair.kill(MASTER)
+        async with PushConsumer(pair.client, "G", listener) as consumer:
+            await consumer.subscribe(TOPIC)
+            await asyncio.sleep(60)
+            assert pair.slave.services is not None
+            slaves = pair.slave.services.offsets.query("G", TOPIC, 0)
+            await pair.start(MASTER)
+            await asyncio.sleep(60)
+            services = pair.brokers[MASTER].services
+            assert services is not None
+            return heard, slaves, services.offsets.query("G", TOPIC, 0)
+
+    heard, slaves, masters = play(scene)
+    assert sorted(heard) == [name.encode() for name in numbered(9)[2:]]
+    assert (slaves, masters) == (2, 9)
+
+
+def test_a_slave_gives_no_locks_and_takes_none_back() -> None:
+    async def scene(pair: Pair) -> tuple[list[int], str, set[MessageQueue]]:
+        await pair.followed()
+        await pair.send("m0")
+        await asyncio.sleep(30)
+        assert pair.slave.services is not None
+        body = java_json.write(QueueLocks("c1", "G", [Locked("broker-a", 0, TOPIC)]), standard=True)
+        codes = []
+        for code in (RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ):
+            request = new_request(code, body=body)
+            answer = await pair.client.remoting.invoke(pair.slave.services.address, request, 5)
+            codes.append(answer.code)
+        pair.kill(MASTER)
+        await asyncio.sleep(60)
+        with pytest.raises(ClientError) as caught:
+            await pair.released.lock([QUEUE])
+        await pair.start(MASTER)
+        await asyncio.sleep(60)
+        return codes, str(caught.value), await pair.consumer._calls.lock([QUEUE])
+
+    codes, refusal, locked = play(scene)
+    assert codes == [ResponseCode.SERVICE_NOT_AVAILABLE] * 2
+    assert "this broker is a slave" in refusal
+    assert locked == {QUEUE}
 
 
 @pytest.mark.parametrize(
@@ -363,7 +419,7 @@ def test_offsets_that_were_committed_to_the_slave_come_to_the_master_and_never_g
         await pair.consumer.commit(QUEUE, 2)
         await asyncio.sleep(30)
         await without_master(pair)
-        await pair.consumer.commit(QUEUE, 7)
+        await pair.released.commit(QUEUE, 7)
         await pair.start(MASTER)
         seen = []
         for _ in range(60):

@@ -1,0 +1,24 @@
+"""Consumers that tell their offsets to a slave while its master is away, as released ones do and ours do not:
+what our brokers make of it is seen with them alone. See docs/protocol.md, "Replication"."""
+
+from impl.client.calls import GroupCalls
+from impl.client.model import MessageQueue
+from impl.client.offset_store import BrokerOffsets, FileOffsets
+from impl.client.push_consumer import PushConsumer
+from impl.runtime.network import Address
+
+
+class ReleasedCommits(GroupCalls):
+    """For commits: it would ask a slave for locks, too."""
+
+    async def _master(self, queue: MessageQueue) -> Address:
+        return await self._any_replica(queue)
+
+
+class ReleasedPushConsumer(PushConsumer):
+    """Ours but for its commits."""
+
+    def _offset_store(self) -> BrokerOffsets | FileOffsets:
+        if not self._is_cluster:
+            return super()._offset_store()
+        return BrokerOffsets(ReleasedCommits(self._session, self._group), self._events)
