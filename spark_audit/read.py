@@ -25,7 +25,7 @@ from spark_audit.schema import EVENTS
 from spark_audit.share import LogFile
 from spec.events import REQUIRED, SCHEMA_VERSION, Kind
 
-CORRUPT: Final = "corrupt_line"
+_CORRUPT: Final = "corrupt_line"
 _PARQUET: Final = b"PAR1"
 """What a Parquet file begins and ends with."""
 _TAIL_BYTES_MAX: Final = 1 << 20
@@ -54,9 +54,11 @@ def read(spark: SparkSession, paths: Sequence[str], scratch: Path) -> Log:
     return read_files(spark, find_files(paths), scratch)
 
 
-def read_files(spark: SparkSession, inputs: Inputs, scratch: Path) -> Log:
+def read_files(spark: SparkSession, inputs: Inputs, scratch: Path, lines: DataFrame | None = None) -> Log:
     """One table of all events. NDJSON is parsed once, into Parquet below `scratch`, which must outlive the
     table.
+
+    `lines` are of NDJSON, too, and in no file: `value`, and where it came from as `file`.
 
     Raises:
         InputError: nothing to read, a damaged file, a missing required column, or a column of a wrong type.
@@ -68,6 +70,8 @@ def read_files(spark: SparkSession, inputs: Inputs, scratch: Path) -> Log:
     parts = [_read_parquet(spark, group) for group in _alike(parquet, _parquet_schema)]
     for number, group in enumerate(_alike(ndjson, _check_first_line)):
         parts.append(_read_ndjson(spark, group, torn, scratch / f"parsed-{number}"))
+    if lines is not None:
+        parts.append(_stored(spark, _parsed(lines), scratch / "parsed-lines"))
     if not parts:
         nothing = spark.createDataFrame([], EVENTS)
         none = nothing.select(f.lit("").alias("file"), f.lit("").alias("line"))
@@ -198,9 +202,9 @@ def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[EventLog, DataFrame
     # As it is there: what makes it no event may be a column that is not ours.
     line = f.to_json(f.struct(*frame.columns)).alias("line")
     corrupt = (
-        frame.select(*columns, line).where(~is_event()).select(f.input_file_name().alias("file"), "line")
+        frame.select(*columns, line).where(~_is_event()).select(f.input_file_name().alias("file"), "line")
     )
-    events, rows = typed.where(is_event()), _rows(scan.files)
+    events, rows = typed.where(_is_event()), _rows(scan.files)
     if scan.root:
         return EventLog.of(events), corrupt, rows
     return EventLog(events, tuple(LogFile(file.absolute()) for file in scan.files)), corrupt, rows
@@ -216,29 +220,34 @@ def _rows(files: Iterable[Path]) -> int:
 def _read_ndjson(
     spark: SparkSession, scan: _Scan, torn: dict[Path, str], parsed: Path
 ) -> tuple[EventLog, DataFrame, int]:
-    lines = scan.reader(spark).text(scan.paths).where(f.col("value").rlike(r"\S"))
-    rows = events_of(lines.withColumn("file", f.input_file_name()))
+    rows = _parsed(scan.reader(spark).text(scan.paths).withColumn("file", f.input_file_name()))
     for file, tail in torn.items():
-        is_torn = _is_of(file) & (f.col(CORRUPT) == tail)
+        is_torn = _is_of(file) & (f.col(_CORRUPT) == tail)
         rows = rows.where(~f.coalesce(is_torn, f.lit(False)))
-    rows = rows.withColumn("file", f.when(f.col(CORRUPT).isNotNull(), f.col("file")))
+    return _stored(spark, rows, parsed)
+
+
+def _stored(spark: SparkSession, rows: DataFrame, parsed: Path) -> tuple[EventLog, DataFrame, int]:
+    """What `_parsed` gives, in files: the events, the rows that are none, and how many both are."""
+    rows = rows.withColumn("file", f.when(f.col(_CORRUPT).isNotNull(), f.col("file")))
     # Parsed once: every pass of the audit then reads only the columns it needs.
     shutil.rmtree(parsed, ignore_errors=True)
     rows.write.parquet(str(parsed))
     stored = spark.read.schema(rows.schema).parquet(literal(parsed))
-    good = f.col(CORRUPT).isNull()
-    corrupt = stored.where(~good).select("file", f.col(CORRUPT).alias("line"))
+    good = f.col(_CORRUPT).isNull()
+    corrupt = stored.where(~good).select("file", f.col(_CORRUPT).alias("line"))
     events, files = stored.where(good).select(*EVENTS.fieldNames()), sorted(parsed.glob("*.parquet"))
-    told = EventLog(events, tuple(LogFile(file.absolute(), marks=CORRUPT) for file in files))
+    told = EventLog(events, tuple(LogFile(file.absolute(), marks=_CORRUPT) for file in files))
     return told, corrupt, _rows(files)
 
 
-def events_of(lines: DataFrame) -> DataFrame:
+def _parsed(lines: DataFrame) -> DataFrame:
     """Of lines of NDJSON, which have `value`, `file` and what folders give: the columns of EVENTS, `file`,
-    and CORRUPT, the line where it is no event."""
+    and _CORRUPT, the line where it is no event. Empty lines are none."""
+    lines = lines.where(f.col("value").rlike(r"\S"))
     # Line by line: Spark's reader of JSON makes any number of rows of a line that is a list, or none.
-    schema = t.StructType([*EVENTS.fields, t.StructField(CORRUPT, t.StringType())])
-    how = {"columnNameOfCorruptRecord": CORRUPT, "allowSingleQuotes": "false"}
+    schema = t.StructType([*EVENTS.fields, t.StructField(_CORRUPT, t.StringType())])
+    how = {"columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
     columns = [
         # What folders say is for rows that do not say it.
         f.coalesce(f.col(f"row.{name}"), f.col(name).cast(schema[name].dataType)).alias(name)
@@ -247,8 +256,8 @@ def events_of(lines: DataFrame) -> DataFrame:
         for name in schema.fieldNames()
     ]
     raw = lines.select(*lines.columns, f.from_json("value", schema, how).alias("row"))
-    bad = f.coalesce(f.col(CORRUPT), f.when(~is_event() | _is_more(), f.col("value")))
-    return raw.select(*columns, "value", "file").withColumn(CORRUPT, bad).drop("value")
+    bad = f.coalesce(f.col(_CORRUPT), f.when(~_is_event() | _is_more(), f.col("value")))
+    return raw.select(*columns, "value", "file").withColumn(_CORRUPT, bad).drop("value")
 
 
 def _is_more() -> Column:
@@ -296,7 +305,7 @@ def _torn_tails(files: list[Path]) -> dict[Path, str]:
     return tails
 
 
-def is_event() -> Column:
+def _is_event() -> Column:
     """Every required field is there, the kind is one we know, and the schema is not newer than ours."""
     present = f.lit(True)
     for name in REQUIRED:
