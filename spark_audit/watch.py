@@ -198,10 +198,9 @@ def _stream(spark: SparkSession, wish: Watch) -> DataFrame:
     Raises:
         InputError: there is nothing to watch.
     """
-    streams = [
-        _files(spark, folder, max(1, wish.batch_bytes // len(wish.source.folders)))
-        for folder in wish.source.folders
-    ]
+    # In one order, however they are given: Spark knows by its place how far it has come in each.
+    folders = sorted(set(wish.source.folders))
+    streams = [_files(spark, folder, max(1, wish.batch_bytes // len(folders))) for folder in folders]
     if wish.source.topics:
         topics.register(spark)
         bound = {"maxOffsetsPerTrigger": str(wish.batch_messages)}
