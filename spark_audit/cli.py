@@ -628,6 +628,12 @@ def watch_logs(
     namesrv: Annotated[str, typer.Option(help="HOST:PORT of name servers, with --topic.")] = "",
     every_s: Annotated[float, typer.Option(min=0, help="Seconds from batch to batch.")] = 60.0,
     once: Annotated[bool, typer.Option("--once", help="Judge what is there, and end.")] = False,
+    batch_mib: Annotated[
+        int, typer.Option(min=1, help="A batch takes so much of new files, but at least one of each folder.")
+    ] = 256,
+    batch_messages: Annotated[
+        int, typer.Option(min=1, help="A batch takes about so many messages of topics.")
+    ] = 100_000,
     late_s: Annotated[
         int, typer.Option(min=0, help="What belongs together is no further apart; then it is told.")
     ] = 3600,
@@ -659,7 +665,7 @@ def watch_logs(
 
     from spark_audit.evidence import Options
     from spark_audit.inputs import InputError
-    from spark_audit.nights import newest, rows_missing, violations_so_far
+    from spark_audit.nights import UNREADABLE, events_so_far, newest, rows_missing, violations_so_far
     from spark_audit.session import SessionOptions
     from spark_audit.watch import Source, Watch, watch
 
@@ -672,6 +678,8 @@ def watch_logs(
         every_s,
         once,
         forget_us=forget_days * _DAY_US,
+        batch_bytes=batch_mib << 20,
+        batch_messages=batch_messages,
     )
     try:
         with (
@@ -685,8 +693,11 @@ def watch_logs(
     except OSError as error:
         _fail(f"{error.filename or state}: {error.strerror}")
     last = newest(state)
-    if last is None:
-        _fail("no event was seen", Exit.INCONCLUSIVE)
+    if last is None or not events_so_far(last):
+        unreadable = rows_missing(last) if last else 0
+        rows = "1 unreadable row is" if unreadable == 1 else f"{unreadable} unreadable rows are"
+        aside = f"; {rows} in {state / UNREADABLE}" if unreadable else ""
+        _fail(f"no event was seen{aside}", Exit.INCONCLUSIVE)
     raise typer.Exit(_so_far(violations_so_far(last), rows_missing(last)))
 
 

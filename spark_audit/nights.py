@@ -354,6 +354,9 @@ def settle(
     `found` are all findings of its evidence, by the checks that `ran`.
     """
     before = night.carried.manifest.watermark if night.carried else 0
+    if night.carried and batch < 0:
+        # A night between the batches of a stream, which goes on behind its newest one.
+        batch = night.carried.manifest.batch
     # A clock that is ahead of ours does not say what is over.
     newest = min(overview(evidence.profile).last_ts, time.time_ns() // 1_000)
     watermark = max(before, newest - night.late_us)
@@ -440,6 +443,11 @@ def violations_so_far(state: Path) -> list[tuple[str, str, int, int, int]]:
         new[key] += row["count_all"] * row["is_new"]
         open_[key] += row["count_all"] * (not row["is_certain"])
     return [(*key, counts[key], new[key], open_[key]) for key in sorted(counts)]
+
+
+def events_so_far(state: Path) -> int:
+    """How many events of all nights a state remembers."""
+    return sum(ds.dataset(str(state / "profile"), format="parquet").to_table(["rows"])["rows"].to_pylist())
 
 
 def rows_missing(state: Path) -> int:

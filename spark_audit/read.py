@@ -4,13 +4,15 @@ Rows that are not events are counted and kept aside, never dropped in silence; f
 all, or that lack a required column, are refused by name.
 """
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
@@ -25,7 +27,7 @@ from spark_audit.schema import EVENTS
 from spark_audit.share import ROW, LogFile
 from spec.events import NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, Kind
 
-CORRUPT: Final = "corrupt_line"
+_CORRUPT: Final = "corrupt_line"
 _PARQUET: Final = b"PAR1"
 """What a Parquet file begins and ends with."""
 _TAIL_BYTES_MAX: Final = 1 << 20
@@ -54,9 +56,11 @@ def read(spark: SparkSession, paths: Sequence[str], scratch: Path) -> Log:
     return read_files(spark, find_files(paths), scratch)
 
 
-def read_files(spark: SparkSession, inputs: Inputs, scratch: Path) -> Log:
+def read_files(spark: SparkSession, inputs: Inputs, scratch: Path, lines: DataFrame | None = None) -> Log:
     """One table of all events. NDJSON is parsed once, into Parquet below `scratch`, which must outlive the
     table.
+
+    `lines` are of NDJSON, too, and in no file: `value`, and where it came from as `file`.
 
     Raises:
         InputError: nothing to read, a damaged file, a missing required column, or a column of a wrong type.
@@ -64,19 +68,35 @@ def read_files(spark: SparkSession, inputs: Inputs, scratch: Path) -> Log:
     files = [file for file in inputs.files if not _is_empty(file)]
     parquet = [file for file in files if file.suffix == ".parquet"]
     ndjson = [file for file in files if file.suffix != ".parquet"]
-    torn = _torn_tails([file for file in ndjson if file.suffix == ".ndjson"])
     parts = [_read_parquet(spark, group) for group in _alike(parquet, _parquet_schema)]
     for number, group in enumerate(_alike(ndjson, _check_first_line)):
-        parts.append(_read_ndjson(spark, group, torn, scratch / f"parsed-{number}"))
+        parts.append(_read_ndjson(spark, group, scratch / f"parsed-{number}"))
+    if lines is not None:
+        parts.append(_stored(spark, _parsed(lines), scratch / "parsed-lines"))
     if not parts:
         nothing = spark.createDataFrame([], EVENTS)
         none = nothing.select(f.lit("").alias("file"), f.lit("").alias("line"))
-        parts = [(EventLog.of(nothing), none, 0)]
-    told, corrupt, rows = parts[0]
-    for more, more_corrupt, more_rows in parts[1:]:
-        told, corrupt = told.plus(more), corrupt.unionByName(more_corrupt)
-        rows += more_rows
-    return Log(told, corrupt, inputs, rows, len(torn))
+        parts = [_Part(EventLog.of(nothing), none, 0)]
+    all_parts = reduce(_Part.plus, parts)
+    return Log(all_parts.told, all_parts.corrupt, inputs, all_parts.rows, all_parts.torn_files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What some files have; as in Log."""
+
+    told: EventLog
+    corrupt: DataFrame
+    rows: int
+    torn_files: int = 0
+
+    def plus(self, other: "_Part") -> "_Part":
+        return _Part(
+            self.told.plus(other.told),
+            self.corrupt.unionByName(other.corrupt),
+            self.rows + other.rows,
+            self.torn_files + other.torn_files,
+        )
 
 
 def _is_empty(file: Path) -> bool:
@@ -215,8 +235,7 @@ _OF_SPARK: Final[tuple[tuple[Callable[[pa.DataType], bool], t.DataType], ...]] =
 """What a Parquet column of a type is to Spark."""
 
 
-def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[EventLog, DataFrame, int]:
-    """The events, the rows that are none, and how many both are."""
+def _read_parquet(spark: SparkSession, scan: _Scan) -> _Part:
     frame = scan.reader(spark).schema(_readable(pq.read_schema(scan.files[0]))).parquet(*scan.paths)
     own = set(frame.columns)
     columns = [
@@ -229,12 +248,13 @@ def _read_parquet(spark: SparkSession, scan: _Scan) -> tuple[EventLog, DataFrame
     # As it is there, ours or not.
     line = f.to_json(f.struct(*frame.columns)).alias("line")
     corrupt = (
-        frame.select(*columns, line).where(~is_event()).select(f.input_file_name().alias("file"), "line")
+        frame.select(*columns, line).where(~_is_event()).select(f.input_file_name().alias("file"), "line")
     )
-    events, rows = typed.where(is_event()), _rows(scan.files)
+    events, rows = typed.where(_is_event()), _rows(scan.files)
     if scan.root:
-        return EventLog.of(events), corrupt, rows
-    return EventLog(events, tuple(LogFile(file.absolute()) for file in scan.files)), corrupt, rows
+        return _Part(EventLog.of(events), corrupt, rows)
+    told = EventLog(events, tuple(LogFile(file.absolute()) for file in scan.files))
+    return _Part(told, corrupt, rows)
 
 
 def _readable(own: pa.Schema) -> t.StructType:
@@ -256,33 +276,43 @@ def _rows(files: Iterable[Path]) -> int:
 # --- NDJSON
 
 
-def _read_ndjson(
-    spark: SparkSession, scan: _Scan, torn: dict[Path, bytes], parsed: Path
-) -> tuple[EventLog, DataFrame, int]:
-    lines = scan.reader(spark).text(scan.paths).where(f.col("value").rlike(r"\S"))
-    rows = events_of(lines.withColumn("file", f.input_file_name()))
-    for file, tail in torn.items():
-        # By its bytes: it may end within a letter.
-        is_torn = _is_of(file) & (f.col(CORRUPT).cast("binary") == f.lit(bytearray(tail)))
-        rows = rows.where(~f.coalesce(is_torn, f.lit(False)))
-    rows = rows.withColumn("file", f.when(f.col(CORRUPT).isNotNull(), f.col("file")))
+def _read_ndjson(spark: SparkSession, scan: _Scan, parsed: Path) -> _Part:
+    lines = scan.reader(spark).text(scan.paths)
+    part = _stored(spark, _parsed(lines.withColumn("file", f.input_file_name())), parsed)
+    names = [row["file"] for row in part.corrupt.select("file").distinct().collect()]
+    torn = {name: tail for name in names if (tail := _torn_tail(_path(name)))}
+    if not torn:
+        return part
+    # By its bytes: it may end within a letter.
+    line = f.col("line").cast("binary")
+    is_torn = reduce(
+        Column.__or__, [(f.col("file") == name) & (line == f.lit(bytearray(torn[name]))) for name in torn]
+    )
+    rows = part.rows - part.corrupt.where(is_torn).count()
+    return replace(part, corrupt=part.corrupt.where(~is_torn), rows=rows, torn_files=len(torn))
+
+
+def _stored(spark: SparkSession, rows: DataFrame, parsed: Path) -> _Part:
+    """What `_parsed` gives, in files."""
+    rows = rows.withColumn("file", f.when(f.col(_CORRUPT).isNotNull(), f.col("file")))
     # Parsed once: every pass of the audit then reads only the columns it needs.
     shutil.rmtree(parsed, ignore_errors=True)
     rows.write.parquet(str(parsed))
     stored = spark.read.schema(rows.schema).parquet(literal(parsed))
-    good = f.col(CORRUPT).isNull()
-    corrupt = stored.where(~good).select("file", f.col(CORRUPT).alias("line"))
+    good = f.col(_CORRUPT).isNull()
+    corrupt = stored.where(~good).select("file", f.col(_CORRUPT).alias("line"))
     events, files = stored.where(good).select(*EVENTS.fieldNames()), sorted(parsed.glob("*.parquet"))
-    told = EventLog(events, tuple(LogFile(file.absolute(), marks=CORRUPT) for file in files))
-    return told, corrupt, _rows(files)
+    told = EventLog(events, tuple(LogFile(file.absolute(), marks=_CORRUPT) for file in files))
+    return _Part(told, corrupt, _rows(files))
 
 
-def events_of(lines: DataFrame) -> DataFrame:
+def _parsed(lines: DataFrame) -> DataFrame:
     """Of lines of NDJSON, which have `value`, `file` and what folders give: the columns of EVENTS, `file`,
-    and CORRUPT, the line where it is no event."""
+    and _CORRUPT, the line where it is no event. Empty lines are none."""
+    lines = lines.where(f.col("value").rlike(r"\S"))
     # Line by line: Spark's reader of JSON makes any number of rows of a line that is a list, or none.
-    schema = t.StructType([*EVENTS.fields, t.StructField(CORRUPT, t.StringType())])
-    how = {"columnNameOfCorruptRecord": CORRUPT, "allowSingleQuotes": "false"}
+    schema = t.StructType([*EVENTS.fields, t.StructField(_CORRUPT, t.StringType())])
+    how = {"columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
     columns = [
         # What folders say is for rows that do not say it.
         f.coalesce(f.col(f"row.{name}"), f.col(name).cast(schema[name].dataType)).alias(name)
@@ -291,8 +321,8 @@ def events_of(lines: DataFrame) -> DataFrame:
         for name in schema.fieldNames()
     ]
     raw = lines.select(*lines.columns, f.from_json("value", schema, how).alias("row"))
-    bad = f.coalesce(f.col(CORRUPT), f.when(~is_event() | _is_more(), f.col("value")))
-    return raw.select(*columns, "value", "file").withColumn(CORRUPT, bad).drop("value")
+    bad = f.coalesce(f.col(_CORRUPT), f.when(~_is_event() | _is_more(), f.col("value")))
+    return raw.select(*columns, "value", "file").withColumn(_CORRUPT, bad).drop("value")
 
 
 def _is_more() -> Column:
@@ -302,10 +332,9 @@ def _is_more() -> Column:
     return seems & (f.coalesce(f.size(alone), f.lit(0)) != 1)
 
 
-def _is_of(file: Path) -> Column:
-    """Whether a row's `file`, as Spark names it, is that one."""
-    named = f.url_decode(f.replace(f.col("file"), f.lit("+"), f.lit("%2B")))
-    return named == f"file://{file.absolute()}"
+def _path(name: str) -> Path:
+    """Of a file, as Spark names it."""
+    return Path(unquote(name.removeprefix("file://")))
 
 
 def _check_first_line(file: Path) -> Hashable:
@@ -324,18 +353,20 @@ def _check_first_line(file: Path) -> Hashable:
     return None
 
 
-def _torn_tails(files: list[Path]) -> dict[Path, bytes]:
-    """What follows the last newline of each of these NDJSON files that does not end in one, nor in a whole
-    object: who writes logs may leave out the last newline."""
-    tails = {}
-    for file in files:
-        with file.open("rb") as log:
-            size = log.seek(0, os.SEEK_END)
-            log.seek(max(0, size - _TAIL_BYTES_MAX))
-            tail = log.read().rpartition(b"\n")[2]
-        if tail.strip() and _object(tail) is None:
-            tails[file] = tail
-    return tails
+def _torn_tail(file: Path) -> bytes:
+    """What follows the last newline of a file of NDJSON; empty where that is a whole object: who writes logs
+    may leave out the last newline."""
+    tail = b""
+    with ExitStack() as opened:
+        if file.suffix == ".ndjson":
+            log = opened.enter_context(file.open("rb"))
+            log.seek(max(0, file.stat().st_size - 2 * _TAIL_BYTES_MAX))
+        else:
+            log = opened.enter_context(pa.input_stream(str(file)))
+        while some := log.read(_TAIL_BYTES_MAX):
+            tail = (tail[-_TAIL_BYTES_MAX:] + some).rpartition(b"\n")[2]
+    is_torn = tail.strip() and len(tail) <= _TAIL_BYTES_MAX and _object(tail) is None
+    return tail if is_torn else b""
 
 
 def _object(line: bytes) -> dict[str, object] | None:
@@ -346,7 +377,7 @@ def _object(line: bytes) -> dict[str, object] | None:
         return None
 
 
-def is_event() -> Column:
+def _is_event() -> Column:
     """Every required field is there, no number is out of range, the kind is one we know, and the schema is
     not newer than ours."""
     present = f.lit(True)

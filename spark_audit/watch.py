@@ -1,13 +1,15 @@
 """The audit of logs that grow: each micro-batch of a stream is a night (nights.py), a short one.
 
-So the verdicts are those of one run over all, and what is carried is what is open. A batch is in the state
-once: one that Spark repeats, because it was killed before it wrote its checkpoint, is known by its number.
+So the verdicts are those of one run over all, and what is carried is what is open. Of files the stream tells
+only the names: they are read by the rules of any other night (read.py). A batch is in the state once: one
+that Spark repeats, because it was killed before it wrote its checkpoint, is known by its number.
 """
 
 import logging
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,10 +21,9 @@ from pyspark.sql import functions as f
 from spark_audit.audit import audit
 from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.evidence import Options
-from spark_audit.inputs import InputError, literal
+from spark_audit.inputs import SUFFIXES, InputError, Inputs, find_files, literal
 from spark_audit.nights import FORGET_US, UNREADABLE, certain_now, newest, next_state, open_night
-from spark_audit.read import CORRUPT, events_of, is_event
-from spark_audit.schema import EVENTS
+from spark_audit.read import Log, read_files
 from spark_audit.sources import topics
 from spark_audit.staging import staged
 
@@ -30,8 +31,18 @@ _CHECKPOINT: Final = ".checkpoint"
 _TOLD: Final = "told"
 """In a state, a file: its violations were told."""
 _POLL_S: Final = 1
-_FROM: Final = ("file", "line")
-"""Beside the columns of an event: where a row came from, and what it was where it is no event."""
+_TAKEN: Final = "file string, value string"
+"""What streams: a file whose name is all that is read of it by Spark, or a line of NDJSON and its place."""
+_LISTED: Final = {
+    # As find_files sees it: what is being written is not called a log yet.
+    "pathGlobFilter": f"[!._]*{{{','.join(SUFFIXES)}}}",
+    "recursiveFileLookup": "true",
+    # Spark passes over files a week older than the newest it has seen, without a word.
+    "maxFileAge": "36500d",
+    # What was refused can be taken away; else its batch would fail for ever.
+    "ignoreMissingFiles": "true",
+}
+_FILES: Final = "path string, modificationTime timestamp, length bigint, content binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,9 @@ class Watch:
     """Take what is there, in one batch or several, and end."""
     checks: Mapping[str, Check] = field(default_factory=lambda: EVENT_CHECKS)
     forget_us: int = FORGET_US
+    batch_bytes: int = 256 << 20
+    """A batch takes so many bytes of files at most, but a file of each folder."""
+    batch_messages: int = 100_000
 
 
 Told = Callable[[Mapping[str, Any]], None]
@@ -67,12 +81,13 @@ def watch(spark: SparkSession, wish: Watch, scratch: Path, tell: Told, say: Call
     change it any more; `say` with a line a batch.
 
     Raises:
-        InputError: a folder that is none; rows that an earlier batch had. pyspark's own errors.
+        InputError: a folder that is none; rows that an earlier batch had; a file that `audit run` refuses.
+            pyspark's own errors.
     """
     # What fails is told once, by whoever called; Spark and its bridge would print the stacks of both sides.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     spark.sparkContext.setLogLevel("OFF")
-    stream = _stream(spark, wish.source)
+    stream = _stream(spark, wish)
     wish.state.mkdir(parents=True, exist_ok=True)
     failed: list[Exception] = []
 
@@ -114,33 +129,42 @@ def _batch(
     night = open_night(spark, wish.state, wish.late_us, wish.forget_us)
     if night.carried and night.carried.manifest.batch >= number:
         if told := _announced(night.before, tell):
-            say(f"batch {number}: {told} violations; whether they were told before it ended is not known")
+            say(f"batch {number}: {_count(told, 'violation')}, perhaps told before it ended")
         return
-    # Read once from where it comes from; the audit reads it several times.
-    kept = scratch / "batch"
-    rows.write.mode("overwrite").parquet(str(kept))
-    batch = spark.read.schema(rows.schema).parquet(literal(kept))
-    corrupt = _keep_aside(batch.where("line IS NOT NULL").select(*_FROM), wish.state / UNREADABLE, number)
-    log = batch.where("line IS NULL").select(*EVENTS.fieldNames())
+    work = scratch / "batch"
+    log = _read(spark, rows, work, has_lines=bool(wish.source.topics))
+    for repeat, original in log.inputs.repeats:
+        say(f"{repeat} is {original} again: counted once")
     with next_state(night) as following:
         done = audit(
-            log,
+            log.told,
             scratch,
             options=wish.options,
             checks=wish.checks,
-            unreadable_rows=corrupt,
+            given_rows=log.rows,
             pictures=False,
             night=night,
             next_state=following,
             batch=number,
         )
         assert following is not None, "a state is not replayed here"
+        if done.unreadable_rows:
+            _keep_aside(log.corrupt, wish.state / UNREADABLE, number)
     told = _announced(newest(wish.state), tell)
-    say(
-        f"batch {number}: {done.overview.rows} events, {corrupt} rows that are none, {told} violations, "
-        f"{done.withdrawn} taken back"
-    )
-    shutil.rmtree(kept, ignore_errors=True)
+    shutil.rmtree(work, ignore_errors=True)
+    parts = [
+        _count(done.overview.rows, "event"),
+        "1 row that is none" if done.unreadable_rows == 1 else f"{done.unreadable_rows} rows that are none",
+        _count(told, "violation"),
+        f"{done.withdrawn} taken back",
+    ]
+    if log.torn_files:
+        parts.append(f"{_count(log.torn_files, 'torn last line')} passed over")
+    say(f"batch {number}: {', '.join(parts)}")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _announced(state: Path | None, tell: Told) -> int:
@@ -158,47 +182,56 @@ def _announced(state: Path | None, tell: Told) -> int:
     return len(certain)
 
 
-def _keep_aside(rows: DataFrame, folder: Path, number: int) -> int:
-    """The rows that are no events, as files of JSON; how many there are."""
-    count = rows.count()
-    if count:
-        # Of a batch that is repeated, over what it wrote before.
-        with staged(folder / f"batch-{number:06}") as beside:
-            rows.coalesce(1).write.mode("append").json(str(beside))
-    return count
+def _keep_aside(rows: DataFrame, folder: Path, number: int) -> None:
+    """The rows that are no events, as files of JSON."""
+    # Of a batch that is repeated, over what it wrote before.
+    with staged(folder / f"batch-{number:06}") as beside:
+        rows.coalesce(1).write.mode("append").json(str(beside))
 
 
 # --- where rows come from
 
 
-def _stream(spark: SparkSession, source: Source) -> DataFrame:
-    """The columns of an event log, of everything that is watched."""
-    streams = []
-    for folder in source.folders:
-        if not folder.is_dir():
-            raise InputError(f"{folder}: no folder, expected one into which event logs are moved")
-        lines = spark.readStream.option("pathGlobFilter", "[!._]*.ndjson*").option(
-            "recursiveFileLookup", "true"
-        )
-        streams.append(_parsed(lines.text(literal(folder)).withColumn("file", f.input_file_name())))
-        tables = spark.readStream.schema(EVENTS).option("pathGlobFilter", "[!._]*.parquet")
-        rows = tables.option("recursiveFileLookup", "true").parquet(literal(folder))
-        whole = f.when(~is_event(), f.to_json(f.struct(*EVENTS.fieldNames())))
-        streams.append(rows.select("*", f.input_file_name().alias("file"), whole.alias("line")))
-    if source.topics:
+def _stream(spark: SparkSession, wish: Watch) -> DataFrame:
+    """The columns of _TAKEN, of everything that is watched.
+
+    Raises:
+        InputError: there is nothing to watch.
+    """
+    # In one order, however they are given: Spark knows by its place how far it has come in each.
+    folders = sorted(set(wish.source.folders))
+    streams = [_files(spark, folder, max(1, wish.batch_bytes // len(folders))) for folder in folders]
+    if wish.source.topics:
         topics.register(spark)
-        messages = spark.readStream.format("rocketmq").options(**source.topics).load()
-        body = f.col("body").cast("string")
+        bound = {"maxOffsetsPerTrigger": str(wish.batch_messages)}
+        messages = spark.readStream.format("rocketmq").options(**bound, **wish.source.topics).load()
+        body = f.trim(f.col("body").cast("string"))
         place = f.concat_ws("/", "topic", "broker", "queue_id", "queue_offset").alias("file")
-        streams.append(_parsed(messages.select(f.explode(f.split(f.trim(body), "\n")).alias("value"), place)))
+        streams.append(messages.select(place, f.explode(f.split(body, "\n")).alias("value")))
     if not streams:
         raise InputError("nothing to watch: no folder and no topic")
-    first, *others = streams
-    for other in others:
-        first = first.unionByName(other)
-    return first
+    return reduce(DataFrame.unionByName, streams)
 
 
-def _parsed(lines: DataFrame) -> DataFrame:
-    """Events of lines, with `file`; and `line`, the line where it is none."""
-    return events_of(lines.where(f.col("value").rlike(r"\S"))).withColumnRenamed(CORRUPT, "line")
+def _files(spark: SparkSession, folder: Path, batch_bytes: int) -> DataFrame:
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no folder, expected one into which event logs are moved")
+    # Of whose columns only the name is asked, so that nothing is read.
+    listed = spark.readStream.format("binaryFile").schema(_FILES).options(**_LISTED)
+    files = listed.option("maxBytesPerTrigger", batch_bytes).load(literal(folder))
+    return files.select(f.col("path").alias("file"), f.lit(None).cast("string").alias("value"))
+
+
+def _read(spark: SparkSession, rows: DataFrame, work: Path, *, has_lines: bool) -> Log:
+    """What streamed in, as `audit run` reads it.
+
+    Raises:
+        InputError: as read_files.
+    """
+    shutil.rmtree(work, ignore_errors=True)
+    # Read once from where it comes from.
+    rows.write.parquet(str(work / "taken"))
+    taken = spark.read.schema(_TAKEN).parquet(literal(work / "taken"))
+    named = [row["file"].removeprefix("file:") for row in taken.where("value IS NULL").collect()]
+    found = find_files(named) if named else Inputs(())
+    return read_files(spark, found, work, taken.where("value IS NOT NULL") if has_lines else None)

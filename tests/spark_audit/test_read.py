@@ -218,8 +218,10 @@ def test_a_log_may_end_within_a_letter_or_without_a_newline(
     spark: SparkSession, tmp_path: Path, tail: bytes, events: int, torn: int
 ) -> None:
     (tmp_path / "2026-11-24T12:00:00.ndjson").write_bytes(write_ndjson([ROW]) + tail)
+    (tmp_path / "a b+%.ndjson.gz").write_bytes(gzip.compress(write_ndjson([{**ROW, "seq": 2}]) + tail))
     log = read(spark, [str(tmp_path)], tmp_path / "scratch")
-    assert (log.events.count(), log.torn_files, log.corrupt.count()) == (events, torn, 0)
+    assert (log.events.count(), log.torn_files, log.corrupt.count()) == (2 * events, 2 * torn, 0)
+    assert log.rows == 2 * events
 
 
 @pytest.mark.parametrize("name", ["log.ndjson.gz", "log.ndjson.zst", "log.parquet"])

@@ -1,19 +1,25 @@
 """Watching logs as they grow: what is told, and when; a batch that is taken twice counts once."""
 
 import json
+import os
 import random
 import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
-from spark_audit.audit import violations
+from report.model import Exit
+from spark_audit.audit import audit, violations
+from spark_audit.cli import app
 from spark_audit.inputs import InputError
-from spark_audit.nights import newest
+from spark_audit.nights import Night, newest, next_state, open_night
+from spark_audit.read import read
 from spark_audit.watch import Source, Watch, watch
 from tests.spark_audit.conftest import STEP_US, write_ndjson
 from tests.spark_audit.test_nights import LATE_US, OF_TRAFFIC, SHOWN, audited, cut, keys, long_log, story
@@ -65,7 +71,7 @@ def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
     shutil.copytree(tmp_path / "checkpoint", state / ".checkpoint")
     watch(spark, wish, tmp_path, told.append, said.append)
     assert told[3:] == told[earlier:3]
-    assert f"{3 - earlier} violations; whether they were told" in said[3]
+    assert f"{3 - earlier} violations, perhaps told before" in said[3]
 
 
 @pytest.mark.deep
@@ -77,6 +83,7 @@ def test_of_any_log_the_batches_show_what_one_run_does(
     last = max(row["ts"] for row in log)
     incoming, state = tmp_path / "incoming", tmp_path / "state"
     incoming.mkdir()
+    (tmp_path / "all").mkdir()
     wish = Watch(Source((incoming,)), state, LATE_US, once=True, checks=OF_TRAFFIC)
     for number, rows in enumerate(cut(log, sorted(chance.randrange(last) for _ in range(2)))):
         (incoming / f"{number}.ndjson").write_bytes(write_ndjson(rows))
@@ -85,6 +92,113 @@ def test_of_any_log_the_batches_show_what_one_run_does(
     assert left is not None
     found = pq.read_table(left / "findings").filter(pc.field("cause").is_null()).to_pylist()
     assert keys(found) == keys(violations(audited(spark, log, tmp_path / "all")))
+
+
+def events(node: str, seqs: range = range(3)) -> list[dict[str, Any]]:
+    return [{"ts": 1000 + seq, "seq": seq, "node": node, "kind": "crash"} for seq in seqs]
+
+
+def watched(spark: SparkSession, folder: Path, tmp_path: Path, **wish: Any) -> list[str]:
+    """The lines that `watch` says of what is in the folder."""
+    said: list[str] = []
+    asked = Watch(Source((folder,)), tmp_path / "state", LATE_US, once=True, checks=OF_TRAFFIC, **wish)
+    watch(spark, asked, tmp_path, lambda _: None, said.append)
+    return said
+
+
+def test_files_are_read_by_the_rules_of_a_run(spark: SparkSession, tmp_path: Path) -> None:
+    incoming = tmp_path / "incoming"
+    told = incoming / "node=folder 1+"
+    told.mkdir(parents=True)
+    named = [{**row, "node": None} for row in events("")]
+    (told / "a[1].ndjson").write_bytes(write_ndjson(named))
+    columns = pa.Table.from_pylist(events("")).drop_columns(["node"])
+    unsigned = columns.set_column(columns.column_names.index("seq"), "seq", pa.array([3, 4, 5], pa.uint64()))
+    pq.write_table(unsigned, told / "b.parquet")
+    # The last write of a killed node.
+    (incoming / "torn.ndjson").write_bytes(write_ndjson(events("torn")) + b'{"ts":1,"seq":3,"no')
+    # Copies are counted once, and what is no log yet is not looked at.
+    shutil.copy(incoming / "torn.ndjson", incoming / "torn-copy.ndjson")
+    for name in ("c.ndjson.part", "c.parquet.tmp", ".c.ndjson", "_c.ndjson"):
+        (incoming / name).write_bytes(b"{")
+    said = watched(spark, incoming, tmp_path)
+    assert said[0].endswith("torn.ndjson is " + str(incoming / "torn-copy.ndjson") + " again: counted once")
+    assert said[1:] == [
+        "batch 0: 9 events, 0 rows that are none, 0 violations, 0 taken back, 1 torn last line passed over"
+    ]
+    last = newest(tmp_path / "state")
+    assert last is not None
+    profiled = pq.read_table(last / "profile").to_pylist()
+    assert {(row["node"], row["seq_max"]) for row in profiled} >= {("folder 1+", 5), ("torn", 2)}
+    assert {row["node"] for row in profiled} == {"folder 1+", "torn"}
+
+
+def test_a_file_that_a_run_refuses_is_refused_and_can_be_taken_away(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    incoming = tmp_path / "incoming"
+    incoming.mkdir()
+    bad = incoming / "bad.parquet"
+    pq.write_table(pa.table({"ts": ["noon"], "seq": [1], "node": ["n"], "kind": ["crash"]}), bad)
+    (incoming / "good.ndjson").write_bytes(write_ndjson(events("good")))
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"bad\.parquet: column ts is string, expected bigint"):
+            watched(spark, incoming, tmp_path)
+    bad.unlink()
+    assert watched(spark, incoming, tmp_path)[0].startswith("batch 0: 3 events")
+
+
+def test_a_batch_is_bounded_and_old_files_are_taken_too(spark: SparkSession, tmp_path: Path) -> None:
+    incoming = tmp_path / "incoming"
+    incoming.mkdir()
+    for number in range(3):
+        file = incoming / f"{number}.ndjson"
+        file.write_bytes(write_ndjson(events(f"n{number}")))
+        os.utime(file, (1_700_000_000 + number,) * 2)
+    size = (incoming / "0.ndjson").stat().st_size
+    said = watched(spark, incoming, tmp_path, batch_bytes=2 * size)
+    assert [line.split(",")[0] for line in said] == ["batch 0: 6 events", "batch 1: 3 events"]
+    (incoming / "old.ndjson").write_bytes(write_ndjson(events("old")))
+    os.utime(incoming / "old.ndjson", (1_600_000_000,) * 2)
+    assert watched(spark, incoming, tmp_path)[0].startswith("batch 2: 3 events")
+
+
+def test_a_run_between_two_batches_leaves_the_stream_where_it_was(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    incoming, state = tmp_path / "incoming", tmp_path / "state"
+    incoming.mkdir()
+    (incoming / "a.ndjson").write_bytes(write_ndjson(events("n")))
+    watched(spark, incoming, tmp_path)
+    with next_state(night := open_night(spark, state, LATE_US)) as following:
+        audited_night(spark, tmp_path, events("n", range(3, 5)), night, following)
+    # Killed before Spark wrote that the batch is done.
+    shutil.rmtree(state / ".checkpoint" / "commits")
+    assert watched(spark, incoming, tmp_path) == []
+    (incoming / "b.ndjson").write_bytes(write_ndjson(events("n", range(5, 7))))
+    assert watched(spark, incoming, tmp_path)[0].startswith("batch 1: 2 events")
+
+
+def audited_night(
+    spark: SparkSession, tmp_path: Path, rows: list[dict[str, Any]], night: Night, following: Path | None
+) -> None:
+    (tmp_path / "night.ndjson").write_bytes(write_ndjson(rows))
+    told = read(spark, [str(tmp_path / "night.ndjson")], tmp_path / "night").told
+    audit(told, tmp_path / "night", checks=OF_TRAFFIC, pictures=False, night=night, next_state=following)
+
+
+def test_a_state_of_no_event_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    incoming = tmp_path / "incoming"
+    incoming.mkdir()
+    (incoming / "empty.ndjson").touch()
+    asked = ["audit", "watch", "--once", "--state", str(tmp_path / "state"), "--events", str(incoming)]
+    done = CliRunner().invoke(app, asked)
+    assert (done.exit_code, done.stdout) == (Exit.INCONCLUSIVE, "")
+    assert done.stderr.endswith("mqproof audit: no event was seen\n")
+    (incoming / "no.ndjson").write_bytes(b"no event\n")
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == Exit.INCONCLUSIVE
+    assert f"no event was seen; 1 unreadable row is in {tmp_path / 'state' / 'unreadable'}" in done.stderr
 
 
 def test_a_folder_that_is_none_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Topics of a running cluster as a table and as a stream, over real sockets; and how positions advance."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,10 @@ from spark_audit.sources.topics import (
     register,
     slices,
 )
+from spark_audit.watch import Source, Watch, watch
 from tests.impl.test_cli import SERVE, server
+from tests.spark_audit.conftest import write_ndjson
+from tests.spark_audit.test_nights import OF_TRAFFIC
 
 OPTIONS = read_options({"namesrv": "127.0.0.1:9876", "topics": "T"})
 
@@ -60,6 +64,25 @@ def drain(frame: DataFrame, out: Path) -> None:
         .start(str(out / "rows"), format="parquet")
     )
     assert query.awaitTermination(120)
+
+
+def test_a_watched_topic_is_judged_in_bounded_batches(
+    spark: SparkSession, cluster: str, tmp_path: Path
+) -> None:
+    # Each message two lines; a queue's share of a batch is rounded up.
+    logs = [
+        write_ndjson([{"ts": 1, "seq": seq, "node": f"n{node}", "kind": "crash"} for seq in range(2)])
+        for node in range(16)
+    ]
+    send(cluster, "Watched", *logs, b"no event")
+    topics = Source(topics={"namesrv": cluster, "topics": "Watched"})
+    said: list[str] = []
+    wish = Watch(topics, tmp_path / "state", 0, once=True, checks=OF_TRAFFIC, batch_messages=9)
+    watch(spark, wish, tmp_path, lambda _: None, said.append)
+    assert len(said) == 2
+    counts = [[int(word) for word in re.findall(r"(\d+) (?:event|row)", line)] for line in said]
+    assert [sum(column) for column in zip(*counts, strict=True)] == [32, 1]
+    assert all(events > 0 for events, _ in counts)
 
 
 def test_a_topic_is_a_table(spark: SparkSession, cluster: str) -> None:
