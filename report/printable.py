@@ -1,4 +1,4 @@
-"""Makes any string safe to show: witnesses hold bytes of broken peers and torn files.
+"""What is said to people. Makes any string safe to show: witnesses hold bytes of broken peers and torn files.
 
 XML forbids most control characters even when escaped, terminals obey them, and bidirectional overrides make
 text read differently from what it is. All of these become visible escapes like `\\x1b` or `\\u202e`.
@@ -22,6 +22,11 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """As `printable`, and newlines and tabs are escapes too: for table cells."""
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def counted(number: int, what: str) -> str:
+    """As in "1 file" and "2 files"."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _escape(match: re.Match[str]) -> str:

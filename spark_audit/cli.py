@@ -20,7 +20,7 @@ import typer
 
 from report.console import stages, terminable
 from report.model import Exit, Report, Verdict, exit_code
-from report.printable import one_line
+from report.printable import counted, one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -426,7 +426,7 @@ def _judge(
     for repeat, original in request.found.repeats:
         again = "given again" if repeat == original else f"{original} again"
         _say(f"{repeat} is {again}: counted once")
-    stage(f"reading {len(request.found.files)} files and {len(request.stores)} stores")
+    stage(f"reading {counted(len(request.found.files), 'file')} and {counted(len(request.stores), 'store')}")
     log = read_files(spark, request.found, scratch)
     stored = read_stores(spark, request.stores, scratch, request.index_slots) if request.stores else None
     before = f" --carry {shlex.quote(str(night.before))}" if night and night.before else ""
@@ -592,7 +592,8 @@ def explain_message(
         stores = name_stores(store or [])
         traces = find_traces(trace or [])
         with _session(SessionOptions(master=master, memory=memory, conf=settings)) as (spark, scratch):
-            _say(f"reading {len(found.files)} files, {len(stores)} stores, {sum(map(len, traces))} of traces")
+            given = {"file": found.files, "store": stores, "trace input": [*traces[0], *traces[1]]}
+            _say("reading " + ", ".join(counted(len(each), what) for what, each in given.items() if each))
             told = read_files(spark, found, scratch).told
             stored = read_stores(spark, stores, scratch, index_slots or SLOTS) if stores else None
             traced = read_traces(spark, *traces).told if any(traces) else None
@@ -711,7 +712,7 @@ def _so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int
     for invariant, rule, count, _, young in rows:
         open_ = f", {young} of them younger than --late-s and not told yet" if young else ""
         doubt = f"; unknown: {holes}, and may explain them" if totals[invariant] <= missing else ""
-        typer.echo(f"{invariant} {rule}: {_violations(count)}{open_}{doubt}")
+        typer.echo(f"{invariant} {rule}: {counted(count, 'violation')}{open_}{doubt}")
     if not rows:
         typer.echo("no violation so far" + (f"; unknown: {holes}" if missing else ""))
     if any(total > missing for total in totals.values()):
@@ -732,10 +733,6 @@ def _tell(violation: "Mapping[str, Any]") -> None:
 
 
 _PLACE: Final = ("broker", "topic", "queue_id", "queue_offset", "msg_id", "group")
-
-
-def _violations(count: int) -> str:
-    return "1 violation" if count == 1 else f"{count} violations"
 
 
 @audit_app.command(
@@ -792,8 +789,8 @@ def generate(
     except OSError as error:
         _fail(f"{error.filename or out}: {error.strerror}")
     typer.echo(
-        f"{out}: {done.events} events of {done.messages} messages in {len(done.files)} files, "
-        f"{_violations(done.expected)} to find (seed {seed})"
+        f"{out}: {done.events} events of {done.messages} messages in {counted(len(done.files), 'file')}, "
+        f"{counted(done.expected, 'violation')} to find (seed {seed})"
     )
 
 

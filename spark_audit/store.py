@@ -109,7 +109,7 @@ def name_stores(given: list[str]) -> dict[str, Path]:
     slave BROKER:ID.
 
     Raises:
-        InputError: no store directory; two of one name.
+        InputError: no store directory; two of one name, or one under two names.
     """
     stores: dict[str, Path] = {}
     for text in given:
@@ -125,6 +125,9 @@ def name_stores(given: list[str]) -> dict[str, Path]:
             raise InputError(str(error)) from None
         if name in stores and stores[name].resolve() != directory.resolve():
             raise InputError(f"--store {text}: another store is called {name}, expected BROKER=DIR")
+        for other, known in stores.items():
+            if other != name and known.resolve() == directory.resolve():
+                raise InputError(f"--store {text}: it is the store of {other}, too, expected one name for it")
         stores[name] = directory
     return stores
 

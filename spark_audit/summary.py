@@ -9,6 +9,7 @@ from typing import Final
 import pyspark
 
 from report.model import Report, Table
+from report.printable import counted
 from spark_audit.audit import Audit
 from spark_audit.checks.no_acked_lost import INVARIANT as NO_ACKED_LOST
 from spark_audit.checks.no_acked_lost import LOST, TRUNCATED
@@ -70,7 +71,7 @@ def summarise(
     seen, files, repeats = audit.overview, log.inputs.files, log.inputs.repeats
     of_stores = ("stored_records", "stored_bytes", "stored_queues", "queue_entries", "index_entries")
     facts = {
-        **({"input": f"{len(files)} files, first {files[0]}"} if files else {}),
+        **({"input": f"{counted(len(files), 'file')}, first {files[0]}"} if files else {}),
         **{f"store of {name}": str(directory) for name, directory in stores.items()},
         **{name.replace("_", " "): str(audit.tallies[name]) for name in of_stores if stores},
         **({"files given twice": f"{len(repeats)} (counted once)"} if repeats else {}),

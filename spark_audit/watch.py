@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from report.printable import counted
 from spark_audit.audit import audit
 from spark_audit.checks import EVENT_CHECKS, Check
 from spark_audit.evidence import Options
@@ -129,7 +130,7 @@ def _batch(
     night = open_night(spark, wish.state, wish.late_us, wish.forget_us)
     if night.carried and night.carried.manifest.batch >= number:
         if told := _announced(night.before, tell):
-            say(f"batch {number}: {_count(told, 'violation')}, perhaps told before it ended")
+            say(f"batch {number}: {counted(told, 'violation')}, perhaps told before it ended")
         return
     work = scratch / "batch"
     log = _read(spark, rows, work, has_lines=bool(wish.source.topics))
@@ -153,18 +154,14 @@ def _batch(
     told = _announced(newest(wish.state), tell)
     shutil.rmtree(work, ignore_errors=True)
     parts = [
-        _count(done.overview.rows, "event"),
+        counted(done.overview.rows, "event"),
         "1 row that is none" if done.unreadable_rows == 1 else f"{done.unreadable_rows} rows that are none",
-        _count(told, "violation"),
+        counted(told, "violation"),
         f"{done.withdrawn} taken back",
     ]
     if log.torn_files:
-        parts.append(f"{_count(log.torn_files, 'torn last line')} passed over")
+        parts.append(f"{counted(log.torn_files, 'torn last line')} passed over")
     say(f"batch {number}: {', '.join(parts)}")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _announced(state: Path | None, tell: Told) -> int:

@@ -54,7 +54,7 @@ def test_generate_then_run_finds_the_violations_and_writes_every_format(
     assert json.loads((out / "report.sarif").read_text())["version"] == "2.1.0"
     assert "DELIV-1" in (out / "report.md").read_text()
     assert f"wrote {out}/report.html, report.json, report.md, report.sarif, junit.xml" in done.stderr
-    stages = ("reading 1 files and 0 stores", "timelines of what was found", f"writing {out}")
+    stages = ("reading 1 file and 0 stores", "timelines of what was found", f"writing {out}")
     assert all(f"audit: {stage}\n" in done.stderr for stage in stages), done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "out", "r.txt"]
     assert pq.read_table(out / "violations.parquet").num_rows == 5

@@ -78,7 +78,7 @@ def test_a_message_that_no_input_knows_is_no_success(spark: SparkSession, tmp_pa
     code, output = explain("m_never", "--events", tmp_path / "log.ndjson")
     assert code == Exit.INCONCLUSIVE
     assert output.splitlines() == [
-        "audit: reading 1 files, 0 stores, 0 of traces",
+        "audit: reading 1 file",
         "mqproof audit: m_never: no input knows this message",
     ]
 

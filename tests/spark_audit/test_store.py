@@ -121,6 +121,8 @@ def test_stores_are_named_by_their_broker_or_directory(tmp_path: Path) -> None:
     assert name_stores([a, f"broker-b={b}", a]) == {"a": Path(a), "broker-b": Path(b)}
     with pytest.raises(InputError, match="another store is called a, expected BROKER=DIR"):
         name_stores([a, str(tmp_path / "other" / "a")])
+    with pytest.raises(InputError, match="it is the store of a, too, expected one name for it"):
+        name_stores([a, f"broker-b={a}/."])
 
 
 def test_offsets_are_read_as_released_brokers_write_them_and_from_the_copy(tmp_path: Path) -> None:
