@@ -5,6 +5,7 @@ only the names: they are read by the rules of any other night (read.py). A batch
 that Spark repeats, because it was killed before it wrote its checkpoint, is known by its number.
 """
 
+import json
 import logging
 import shutil
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from report.beside import file_beside
 from report.printable import counted
 from spark_audit.audit import audit
 from spark_audit.checks import EVENT_CHECKS, Check
@@ -29,6 +31,8 @@ from spark_audit.sources import topics
 from spark_audit.staging import staged
 
 _CHECKPOINT: Final = ".checkpoint"
+_SOURCES: Final = ".sources.json"
+"""What the checkpoint is of."""
 _TOLD: Final = "told"
 """In a state, a file: its violations were told."""
 _POLL_S: Final = 1
@@ -82,14 +86,14 @@ def watch(spark: SparkSession, wish: Watch, scratch: Path, tell: Told, say: Call
     change it any more; `say` with a line a batch.
 
     Raises:
-        InputError: a folder that is none; rows that an earlier batch had; a file that `audit run` refuses.
-            pyspark's own errors.
+        InputError: a folder that is none; a state of another watch; rows that an earlier batch had; a file
+            that `audit run` refuses. pyspark's own errors.
     """
     # What fails is told once, by whoever called; Spark and its bridge would print the stacks of both sides.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     spark.sparkContext.setLogLevel("OFF")
     stream = _stream(spark, wish)
-    wish.state.mkdir(parents=True, exist_ok=True)
+    _hold(wish.state / _SOURCES, wish.source)
     failed: list[Exception] = []
 
     def judge(rows: DataFrame, number: int) -> None:
@@ -189,14 +193,35 @@ def _keep_aside(rows: DataFrame, folder: Path, number: int) -> None:
 # --- where rows come from
 
 
+def _hold(place: Path, source: Source) -> None:
+    """Notes what is watched, or compares: Spark knows by its place how far it has come in each.
+
+    Raises:
+        InputError: it is another watch's.
+    """
+    given = {"folders": sorted({str(folder.absolute()) for folder in source.folders}),
+             "topics": sorted((source.topics or {}).get("topics", "").split(","))}  # fmt: skip
+    if place.exists():
+        known = json.loads(place.read_text(encoding="utf-8"))
+        if known != given:
+            watched = ", ".join(filter(None, (*known["folders"], *known["topics"])))
+            raise InputError(
+                f"{place.parent}: it is of a watch of {watched}, expected the same, or another --state"
+            )
+        return
+    with file_beside(place) as made:
+        made.write_text(json.dumps(given), encoding="utf-8")
+        made.replace(place)
+
+
 def _stream(spark: SparkSession, wish: Watch) -> DataFrame:
     """The columns of _TAKEN, of everything that is watched.
 
     Raises:
         InputError: there is nothing to watch.
     """
-    # In one order, however they are given: Spark knows by its place how far it has come in each.
-    folders = sorted(set(wish.source.folders))
+    # In one order, however they are given.
+    folders = sorted({folder.absolute() for folder in wish.source.folders})
     streams = [_files(spark, folder, max(1, wish.batch_bytes // len(folders))) for folder in folders]
     if wish.source.topics:
         topics.register(spark)

@@ -205,3 +205,17 @@ def test_a_folder_that_is_none_is_refused(spark: SparkSession, tmp_path: Path) -
     wish = Watch(Source((tmp_path / "nowhere",)), tmp_path / "state", STEP_US)
     with pytest.raises(InputError, match="no folder"):
         watch(spark, wish, tmp_path, print, print)
+
+
+def test_a_state_of_another_watch_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    folders = tuple(tmp_path / name for name in "ab")
+    for folder in folders:
+        folder.mkdir()
+    (folders[0] / "log.ndjson").write_bytes(write_ndjson(next(iter(story((0,))))))
+    said: list[str] = []
+    for source in (Source(folders), Source((*reversed(folders), folders[0]))):
+        watch(spark, Watch(source, tmp_path / "state", LATE_US, once=True), tmp_path, print, said.append)
+    assert len(said) == 1, "the same folders, in whatever order: nothing is new"
+    for other in (Source(folders[:1]), Source(folders, {"topics": "t"})):
+        with pytest.raises(InputError, match=r"state: it is of a watch of .*/a, .*/b, expected the same"):
+            watch(spark, Watch(other, tmp_path / "state", LATE_US, once=True), tmp_path, print, print)
