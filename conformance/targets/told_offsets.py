@@ -68,10 +68,11 @@ class _ToldCalls(GroupCalls):
         self._new = count(1)
         self._free: list[str] = []
 
-    async def commit(self, queue: MessageQueue, offset: int) -> None:
+    async def commit(self, queue: MessageQueue, offset: int, *, only_forward: bool = False) -> None:
         value = CommitValue(self.group, queue_name(queue), offset, self._client)
+        work = super().commit(queue, offset, only_forward=only_forward)
         with self._process() as process:
-            await told_commit(self._historian, process, value, super().commit(queue, offset))
+            await told_commit(self._historian, process, value, work)
 
     async def committed(self, queue: MessageQueue) -> int | None:
         value = QueryValue(self.group, queue_name(queue), client=self._client)

@@ -51,7 +51,7 @@ def query_offset(services: Services, request: Command, channel: Channel) -> Repl
 
 
 def update_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Note how far a group is; the last word counts, greater or smaller, unless it is a slave's."""
+    """Note how far a group is; the last word counts, greater or smaller, unless it is to go forward only."""
     header = headers.read(UpdateOffsetRequest, request.fields)
     require_group(services, header.consumer_group)
     require_readable_queue(services, header.topic, header.queue_id)

@@ -132,11 +132,14 @@ class GroupCalls:
             raise ClientError(f"{queue}: a slave has no offset, its master may have one")
         return None
 
-    async def commit(self, queue: MessageQueue, offset: int) -> None:
+    async def commit(self, queue: MessageQueue, offset: int, *, only_forward: bool = False) -> None:
         """Tell the master that everything before `offset` is done; returns when it has noted that. No slave
-        is told: what the master says next may be older, and the offset would go back."""
+        is told: what the master says next may be older, and the offset would go back. With `only_forward` a
+        master of ours that knows of more keeps that."""
         address = await self._master(queue)
-        header = UpdateOffsetRequest(self.group, queue.topic, queue.queue_id, offset)
+        header = UpdateOffsetRequest(
+            self.group, queue.topic, queue.queue_id, offset, only_forward=only_forward or None
+        )
         request = new_request(RequestCode.UPDATE_CONSUMER_OFFSET, headers.write(header))
         _require(str(queue), await self._ask(queue.topic, str(queue), address, request))
 

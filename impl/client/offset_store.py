@@ -49,6 +49,8 @@ class BrokerOffsets:
     def __init__(self, calls: GroupCalls, events: ConsumerEvents) -> None:
         self._calls = calls
         self._events = events
+        self._resets: set[MessageQueue] = set()
+        """Queues whose reset the broker has not confirmed: what is told next may be lower than its own."""
 
     async def load(self, queue: MessageQueue) -> int | None:
         return await self._calls.committed(queue)
@@ -58,7 +60,8 @@ class BrokerOffsets:
         await asyncio.gather(*(self._save(queue, offset, reset) for queue, offset in offsets.items()))
 
     async def release(self, queue: MessageQueue, offset: int) -> None:
-        # The next owner may be further on by now; a broker takes whatever it is told.
+        # The next owner may be further on by now; released brokers take whatever they are told.
+        self._resets.discard(queue)
         try:
             known = await self._calls.committed(queue)
         except ClientError as error:
@@ -68,11 +71,17 @@ class BrokerOffsets:
             await self._save(queue, offset, reset=False)
 
     async def _save(self, queue: MessageQueue, offset: int, reset: bool) -> None:
+        if reset:
+            self._resets.add(queue)
+        reset = queue in self._resets
+        # Until a group agrees two may read a queue, and whoever is behind must not take the other one back.
         try:
-            await self._calls.commit(queue, offset)
+            await self._calls.commit(queue, offset, only_forward=not reset)
         except ClientError as error:
             _log.warning("an offset is not stored: %s", error)
         else:
+            if reset:
+                self._resets.discard(queue)
             self._events.committed(queue, offset, reset=reset)
 
 

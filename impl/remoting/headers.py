@@ -215,7 +215,8 @@ class UpdateOffsetRequest(Header):
     queue_id: Int
     commit_offset: Long
     only_forward: bool | None = None
-    """Ours: a slave's word, which counts where the master has none that is ahead."""
+    """Ours: a slave's word, or a member's of what it consumed, which counts where the master has none that is
+    ahead."""
 
 
 class OffsetResponse(Header):

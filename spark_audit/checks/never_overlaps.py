@@ -4,8 +4,9 @@ Groups that consume in order are named by the user (`--orderly`) or name themsel
 rebalance). A call of a listener is what one member was handed in a row, up to the last word on it
 (consume_ok, consume_fail). Within a member its own numbers tell: it was handed more after it had finished
 some, while others were still at work. Between members clocks tell, less their skew. Legal is what the loss of
-a lock explains: the broker crashed in between, or the first call ran for longer than a lock lasts (cause
-`lock_expired`).
+a lock explains: the broker crashed in between, or no longer before than a member trusts a lock that it was
+granted, since a broker that comes back knows of none; or the first call ran for longer than a lock lasts
+(cause `lock_expired`).
 Cannot conclude: anything about a call of which no end is told, nor whether a member had two calls at work of
 which neither ended before the second began: they look like one batch. With three members, an overlap with
 one may hide that with another.
@@ -26,6 +27,8 @@ RULE: Final = "orderly-overlap"
 
 _QUEUE: Final = ("group", "broker", "topic", "queue_id")
 _MEMBER: Final = (*_QUEUE, "node")
+_TRUST_US: Final = 30_000_000
+"""How long a member begins calls without having its lock renewed, in our client and in released ones."""
 _ENDS: Final = (Kind.CONSUME_OK, Kind.CONSUME_FAIL)
 _SHOWN: Final = (*_QUEUE, "queue_offset", "msg_id", "client", "ts")
 
@@ -35,14 +38,14 @@ def never_overlaps(evidence: Evidence) -> DataFrame:
     overlaps = explain(
         _within_a_member(rows).unionByName(_between_members(rows, evidence)), evidence, ("broker_crash",)
     )
-    too_long = f.col("ts") - f.col("from_ts") > evidence.options.lock_us
+    too_long = f.col("ts") - f.col("call_ts") > evidence.options.lock_us
     return findings(
         overlaps,
         INVARIANT,
         "error",
         rule=f.lit(RULE),
         cause=f.coalesce("cause", f.when(too_long, f.lit("lock_expired"))),
-        first_ts="from_ts",
+        first_ts="call_ts",
         last_ts="ts",
         evidence=f.format_string("handed out while %s was still at work on this queue", "other"),
     )
@@ -67,7 +70,11 @@ def _within_a_member(rows: DataFrame) -> DataFrame:
     first = f.min(f.struct("seq", "ts", "queue_offset", "msg_id", "client")).alias("first")
     begun = rows.where(_is_handed()).groupBy(*_MEMBER, "call").agg(first).join(late, [*_MEMBER, "call"])
     return begun.select(*_MEMBER, "call", "first.*", "from_ts").select(
-        *_SHOWN, "from_ts", f.col("node").alias("other"), f.col("ts").alias("to_ts")
+        *_SHOWN,
+        "from_ts",
+        f.col("from_ts").alias("call_ts"),
+        f.col("node").alias("other"),
+        f.col("ts").alias("to_ts"),
     )
 
 
@@ -88,7 +95,9 @@ def _between_members(rows: DataFrame, evidence: Evidence) -> DataFrame:
     )
     return overlaps.select(
         *_SHOWN,
-        f.col("reach.ts").alias("from_ts"),
+        # Whichever call is that of who trusted in a lock of before the crash.
+        (f.col("reach.ts") - _TRUST_US).alias("from_ts"),
+        f.col("reach.ts").alias("call_ts"),
         f.col("reach.node").alias("other"),
         f.col("ts").alias("to_ts"),
     )

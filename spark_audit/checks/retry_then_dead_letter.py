@@ -1,8 +1,10 @@
 """DELIV-7 RetryThenDeadLetter: a failing message is retried, then dead-lettered, never dropped.
 
 Dropped is one whose consumption failed and whose offset the same node then committed as done, though it
-never went back to the broker (retry, dead_letter) and never came again. A dead letter is not delivered
-again, but for what repeats any delivery: a rebalance, a restart, a crash, a reset (named as the cause).
+never went back to the broker (retry, dead_letter), never came again, and nobody of the group had consumed it
+before: of two who have a queue until the group agrees, one may fail what the other one is done with. A dead
+letter is not delivered again, but for what repeats any delivery: a rebalance, a restart, a crash, a reset
+(named as the cause).
 Cannot conclude: whether the delays of the ladder and the number of retries were kept, which no log tells;
 anything about clients that do not tell of failures.
 """
@@ -47,7 +49,7 @@ def pending(evidence: Evidence) -> DataFrame:
 
 
 def _left(evidence: Evidence) -> DataFrame:
-    """What failed, and neither went back nor came again."""
+    """What failed, was never consumed, and neither went back nor came again."""
     kind = f.col("kind")
     failed = evidence.rare.where(kind == Kind.CONSUME_FAIL).groupBy("msg_id", "group", "node", *_PLACE).agg(
         f.max("seq").alias("fail_seq"), f.max("ts").alias("fail_ts"), f.max("client").alias("client")
@@ -63,13 +65,13 @@ def _left(evidence: Evidence) -> DataFrame:
         f.col("node").alias("its_node"),
         f.col("seq").alias("its_seq"),
     )
-    went_back = f.col("its_kind").isin(Kind.RETRY, Kind.DEAD_LETTER)
+    went_well = f.col("its_kind").isin(Kind.RETRY, Kind.DEAD_LETTER, Kind.CONSUME_OK)
     # Its own node tells by its numbers what came after; of others only clocks do.
     later = f.when(f.col("its_node") == f.col("node"), f.col("its_seq") > f.col("fail_seq")).otherwise(
         f.col("its_ts") >= f.col("fail_ts") - evidence.options.skew_us
     )
     same = (f.col("its_id") == f.col("msg_id")) & (f.col("its_group") == f.col("group"))
-    return failed.join(went_on, same & (went_back | later), "left_anti")
+    return failed.join(went_on, same & (went_well | later), "left_anti")
 
 
 def _passed(left: DataFrame, evidence: Evidence) -> DataFrame:

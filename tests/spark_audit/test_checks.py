@@ -392,7 +392,9 @@ def calls_of_a_queue_overlap_only_where_clocks_cannot_explain_it() -> Claims:
     ends_after_us = {"m_0": skew_us, "m_1": skew_us + 1}
     story = Story()
     for queue_id, (msg_id, length_us) in enumerate(ends_after_us.items()):
-        begun_us = story.rows[-1]["ts"] + STEP_US
+        begun_us = (
+            story.rows[-1]["ts"] + 31_000_000
+        )  # the broker has been there for longer than locks are trusted
         for kind, node, at_us in (
             ("deliver", "one", begun_us),
             ("deliver", "two", begun_us),
@@ -408,6 +410,44 @@ def calls_of_a_queue_overlap_only_where_clocks_cannot_explain_it() -> Claims:
         options=Options(orderly=("g",)),
     )
     yield Claim(story, "DELIV-13", set())
+
+
+@told
+def a_broker_that_comes_back_may_give_away_what_a_member_trusts_to_have_for_thirty_seconds() -> Claims:
+    for after_us, cause in ((30_000_000, "broker_crash"), (30_200_000, None)):
+        story = Story().add("recover", "broker", commit_offset=0)
+        begun_us = story.rows[-1]["ts"] + after_us
+        for kind, node, at_us in (
+            ("deliver", "one", begun_us),
+            ("deliver", "two", begun_us + 1),
+            ("consume_ok", "one", begun_us + 1_000_000),
+            ("consume_ok", "two", begun_us + 1_000_000),
+        ):
+            story.add(kind, node, msg_id="m", topic="t", queue_id=0, queue_offset=0, group="g")
+            story.rows[-1].update(ts=at_us, attrs={"broker": "broker"})
+        yield Claim(
+            story,
+            "DELIV-13",
+            {("orderly-overlap", cause, "m", "g")},
+            options=Options(orderly=("g",)),
+        )
+
+
+@told
+def what_one_member_consumed_another_may_fail_and_leave() -> Claims:
+    for consumed in (True, False):
+        story = Story()
+        place: dict[str, Any] = {"topic": "t", "queue_id": 0, "group": "g", "attrs": {"broker": "broker"}}
+        for kind, node in (
+            ("deliver", "one"),
+            ("consume_ok", "one"),
+            ("deliver", "two"),
+            ("consume_fail", "two"),
+        ):
+            if consumed or kind != "consume_ok":
+                story.add(kind, node, msg_id="m", queue_offset=0, **place)
+        story.add("offset_commit", "two", queue_offset=7, **place)
+        yield Claim(story, "DELIV-7", set() if consumed else {("failed-and-dropped", None, "m", "g")})
 
 
 @pytest.mark.parametrize("name", TOLD)

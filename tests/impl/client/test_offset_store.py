@@ -107,13 +107,18 @@ class FakeCalls(GroupCalls):
     def __init__(self, known: int | ClientError | None) -> None:
         self.known = known
         self.commits: list[int] = []
+        self.told: list[tuple[int, bool]] = []
+        """What was asked to be committed, taken or not, and whether it may only go forward."""
 
     async def committed(self, queue: MessageQueue) -> int | None:  # noqa: ARG002  # as GroupCalls has it
         if isinstance(self.known, ClientError):
             raise self.known
         return self.known
 
-    async def commit(self, queue: MessageQueue, offset: int) -> None:  # noqa: ARG002
+    async def commit(self, queue: MessageQueue, offset: int, *, only_forward: bool = False) -> None:  # noqa: ARG002
+        self.told.append((offset, only_forward))
+        if isinstance(self.known, ClientError):
+            raise self.known
         self.commits.append(offset)
 
 
@@ -127,6 +132,24 @@ def test_deliv_5_offset_monotone_the_last_word_of_an_owner_does_not_take_the_nex
     calls = FakeCalls(known)
     run_simulated(BrokerOffsets(calls, ConsumerEvents(None, "G", "c")).release(QUEUE, 5))
     assert calls.commits == commits
+
+
+def test_deliv_5_offset_monotone_all_but_a_reset_goes_forward_and_a_reset_is_told_until_heard() -> None:
+    """DELIV-5 OffsetMonotone: GroupShipped's late commit, of a member that reads the queue still."""
+    calls = FakeCalls(None)
+    offsets = BrokerOffsets(calls, ConsumerEvents(None, "G", "c"))
+
+    async def main() -> None:
+        await offsets.save({QUEUE: 5})
+        calls.known = ClientError("away")
+        await offsets.save({QUEUE: 2}, reset=True)
+        await offsets.save({QUEUE: 3})
+        calls.known = None
+        await offsets.save({QUEUE: 4, OTHER: 1})
+        await offsets.save({QUEUE: 6})
+
+    run_simulated(main())
+    assert calls.told == [(5, True), (2, False), (3, False), (4, False), (1, True), (6, True)]
 
 
 class Recorder:

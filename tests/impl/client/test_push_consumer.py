@@ -296,6 +296,29 @@ def test_deliv_5_offset_monotone_results_of_a_queue_that_moved_on_do_not_count()
     assert reached == dict.fromkeys(range(4), 2)
 
 
+def test_deliv_5_offset_monotone_who_reads_on_takes_back_nobody_who_had_the_queue_meanwhile() -> None:
+    """DELIV-5 OffsetMonotone: a broker that comes back knows some members before the others, who have read on
+    all the while; the first to greet it reads all queues until the group agrees."""
+
+    async def scene(world: World) -> tuple[int | None, int | None]:
+        ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
+        for body in numbers(0, 8):
+            await world.producer.send(Message("T", body), queue)
+        async with member(world, "c1", ear):
+            await asyncio.sleep(6)
+            ear.takes_s = 12.0
+            for body in numbers(8, 10):
+                await world.producer.send(Message("T", body), queue)
+            assert world.broker is not None
+            assert world.broker.services is not None
+            world.broker.services.offsets.commit(GROUP, "T", 0, 10)  # another member's word
+            await asyncio.sleep(6)
+            early = (await committed(world))[0]
+        return early, (await committed(world))[0]
+
+    assert play(scene) == (10, 10)
+
+
 @pytest.mark.parametrize("orderly", [False, True])
 @pytest.mark.parametrize("answer", [None, RetryLater()])
 def test_deliv_3_what_a_listener_says_of_a_queue_that_moved_on_does_not_count(
