@@ -630,7 +630,7 @@ def watch_logs(
     every_s: Annotated[float, typer.Option(min=0, help="Seconds from batch to batch.")] = 60.0,
     once: Annotated[bool, typer.Option("--once", help="Judge what is there, and end.")] = False,
     batch_mib: Annotated[
-        int, typer.Option(min=1, help="A batch takes so much of new files, but at least one of each folder.")
+        int, typer.Option(min=1, help="A batch takes so much of new files, but at least one.")
     ] = 256,
     batch_messages: Annotated[
         int, typer.Option(min=1, help="A batch takes about so many messages of topics.")

@@ -7,8 +7,10 @@ that Spark repeats, because it was killed before it wrote its checkpoint, is kno
 
 import json
 import logging
+import os
+import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -16,7 +18,7 @@ from typing import Any, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # the wheel ships no types
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from report.beside import file_beside
@@ -72,7 +74,7 @@ class Watch:
     checks: Mapping[str, Check] = field(default_factory=lambda: EVENT_CHECKS)
     forget_us: int = FORGET_US
     batch_bytes: int = 256 << 20
-    """A batch takes so many bytes of files at most, but a file of each folder."""
+    """A batch takes so many bytes of files at most, but a file."""
     batch_messages: int = 100_000
 
 
@@ -194,7 +196,7 @@ def _keep_aside(rows: DataFrame, folder: Path, number: int) -> None:
 
 
 def _hold(place: Path, source: Source) -> None:
-    """Notes what is watched, or compares: Spark knows by its place how far it has come in each.
+    """Notes what is watched, or compares: the checkpoint knows how far it has come in that.
 
     Raises:
         InputError: it is another watch's.
@@ -220,9 +222,7 @@ def _stream(spark: SparkSession, wish: Watch) -> DataFrame:
     Raises:
         InputError: there is nothing to watch.
     """
-    # In one order, however they are given.
-    folders = sorted({folder.absolute() for folder in wish.source.folders})
-    streams = [_files(spark, folder, max(1, wish.batch_bytes // len(folders))) for folder in folders]
+    streams = [_files(spark, wish.source.folders, wish.batch_bytes)] if wish.source.folders else []
     if wish.source.topics:
         topics.register(spark)
         bound = {"maxOffsetsPerTrigger": str(wish.batch_messages)}
@@ -235,13 +235,30 @@ def _stream(spark: SparkSession, wish: Watch) -> DataFrame:
     return reduce(DataFrame.unionByName, streams)
 
 
-def _files(spark: SparkSession, folder: Path, batch_bytes: int) -> DataFrame:
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no folder, expected one into which event logs are moved")
+def _files(spark: SparkSession, folders: Sequence[Path], batch_bytes: int) -> DataFrame:
+    for folder in folders:
+        if not folder.is_dir():
+            raise InputError(f"{folder}: no folder, expected one into which event logs are moved")
     # Of whose columns only the name is asked, so that nothing is read.
     listed = spark.readStream.format("binaryFile").schema(_FILES).options(**_LISTED)
-    files = listed.option("maxBytesPerTrigger", batch_bytes).load(literal(folder))
+    files = listed.option("maxBytesPerTrigger", batch_bytes).load(_pattern(folders))
+    within = [f.col("path").startswith(f"file:{folder.absolute()}/") for folder in folders]
+    files = files.where(reduce(Column.__or__, within))
     return files.select(f.col("path").alias("file"), f.lit(None).cast("string").alias("value"))
+
+
+def _pattern(folders: Sequence[Path]) -> str:
+    """All of them as one, and maybe others: so their files are taken in one order, by the time of their
+    change."""
+    given = sorted({folder.absolute() for folder in folders})
+    # What is in another one is looked at with it.
+    apart = [folder for folder in given if not any(other in folder.parents for other in given)]
+    common = Path(os.path.commonpath(apart))
+    if common in apart:
+        return literal(common)
+    # Hadoop loses what escapes a character between such braces.
+    names = (re.sub(r"[\\{}\[\]*?,]", "?", str(folder.relative_to(common))) for folder in apart)
+    return f"{literal(common)}/{{{','.join(names)}}}"
 
 
 def _read(spark: SparkSession, rows: DataFrame, work: Path, *, has_lines: bool) -> Log:

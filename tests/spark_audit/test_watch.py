@@ -148,6 +148,32 @@ def test_a_file_that_a_run_refuses_is_refused_and_can_be_taken_away(
     assert watched(spark, incoming, tmp_path)[0].startswith("batch 0: 3 events")
 
 
+@pytest.mark.parametrize("names", [("a",), ("a, b", "c{1}/d"), ("a", "a/b")])
+def test_files_of_all_folders_are_taken_in_one_order(
+    spark: SparkSession, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    folders = tuple(tmp_path / "incoming[1]" / name for name in names)
+    for number, folder in enumerate(folders * 2):
+        (folder / "x").mkdir(parents=True, exist_ok=True)
+        file = folder / "x" / f"{number}.ndjson"
+        file.write_bytes(write_ndjson(events(f"n{number}")))
+        os.utime(file, (1_700_000_000 - number,) * 2)
+    elsewhere = tmp_path / "incoming[1]" / "c(1)" / "d"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "log.ndjson").write_bytes(b"nobody reads this")
+    size = max(file.stat().st_size for file in folders[0].rglob("*.ndjson"))
+    wish = Watch(Source(folders), tmp_path / "state", STEP_US, once=True, checks=OF_TRAFFIC, batch_bytes=size)
+    said: list[str] = []
+    watch(spark, wish, tmp_path, print, said.append)
+    # What is beside the folders may make a batch, of nothing.
+    taken = [line.split(",")[0] for line in said if ": 0 events" not in line]
+    assert taken == [f"batch {n}: 3 events" for n in range(2 * len(names))]
+    last = newest(tmp_path / "state")
+    assert last is not None
+    profiled = pq.read_table(last / "profile", columns=["node"])["node"].to_pylist()
+    assert set(profiled) == {f"n{number}" for number in range(2 * len(names))}
+
+
 def test_a_batch_is_bounded_and_old_files_are_taken_too(spark: SparkSession, tmp_path: Path) -> None:
     incoming = tmp_path / "incoming"
     incoming.mkdir()
