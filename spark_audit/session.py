@@ -87,9 +87,6 @@ def open_session(options: SessionOptions | None = None) -> SparkSession:
         # Each task of the many small jobs has a page of 64 MB otherwise, and the garbage collector 7 and more
         # of the 53 CPU seconds of an audit of 4 million events; of 48 it has 1 or 2 so.
         "spark.buffer.pageSize": "4m",
-        # Hadoop's checksummed files cannot have a colon in their names, as logs have that are called after a
-        # time.
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         # A folder's `node=01` is the text 01.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     }

@@ -94,6 +94,9 @@ def _settings(master: str, is_short: bool) -> dict[str, str]:
     java = [f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", *quick]
     settings = {
         "spark.driver.extraJavaOptions": " ".join(java),
+        # Hadoop's checksummed files cannot have a colon in their names, as logs have that are called after a
+        # time. The first session of a process decides.
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": (Path(tempfile.gettempdir()) / "mqproof-warehouse").as_uri(),
