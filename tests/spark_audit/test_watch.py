@@ -20,7 +20,7 @@ from spark_audit.cli import app
 from spark_audit.inputs import InputError
 from spark_audit.nights import Night, newest, next_state, open_night
 from spark_audit.read import read
-from spark_audit.watch import Source, Watch, watch
+from spark_audit.watch import Source, Watch, _files, watch
 from tests.spark_audit.conftest import STEP_US, write_ndjson
 from tests.spark_audit.test_nights import LATE_US, OF_TRAFFIC, SHOWN, audited, cut, keys, long_log, story
 
@@ -149,44 +149,40 @@ def test_a_file_that_a_run_refuses_is_refused_and_can_be_taken_away(
 
 
 @pytest.mark.parametrize("names", [("a",), ("a, b", "c{1}/d"), ("a", "a/b")])
-def test_files_of_all_folders_are_taken_in_one_order(
+def test_files_of_all_folders_are_taken_in_one_order_within_a_bound_and_old_ones_too(
     spark: SparkSession, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     folders = tuple(tmp_path / "incoming[1]" / name for name in names)
-    for number, folder in enumerate(folders * 2):
+    # Who watches c{1} reads nothing of c(1).
+    for folder in (*folders, tmp_path / "incoming[1]" / "c(1)" / "d"):
         (folder / "x").mkdir(parents=True, exist_ok=True)
-        file = folder / "x" / f"{number}.ndjson"
-        file.write_bytes(write_ndjson(events(f"n{number}")))
+        (folder / "x" / "log.ndjson.part").touch()
+    files = [folders[number % len(folders)] / "x" / f"{number}.ndjson" for number in range(4)]
+    for number, file in enumerate(files):
+        file.write_bytes(b"7 bytes")
         os.utime(file, (1_700_000_000 - number,) * 2)
-    elsewhere = tmp_path / "incoming[1]" / "c(1)" / "d"
-    elsewhere.mkdir(parents=True)
-    (elsewhere / "log.ndjson").write_bytes(b"nobody reads this")
-    size = max(file.stat().st_size for file in folders[0].rglob("*.ndjson"))
-    wish = Watch(Source(folders), tmp_path / "state", STEP_US, once=True, checks=OF_TRAFFIC, batch_bytes=size)
-    said: list[str] = []
-    watch(spark, wish, tmp_path, print, said.append)
-    # What is beside the folders may make a batch, of nothing.
-    taken = [line.split(",")[0] for line in said if ": 0 events" not in line]
-    assert taken == [f"batch {n}: 3 events" for n in range(2 * len(names))]
-    last = newest(tmp_path / "state")
-    assert last is not None
-    profiled = pq.read_table(last / "profile", columns=["node"])["node"].to_pylist()
-    assert set(profiled) == {f"n{number}" for number in range(2 * len(names))}
+    (tmp_path / "incoming[1]" / "c(1)" / "d" / "log.ndjson").touch()
+    taken: list[list[Path]] = []
+
+    def stream() -> None:
+        listed = _files(spark, folders, 14).writeStream.option("checkpointLocation", str(tmp_path / "state"))
+        note = listed.foreachBatch(
+            lambda rows, _: taken.append([_named(row["file"]) for row in rows.collect()])
+        )
+        note.trigger(availableNow=True).start().awaitTermination()
+
+    stream()
+    assert [sorted(batch) for batch in taken if batch] == [sorted(files[2:]), sorted(files[:2])]
+    old = folders[0] / "old.ndjson"
+    old.write_bytes(b"7 bytes")
+    os.utime(old, (1_600_000_000,) * 2)
+    taken.clear()
+    stream()
+    assert [batch for batch in taken if batch] == [[old]]
 
 
-def test_a_batch_is_bounded_and_old_files_are_taken_too(spark: SparkSession, tmp_path: Path) -> None:
-    incoming = tmp_path / "incoming"
-    incoming.mkdir()
-    for number in range(3):
-        file = incoming / f"{number}.ndjson"
-        file.write_bytes(write_ndjson(events(f"n{number}")))
-        os.utime(file, (1_700_000_000 + number,) * 2)
-    size = (incoming / "0.ndjson").stat().st_size
-    said = watched(spark, incoming, tmp_path, batch_bytes=2 * size)
-    assert [line.split(",")[0] for line in said] == ["batch 0: 6 events", "batch 1: 3 events"]
-    (incoming / "old.ndjson").write_bytes(write_ndjson(events("old")))
-    os.utime(incoming / "old.ndjson", (1_600_000_000,) * 2)
-    assert watched(spark, incoming, tmp_path)[0].startswith("batch 2: 3 events")
+def _named(file: str) -> Path:
+    return Path(file.removeprefix("file:"))
 
 
 def test_a_run_between_two_batches_leaves_the_stream_where_it_was(
