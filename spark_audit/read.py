@@ -279,6 +279,8 @@ def _rows(files: Iterable[Path]) -> int:
 def _read_ndjson(spark: SparkSession, scan: _Scan, parsed: Path) -> _Part:
     lines = scan.reader(spark).text(scan.paths)
     part = _stored(spark, _parsed(lines.withColumn("file", f.input_file_name())), parsed)
+    if _is_nowhere(_CORRUPT, [file.path for file in part.told.files]):
+        return part
     names = [row["file"] for row in part.corrupt.select("file").distinct().collect()]
     torn = {name: tail for name in names if (tail := _torn_tail(_path(name)))}
     if not torn:
@@ -304,6 +306,17 @@ def _stored(spark: SparkSession, rows: DataFrame, parsed: Path) -> _Part:
     events, files = stored.where(good).select(*EVENTS.fieldNames()), sorted(parsed.glob("*.parquet"))
     told = EventLog(events, tuple(LogFile(file.absolute(), marks=_CORRUPT) for file in files))
     return _Part(told, corrupt, _rows(files))
+
+
+def _is_nowhere(column: str, files: Iterable[Path]) -> bool:
+    """Whether a column has no value, as Parquet files tell themselves: to ask Spark would take a job."""
+    for metadata in map(pq.read_metadata, files):
+        at = metadata.schema.names.index(column)
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            told = group.column(at).statistics
+            if not (told and told.has_null_count and told.null_count == group.num_rows):
+                return False
+    return True
 
 
 def _parsed(lines: DataFrame) -> DataFrame:
