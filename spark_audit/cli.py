@@ -423,9 +423,8 @@ def _judge(
     from spark_audit.timelines import with_timelines
 
     started = time.monotonic()
-    for repeat, original in request.found.repeats:
-        again = "given again" if repeat == original else f"{original} again"
-        _say(f"{repeat} is {again}: counted once")
+    for line in request.found.said_of_repeats():
+        _say(line)
     stage(f"reading {counted(len(request.found.files), 'file')} and {counted(len(request.stores), 'store')}")
     log = read_files(spark, request.found, scratch)
     stored = read_stores(spark, request.stores, scratch, request.index_slots) if request.stores else None

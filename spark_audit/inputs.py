@@ -27,6 +27,12 @@ class Inputs:
     repeats: tuple[tuple[Path, Path], ...] = ()
     """A file that is not read, and the one of `files` that it is a copy or another name of."""
 
+    def said_of_repeats(self) -> Iterator[str]:
+        """A line for each, which nobody should miss."""
+        for repeat, original in self.repeats:
+            again = "given again" if repeat == original else f"{original} again"
+            yield f"{repeat} is {again}: counted once"
+
 
 def find_files(paths: Sequence[str]) -> Inputs:
     """The event logs under files, folders (searched in depth) and glob patterns.
@@ -48,7 +54,8 @@ def find_files(paths: Sequence[str]) -> Inputs:
                 real = file.resolve()
                 if real in found:
                     repeats[file] = found[real]
-                found.setdefault(real, _named(file))
+                else:
+                    found[real] = _named(file)
     if not found:
         raise InputError(f"{', '.join(paths)}: no event log matches (expected {', '.join(SUFFIXES)})")
     try:

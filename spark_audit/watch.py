@@ -140,8 +140,8 @@ def _batch(
         return
     work = scratch / "batch"
     log = _read(spark, rows, work, has_lines=bool(wish.source.topics))
-    for repeat, original in log.inputs.repeats:
-        say(f"{repeat} is {original} again: counted once")
+    for line in log.inputs.said_of_repeats():
+        say(line)
     with next_state(night) as following:
         done = audit(
             log.told,

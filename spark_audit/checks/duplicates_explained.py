@@ -77,11 +77,13 @@ def _same_place(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
 
 
 def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
-    own = ~f.col("topic").startswith(RETRY_TOPIC_PREFIX)
     spread = deliveries.groupBy("msg_id", "group").agg(
-        *[_if_one(f.when(own, f.col(name))).alias(name) for name in ("broker", "topic", "queue_id")],
-        f.countDistinct(_retry_place(is_retry=False)).alias("places_own"),
-        f.countDistinct(_retry_place(is_retry=True)).alias("places_retry"),
+        *[
+            _if_one(f.when(_is_there(in_retry=False), f.col(name))).alias(name)
+            for name in ("broker", "topic", "queue_id")
+        ],
+        f.countDistinct(_place(in_retry=False)).alias("places_own"),
+        f.countDistinct(_place(in_retry=True)).alias("places_retry"),
         f.max("sends").alias("sends"),
         f.max("attempt_max").alias("attempt_max"),
         f.max("client").alias("client"),
@@ -139,9 +141,14 @@ def _if_one(values: Column) -> Column:
     return f.when(f.min(values) == f.max(values), f.min(values))
 
 
-def _retry_place(is_retry: bool) -> Column:
-    in_retry = f.col("topic").startswith(RETRY_TOPIC_PREFIX)
-    return f.when(in_retry if is_retry else ~in_retry, f.concat_ws("\x1f", *_PLACE))
+def _place(*, in_retry: bool) -> Column:
+    return f.when(_is_there(in_retry=in_retry), f.concat_ws("\x1f", *_PLACE))
+
+
+def _is_there(*, in_retry: bool) -> Column:
+    """Whether a delivery is from the group's retry topic, or from the message's own."""
+    is_retry = f.col("topic").startswith(RETRY_TOPIC_PREFIX)
+    return is_retry if in_retry else ~is_retry
 
 
 def _once(repeats: DataFrame, place: tuple[str, ...]) -> DataFrame:
