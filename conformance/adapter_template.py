@@ -13,7 +13,7 @@ This toy keeps its messages in memory and passes; it can be killed, and forgets 
 list that lives as long as the object.
 """
 
-from conformance.target import (
+from mqproof.conformance.target import (
     Capability,
     Outcome,
     Pulled,

@@ -21,15 +21,15 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from conformance import broker_bench
-from conformance.broker_bench import BenchError
-from report.model import Exit
+from mqproof.conformance import broker_bench
+from mqproof.conformance.broker_bench import BenchError
+from mqproof.report.model import Exit
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 bench = typer.Typer(help="Side-by-side benchmarks; each makes its own data.")
 app.add_typer(bench, name="bench")
 
-_MQPROOF: Final = (sys.executable, "-c", "import mqproof; mqproof.main()")
+_MQPROOF: Final = (sys.executable, "-c", "from mqproof.cli import main; main()")
 _MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH")
 
 
@@ -98,11 +98,11 @@ def broker(
 
     Example: mqproof bench broker --rounds 1 --memory-sends 100000 --recovery-mib 512
     """
-    from conformance.broker_profile import profiles
-    from conformance.load import LoadError
-    from conformance.targets.apache.artifacts import ApacheMissingError, jars
-    from conformance.targets.apache.servers import ApacheServerError
-    from report.console import stages
+    from mqproof.conformance.broker_profile import profiles
+    from mqproof.conformance.load import LoadError
+    from mqproof.conformance.targets.apache.artifacts import ApacheMissingError, jars
+    from mqproof.conformance.targets.apache.servers import ApacheServerError
+    from mqproof.report.console import stages
 
     sides: dict[str, broker_bench.Side] = {"mqproof": broker_bench.ours}
     amount = broker_bench.Amount(sends, seconds, warm_seconds, memory_sends, recovery_mib)
@@ -144,10 +144,10 @@ def replication(
 
     Example: mqproof bench replication --rounds 1 --kills 5
     """
-    from conformance import replication_bench
-    from conformance.cluster import ClusterError
-    from conformance.load import LoadError
-    from report.console import stages
+    from mqproof.conformance import replication_bench
+    from mqproof.conformance.cluster import ClusterError
+    from mqproof.conformance.load import LoadError
+    from mqproof.report.console import stages
 
     amount = replication_bench.Amount(sends, seconds, kills, copied_mib)
     try:
@@ -172,7 +172,7 @@ def history(
 
     Example: mqproof bench history --operations 100000
     """
-    from conformance.history import bench as history_bench
+    from mqproof.conformance.history import bench as history_bench
 
     directory.mkdir(parents=True, exist_ok=True)
     result = history_bench.measure(operations, directory)

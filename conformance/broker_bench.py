@@ -1,9 +1,10 @@
 """`mqproof bench broker`: our broker beside Apache's, row by row, on the same machine in the same run.
 
 Each side is a process of its own on a new store, and gets the same bytes from the same generator
-(`conformance.load`), also for a while before a row is measured: Java compiles while it runs, and nobody
-measures the first seconds of a broker that runs for months. Rounds alternate between the sides, and the
-median counts; memory and recovery, which take long and vary little, are measured in the first round only.
+(`mqproof.conformance.load`). Each side also runs for a while before a row is measured: Java compiles while
+it runs, and the first seconds of a broker that runs for months do not matter. Rounds alternate between the
+sides, and the median counts; memory and recovery, which take long and vary little, are measured in the first
+round only.
 Where Apache's artifacts are not to be had, our side stands alone.
 """
 
@@ -25,10 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from conformance import load
-from conformance.cluster import free_port
-from conformance.load import Address, Messages
-from conformance.targets.apache import servers
+from mqproof.conformance import load
+from mqproof.conformance.cluster import free_port
+from mqproof.conformance.load import Address, Messages
+from mqproof.conformance.targets.apache import servers
 
 ASYNC: Final = "ASYNC_FLUSH"
 SYNC: Final = "SYNC_FLUSH"

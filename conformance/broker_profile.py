@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.broker_bench import PARTS, Amount, OurBroker, Progress, Rounds, Side, behind
+from mqproof.conformance.broker_bench import PARTS, Amount, OurBroker, Progress, Rounds, Side, behind
 
 _FUNCTIONS: Final = 25
 _OF_INTEREST: Final = r"/impl/|posix|_struct|msgspec|zlib"

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.suite import Suite, examine
-from conformance.target import (
+from mqproof.conformance.suite import Suite, examine
+from mqproof.conformance.target import (
     Capability,
     Outcome,
     Pulled,
@@ -24,8 +24,8 @@ from conformance.target import (
     TargetError,
     WireOnly,
 )
-from reference.flush import SYNC_FLUSH
-from report.model import Result, Verdict, Witness
+from mqproof.reference.flush import SYNC_FLUSH
+from mqproof.report.model import Result, Verdict, Witness
 
 LAYER: Final = "adapter"
 _SETUP: Final = Setup(SYNC_FLUSH, queues=2)
@@ -68,7 +68,7 @@ class _Check:
 
 
 def _members(target: Any, protocol: type[Any] = Target) -> None:
-    where = f"{protocol.__module__.replace('.', '/')}.py"
+    where = f"{protocol.__module__.removeprefix('mqproof.').replace('.', '/')}.py"
     for name, asked in vars(protocol).items():
         if name.startswith("_") or isinstance(asked, property):
             continue

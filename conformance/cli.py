@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from report.console import stages, stop, terminable
-from report.model import Exit, exit_code
+from mqproof.report.console import stages, stop, terminable
+from mqproof.report.model import Exit, exit_code
 
 if TYPE_CHECKING:
-    from conformance.order import Order, Part
+    from mqproof.conformance.order import Order, Part
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 conform_app = typer.Typer(invoke_without_command=True)
@@ -110,10 +110,10 @@ def conform(
     """
     if context.invoked_subcommand is not None:
         return
-    from conformance.controls import ControlError, Controls
-    from conformance.order import SINCE, Order, since_of
-    from conformance.suites import SUITES
-    from conformance.targets import NO_CONTROLS, REMOTING
+    from mqproof.conformance.controls import ControlError, Controls
+    from mqproof.conformance.order import SINCE, Order, since_of
+    from mqproof.conformance.suites import SUITES
+    from mqproof.conformance.targets import NO_CONTROLS, REMOTING
 
     if not target:
         stop("conform: --target is missing; see mqproof conform --help", Exit.USAGE)
@@ -164,10 +164,10 @@ def diff(
 
     Example: mqproof conform diff released.json candidate.json --report diff.md
     """
-    from conformance.compare import compare
-    from report import terminal
-    from report.files import write_files
-    from report.json_file import ReportFileError, from_json
+    from mqproof.conformance.compare import compare
+    from mqproof.report import terminal
+    from mqproof.report.files import write_files
+    from mqproof.report.json_file import ReportFileError, from_json
 
     try:
         runs = [from_json(path.read_text(encoding="utf-8"), str(path)) for path in (before, after)]
@@ -191,8 +191,8 @@ def template(
 
     Examples: mqproof conform template my_broker.py;  mqproof conform template my_offsets.py --suite offsets
     """
-    from conformance import adapter_template, skeleton
-    from conformance.suites import SUITES, Drawn
+    from mqproof.conformance import adapter_template, skeleton
+    from mqproof.conformance.suites import SUITES, Drawn
 
     if not isinstance(registered := SUITES.get(suite), Drawn):
         known = ", ".join(name for name, one in SUITES.items() if isinstance(one, Drawn))
@@ -221,13 +221,13 @@ def check_adapter(
 
     Example: mqproof conform check-adapter python:my_broker:MyBroker
     """
-    from conformance.checklist import check, check_for
-    from conformance.suites import SUITES, Drawn
-    from conformance.targets import PYTHON, UnknownTargetError
-    from conformance.targets.adapter import adapter_class, members
-    from report import terminal
-    from report.files import write_files
-    from report.model import Report, Result
+    from mqproof.conformance.checklist import check, check_for
+    from mqproof.conformance.suites import SUITES, Drawn
+    from mqproof.conformance.targets import PYTHON, UnknownTargetError
+    from mqproof.conformance.targets.adapter import adapter_class, members
+    from mqproof.report import terminal
+    from mqproof.report.files import write_files
+    from mqproof.report.model import Report, Result
 
     if not target.startswith(PYTHON):
         stop(f"{target!r}: {PYTHON}MODULE:CLASS expected", Exit.USAGE)
@@ -262,9 +262,9 @@ def check_adapter(
 
 def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]":
     """A part for each suite. Ends the command on wrong use, and where no suite has such a target."""
-    from conformance.order import OrderError
-    from conformance.suites import conduct
-    from conformance.targets import MUTANT, UnknownTargetError
+    from mqproof.conformance.order import OrderError
+    from mqproof.conformance.suites import conduct
+    from mqproof.conformance.targets import MUTANT, UnknownTargetError
 
     parts: list[Part] = []
     with terminable(), stages(f"conform {order.target}") as told:
@@ -283,7 +283,7 @@ def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]"
 
 def _no_target(parts: "list[Part]", target: str) -> str:
     """Why none of the suites has such a target: what one says is enough, but each has its own mutants."""
-    from conformance.targets import UnknownMutantError
+    from mqproof.conformance.targets import UnknownMutantError
 
     known = {part.suite: part.refusal.known for part in parts if isinstance(part.refusal, UnknownMutantError)}
     if len(known) < 2:
@@ -302,10 +302,10 @@ def _finish(
     named: bool,
 ) -> None:
     """Show and write what there is, before a refusal ends the command: a suite may have run for hours."""
-    from conformance import scoreboard
-    from conformance.targets import UnknownTargetError
-    from report import terminal
-    from report.files import write_files
+    from mqproof.conformance import scoreboard
+    from mqproof.conformance.targets import UnknownTargetError
+    from mqproof.report import terminal
+    from mqproof.report.files import write_files
 
     refusals = [part.refusal for part in parts if part.refusal]
     whole = scoreboard.scoreboard(parts, order)
@@ -352,12 +352,12 @@ def trace_check(
 
     Example: mqproof serve --events broker.ndjson ..., then mqproof trace-check broker.ndjson
     """
-    from conformance.traces.check import check_logs, results
-    from report import terminal
-    from report.files import write_files
-    from report.model import Report
-    from spec.events import EventError
-    from spec.tlc.errors import TlcError
+    from mqproof.conformance.traces.check import check_logs, results
+    from mqproof.report import terminal
+    from mqproof.report.files import write_files
+    from mqproof.report.model import Report
+    from mqproof.spec.events import EventError
+    from mqproof.spec.tlc.errors import TlcError
 
     began = time.perf_counter()
     with stages("trace-check") as told:

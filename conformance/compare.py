@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from conformance.scoreboard import EVIDENCE, FAULTS
-from report.model import Report, Result, Table, Verdict
+from mqproof.conformance.scoreboard import EVIDENCE, FAULTS
+from mqproof.report.model import Report, Result, Table, Verdict
 
 ABSENT: Final = "absent"
 """Stands for the verdict where a run has no such result."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from string import Formatter
 from typing import Final
 
-from conformance.target import TargetError
+from mqproof.conformance.target import TargetError
 
 FIELDS: Final = {
     "broker": "the broker's name",

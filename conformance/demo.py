@@ -15,12 +15,12 @@ from typing import Annotated, Final
 
 import typer
 
-from conformance.cluster import Cluster, ClusterError, LineCounter, cluster
-from report import html, json_file, terminal
-from report.console import stages, stop
-from report.model import Exit, Report, Result, Table, Verdict, exit_code
-from report.write import write_text
-from spec.catalogue import LAYERS, Invariant, catalogue
+from mqproof.conformance.cluster import Cluster, ClusterError, LineCounter, cluster
+from mqproof.report import html, json_file, terminal
+from mqproof.report.console import stages, stop
+from mqproof.report.model import Exit, Report, Result, Table, Verdict, exit_code
+from mqproof.report.write import write_text
+from mqproof.spec.catalogue import LAYERS, Invariant, catalogue
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

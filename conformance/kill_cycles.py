@@ -9,9 +9,9 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from conformance import load
-from conformance.broker_bench import Broker
-from conformance.load import Messages, Sent
+from mqproof.conformance import load
+from mqproof.conformance.broker_bench import Broker
+from mqproof.conformance.load import Messages, Sent
 
 OUTSTANDING = 64
 _ALIVE_SECONDS = (0.02, 0.3)

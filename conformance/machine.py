@@ -6,7 +6,7 @@ from typing import Generic, Protocol, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from conformance.target import TargetError
+from mqproof.conformance.target import TargetError
 
 TargetT = TypeVar("TargetT", bound="Closable")
 SessionT = TypeVar("SessionT")

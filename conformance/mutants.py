@@ -1,7 +1,7 @@
 """Judges the suite by what it catches: every planted defect must be noticed by the invariant named for it.
 
 `HUNTS` has a line for each suite: its mutants, and who looks for them. `mqproof mutants --layer impl` runs
-all; `python -m conformance.mutants_page` writes what it came to into docs/conformance/mutants.md.
+all; `python -m mqproof.conformance.mutants_page` writes what it came to into docs/conformance/mutants.md.
 """
 
 import time
@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Final
 
-from conformance import replication
-from conformance.behaviours.corpus import Script, file_of, read, read_lines
-from conformance.behaviours.replay import replay
-from conformance.behaviours.target import resolve as behaviour_target
-from conformance.history.judge import judge as judge_history
-from conformance.history.workload import Workload
-from conformance.planting import planted
-from conformance.producers.suite import PRODUCERS
-from conformance.routing.suite import ROUTING
-from conformance.suite import FLUSH, Suite, examine, of_suite
-from conformance.targets import (
+from mqproof.conformance import replication
+from mqproof.conformance.behaviours.corpus import Script, file_of, read, read_lines
+from mqproof.conformance.behaviours.replay import replay
+from mqproof.conformance.behaviours.target import resolve as behaviour_target
+from mqproof.conformance.history.judge import judge as judge_history
+from mqproof.conformance.history.workload import Workload
+from mqproof.conformance.planting import planted
+from mqproof.conformance.producers.suite import PRODUCERS
+from mqproof.conformance.routing.suite import ROUTING
+from mqproof.conformance.suite import FLUSH, Suite, examine, of_suite
+from mqproof.conformance.targets import (
     IMPL,
     MUTANT,
     group_mutants,
@@ -30,20 +30,20 @@ from conformance.targets import (
     workload,
     workload_mutants,
 )
-from conformance.targets.brokers import push_members, push_mutants
-from conformance.targets.brokers.targets import EXAMINEES
-from conformance.targets.mutants import MUTANTS, Mutant, MutantTarget
-from conformance.targets.pair_life import live
-from conformance.targets.producers import mutants as producers_mutants
-from conformance.targets.producers.targets import ImplProducer
-from conformance.targets.routing import mutants as routing_mutants
-from conformance.targets.routing.name_servers import MutantNameServer
-from conformance.wire.catalogue import choose
-from conformance.wire.model import Verdict as CaseVerdict
-from conformance.wire.runner import Judged
-from conformance.wire.suite import examine as examine_wire
-from conformance.wire.talk import Address
-from report.model import Result, Verdict, Witness
+from mqproof.conformance.targets.brokers import push_members, push_mutants
+from mqproof.conformance.targets.brokers.targets import EXAMINEES
+from mqproof.conformance.targets.mutants import MUTANTS, Mutant, MutantTarget
+from mqproof.conformance.targets.pair_life import live
+from mqproof.conformance.targets.producers import mutants as producers_mutants
+from mqproof.conformance.targets.producers.targets import ImplProducer
+from mqproof.conformance.targets.routing import mutants as routing_mutants
+from mqproof.conformance.targets.routing.name_servers import MutantNameServer
+from mqproof.conformance.wire.catalogue import choose
+from mqproof.conformance.wire.model import Verdict as CaseVerdict
+from mqproof.conformance.wire.runner import Judged
+from mqproof.conformance.wire.suite import examine as examine_wire
+from mqproof.conformance.wire.talk import Address
+from mqproof.report.model import Result, Verdict, Witness
 
 LAYER: Final = "impl"
 EXAMPLES_MAX: Final = 600

@@ -1,7 +1,7 @@
 """docs/conformance/mutants.md: what becomes of each mutant of the implementation, suite by suite.
 
-`python -m conformance.mutants_page [NAME...]` runs all mutants, or those that are named, and writes the page
-and what it is made of, mutants.json. Seconds are those of that machine.
+`python -m mqproof.conformance.mutants_page [NAME...]` runs all mutants, or the named ones, and
+writes the page and its data, mutants.json. Seconds are those of that machine.
 """
 
 import sys
@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from conformance.mutants import EXAMPLES_MAX, HUNTS, Hunt, names, run
-from report import json_file
-from report.model import Report, Result, Verdict
-from report.write import write_text
-from spec.catalogue import catalogue
+from mqproof.conformance.mutants import EXAMPLES_MAX, HUNTS, Hunt, names, run
+from mqproof.report import json_file
+from mqproof.report.model import Report, Result, Verdict
+from mqproof.report.write import write_text
+from mqproof.spec.catalogue import catalogue
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "conformance" / "mutants.md"
+PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "conformance" / "mutants.md"
 DATA: Final = PAGE.with_suffix(".json")
 _HEAD: Final = """\
 # Mutants of the implementation
@@ -30,7 +30,7 @@ or a wire case, which is then what has to notice.
 
 {summary}
 
-Made by `python -m conformance.mutants_page`, of seed 0. One of them:
+Made by `python -m mqproof.conformance.mutants_page`, of seed 0. One of them:
 `mqproof mutants --layer impl --name NAME`. Examples are the same everywhere; seconds are those of one run
 beside other work.
 """

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.history.steps import (
+from mqproof.conformance.history.steps import (
     Bounds,
     Commit,
     Down,
@@ -26,8 +26,8 @@ from conformance.history.steps import (
     Send,
     SyncsFail,
 )
-from conformance.target import Outcome, PullStatus, Setup
-from reference import flush
+from mqproof.conformance.target import Outcome, PullStatus, Setup
+from mqproof.reference import flush
 
 States = Iterable[flush.State]
 

@@ -7,10 +7,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from conformance.controls import Controls
-from conformance.fault_kinds import FaultKind
-from conformance.targets import APACHE, REMOTING
-from report.model import Result, Table
+from mqproof.conformance.controls import Controls
+from mqproof.conformance.fault_kinds import FaultKind
+from mqproof.conformance.targets import APACHE, REMOTING
+from mqproof.report.model import Result, Table
 
 SINCE: Final = ("4.9", "5")
 

@@ -1,7 +1,7 @@
 """The named invariants of replication over what was seen of a master and a slave; each a pure function.
 
-What is seen is told by `conformance.targets.pair_life`. Names and ids are those of spec/invariants.toml;
-having seen nothing that could show a violation is unknown, never held.
+The observations come from `mqproof.conformance.targets.pair_life`. Names and ids are those of
+spec/invariants.toml; having seen nothing that could show a violation is unknown, never held.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from conformance.history.finding import Finding
-from report.model import Verdict, Witness
+from mqproof.conformance.history.finding import Finding
+from mqproof.report.model import Verdict, Witness
 
 SEND_OK: Final = "SEND_OK"
 STORED: Final = (SEND_OK, "FLUSH_DISK_TIMEOUT", "SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT")

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from conformance import load
-from conformance.cluster import Cluster, ClusterError, cluster, free_port
-from conformance.load import Address, LoadError, Messages
-from conformance.targets.sender import sender
+from mqproof.conformance import load
+from mqproof.conformance.cluster import Cluster, ClusterError, cluster, free_port
+from mqproof.conformance.load import Address, LoadError, Messages
+from mqproof.conformance.targets.sender import sender
 
 IDS: Final = ("n0", "n1", "n2")
 GIVE_UP_S: Final = 6.0

@@ -21,13 +21,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from conformance.session import SPEC_1
-from conformance.suite import Examination, Failure
-from conformance.traces.check import LogVerdict, check_logs, results
-from conformance.traces.models import MODELS
-from report.model import Result, Witness
-from spec.events import EventError, encode
-from spec.tlc.errors import TlcError
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.suite import Examination, Failure
+from mqproof.conformance.traces.check import LogVerdict, check_logs, results
+from mqproof.conformance.traces.models import MODELS
+from mqproof.report.model import Result, Witness
+from mqproof.spec.events import EventError, encode
+from mqproof.spec.tlc.errors import TlcError
 
 _SECONDS_MAX: Final = 120.0
 """TLC needs some; what takes it longer is not classed."""

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from conformance.fault_kinds import FaultKind
-from conformance.order import Order, Part
-from conformance.suite import SCRIPT
-from report.model import Report, Result, Table, Verdict
+from mqproof.conformance.fault_kinds import FaultKind
+from mqproof.conformance.order import Order, Part
+from mqproof.conformance.suite import SCRIPT
+from mqproof.report.model import Report, Result, Table, Verdict
 
 EVIDENCE: Final = "Evidence"
 """The title of the table that says how much each suite looked at."""

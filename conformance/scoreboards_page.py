@@ -1,6 +1,6 @@
 """The tables of docs/conformance/suites.md and workload.md: how brokers fared, a column each.
 
-    python -m conformance.scoreboards_page "4.9.5=4.9.json,retry.json" "5.5.0=5.json" ours=ours.json
+    python -m mqproof.conformance.scoreboards_page "4.9.5=4.9.json,retry.json" "5.5.0=5.json" ours=ours.json
 
 reads reports of `mqproof conform --json` and writes what they tell into the two pages. What they do not tell
 stays as it is: a report of one suite changes one row, and none another broker's column.
@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from conformance.history import suite as workload
-from conformance.scoreboard import EVIDENCE, FAULTS
-from report.json_file import from_json
-from report.model import Report, Result, Verdict
-from report.model import Table as EvidenceTable
-from report.write import write_text
+from mqproof.conformance.history import suite as workload
+from mqproof.conformance.scoreboard import EVIDENCE, FAULTS
+from mqproof.report.json_file import from_json
+from mqproof.report.model import Report, Result, Verdict
+from mqproof.report.model import Table as EvidenceTable
+from mqproof.report.write import write_text
 
-FOLDER: Final = Path(__file__).parents[1] / "docs" / "conformance"
+FOLDER: Final = Path(__file__).resolve().parents[1] / "docs" / "conformance"
 SUITES: Final = FOLDER / "suites.md"
 WORKLOAD: Final = FOLDER / "workload.md"
 _NOT_RUN: Final = "not run"

@@ -8,10 +8,10 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
-from conformance.fault_kinds import KINDS, FaultKind
-from conformance.history.alone import judge
-from conformance.history.finding import Finding
-from conformance.history.steps import (
+from mqproof.conformance.fault_kinds import KINDS, FaultKind
+from mqproof.conformance.history.alone import judge
+from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.history.steps import (
     Bounds,
     Calm,
     Commit,
@@ -27,8 +27,8 @@ from conformance.history.steps import (
     SyncsFail,
     script,
 )
-from conformance.oracle import Oracle, OracleLimitError
-from conformance.target import (
+from mqproof.conformance.oracle import Oracle, OracleLimitError
+from mqproof.conformance.target import (
     Capability,
     Fault,
     Outcome,
@@ -39,8 +39,8 @@ from conformance.target import (
     Setup,
     Target,
 )
-from reference import flush
-from report.model import Verdict, Witness
+from mqproof.reference import flush
+from mqproof.report.model import Verdict, Witness
 
 SPEC_1: Final = "SPEC-1"
 _PULLS_MAX: Final = 1000

@@ -10,11 +10,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from conformance.broker_faults import Befall
-from conformance.fault_kinds import KINDS, FaultKind
-from conformance.history.finding import Finding
-from conformance.session import SPEC_1
-from report.model import Verdict, Witness
+from mqproof.conformance.broker_faults import Befall
+from mqproof.conformance.fault_kinds import KINDS, FaultKind
+from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.session import SPEC_1
+from mqproof.report.model import Verdict, Witness
 
 StateT = TypeVar("StateT", bound=Hashable)
 OperationT = TypeVar("OperationT")

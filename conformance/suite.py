@@ -17,17 +17,17 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from conformance.fault_kinds import FaultKind
-from conformance.history.alone import CHECKERS
-from conformance.history.finding import Finding
-from conformance.machine import UndrivableError
-from conformance.machines.flush import FlushMachine
-from conformance.repeatable import repeatable
-from conformance.session import SPEC_1
-from conformance.target import Capability, TargetError
-from report.model import Moment, Result, Verdict, Witness
-from spec.catalogue import catalogue
-from spec.events import Event
+from mqproof.conformance.fault_kinds import FaultKind
+from mqproof.conformance.history.alone import CHECKERS
+from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.machine import UndrivableError
+from mqproof.conformance.machines.flush import FlushMachine
+from mqproof.conformance.repeatable import repeatable
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.target import Capability, TargetError
+from mqproof.report.model import Moment, Result, Verdict, Witness
+from mqproof.spec.catalogue import catalogue
+from mqproof.spec.events import Event
 
 STEPS_MAX: Final = 40
 """Of one example, not counting what the session adds to examine a restarted broker."""

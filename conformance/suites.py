@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from conformance.order import SINCE, Order, OrderError, Part
-from conformance.suite import (
+from mqproof.conformance.order import SINCE, Order, OrderError, Part
+from mqproof.conformance.suite import (
     Examination,
     OnExample,
     Session,
@@ -20,14 +20,14 @@ from conformance.suite import (
     known,
     results,
 )
-from conformance.target import TargetError
-from conformance.targets import APACHE, UnknownTargetError
-from report.model import Result, Table, Verdict
-from spec.catalogue import catalogue
-from spec.events import encode
+from mqproof.conformance.target import TargetError
+from mqproof.conformance.targets import APACHE, UnknownTargetError
+from mqproof.report.model import Result, Table, Verdict
+from mqproof.spec.catalogue import catalogue
+from mqproof.spec.events import encode
 
 if TYPE_CHECKING:
-    from conformance.round_trip import Class
+    from mqproof.conformance.round_trip import Class
 
 Progress = Callable[[int, int], None]
 """Told (done, to do), of examples or cases."""
@@ -103,7 +103,7 @@ class Drawn:
         )  # fmt: skip
         classed: dict[str, Class] = {}
         if examination.failures:
-            from conformance.round_trip import classes, with_classes
+            from mqproof.conformance.round_trip import classes, with_classes
 
             classed = classes(examination, order.events)
             found = with_classes(found, classed)
@@ -163,17 +163,17 @@ def conduct(order: Order, name: str, progress: Progress) -> Part:
 
 
 def _load_flush() -> Suite:
-    from conformance.suite import FLUSH
+    from mqproof.conformance.suite import FLUSH
 
     return FLUSH
 
 
 @contextmanager
 def _flush_targets(order: Order) -> Iterator[TargetFactory]:
-    from conformance.targets import resolve
+    from mqproof.conformance.targets import resolve
 
     if order.target.startswith(APACHE):
-        from conformance.targets.apache.target import targets
+        from mqproof.conformance.targets.apache.target import targets
 
         with targets(order.target) as factory:
             yield factory
@@ -185,31 +185,31 @@ def _flush_targets(order: Order) -> Iterator[TargetFactory]:
 
 
 def _broker() -> type[Any]:
-    from conformance.target import Target
+    from mqproof.conformance.target import Target
 
     return Target
 
 
 def _name_server() -> type[Any]:
-    from conformance.routing.target import NameServerTarget
+    from mqproof.conformance.routing.target import NameServerTarget
 
     return NameServerTarget
 
 
 def _producer() -> type[Any]:
-    from conformance.producers.target import ProducerTarget
+    from mqproof.conformance.producers.target import ProducerTarget
 
     return ProducerTarget
 
 
 def _load_routing() -> Suite:
-    from conformance.routing.suite import ROUTING
+    from mqproof.conformance.routing.suite import ROUTING
 
     return ROUTING
 
 
 def _routing_targets(order: Order) -> Targets:
-    from conformance.targets.routing.name_servers import targets
+    from mqproof.conformance.targets.routing.name_servers import targets
 
     return targets(order.name_server, slave_speaks=order.since != SINCE[0], controls=order.controls)
 
@@ -218,17 +218,17 @@ def _of_one_broker(name: str, about: str) -> Drawn:
     """A suite that asks one broker over the wire, of those in conformance/targets/brokers."""
 
     def load() -> Suite:
-        from conformance.targets.brokers.targets import EXAMINEES
+        from mqproof.conformance.targets.brokers.targets import EXAMINEES
 
         return EXAMINEES[name].suite
 
     def protocol() -> type[Any]:
-        from conformance.targets.brokers.targets import EXAMINEES
+        from mqproof.conformance.targets.brokers.targets import EXAMINEES
 
         return EXAMINEES[name].protocol
 
     def targets(order: Order) -> Targets:
-        from conformance.targets.brokers.targets import EXAMINEES
+        from mqproof.conformance.targets.brokers.targets import EXAMINEES
 
         return EXAMINEES[name].targets(order.name_server, order.controls)
 
@@ -236,13 +236,13 @@ def _of_one_broker(name: str, about: str) -> Drawn:
 
 
 def _load_producers() -> Suite:
-    from conformance.producers.suite import PRODUCERS
+    from mqproof.conformance.producers.suite import PRODUCERS
 
     return PRODUCERS
 
 
 def _producer_targets(order: Order) -> Targets:
-    from conformance.targets.producers.targets import targets
+    from mqproof.conformance.targets.producers.targets import targets
 
     return targets(order.target)
 
@@ -290,10 +290,14 @@ SUITES: Final[dict[str, Registered]] = {
     "producers": Drawn(
         "a producer: where it sends, and whom it rests", _load_producers, _producer, _producer_targets
     ),
-    "consumers": Module("our push consumers as the members of a group", "conformance.delivery.consumers"),
-    "workload": Module("many clients at once, whatever befalls the broker", "conformance.history.suite"),
+    "consumers": Module(
+        "our push consumers as the members of a group", "mqproof.conformance.delivery.consumers"
+    ),
+    "workload": Module(
+        "many clients at once, whatever befalls the broker", "mqproof.conformance.history.suite"
+    ),
     "wire": Module(
-        "numbered questions, request code by request code", "conformance.wire.command", is_long=True
+        "numbered questions, request code by request code", "mqproof.conformance.wire.command", is_long=True
     ),
 }
 """By the name given to `--suite`, in the order in which they run."""

@@ -1,8 +1,9 @@
 """What an implementation must offer to be held to the specification.
 
 A target is one broker and one client of it, driven step by step by one caller. Implement `Target` for your
-broker, hand a factory of it to `conformance.suite.run_suite`, and you get a verdict for every invariant. What
-your broker cannot be made to do is left out of `capabilities`; it is reported as not tested, not as held.
+broker, pass a factory of it to `mqproof.conformance.suite.run_suite`, and you get a verdict for every
+invariant. Leave out of `capabilities` what your broker cannot be made to do; it is reported as not tested, not
+as held.
 """
 
 from dataclasses import dataclass

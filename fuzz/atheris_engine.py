@@ -9,12 +9,12 @@ import os
 from pathlib import Path
 from random import Random
 
-from fuzz import targets
-from fuzz.corpus import Corpus
-from fuzz.coverage import dictionary
-from fuzz.execution import judge
-from fuzz.mutate import Mutator
-from fuzz.worker import Options, Session
+from mqproof.fuzz import targets
+from mqproof.fuzz.corpus import Corpus
+from mqproof.fuzz.coverage import dictionary
+from mqproof.fuzz.execution import judge
+from mqproof.fuzz.mutate import Mutator
+from mqproof.fuzz.worker import Options, Session
 
 
 def available() -> bool:
@@ -27,7 +27,7 @@ def search(options: Options, messages: int) -> None:
     import atheris
 
     # Only modules imported inside are instrumented, and only those that the target watches.
-    with atheris.instrument_imports(include=["impl", f"fuzz.targets.{options.target}"]):
+    with atheris.instrument_imports(include=["mqproof.impl", f"mqproof.fuzz.targets.{options.target}"]):
         target = targets.load(options.target)
     session = Session(options, target, messages)
     folder = Path(options.corpus or f"{options.current}-corpus")  # the latter goes away with the campaign

@@ -13,11 +13,11 @@ from typing import Final
 
 import msgspec
 
-from fuzz import findings, targets
-from fuzz.execution import CPU_SECONDS_MAX
-from fuzz.findings import SavedFinding
-from fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS, Target
-from fuzz.worker import Found, Message, Options, Progress, prepare_current, read_current
+from mqproof.fuzz import findings, targets
+from mqproof.fuzz.execution import CPU_SECONDS_MAX
+from mqproof.fuzz.findings import SavedFinding
+from mqproof.fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS, Target
+from mqproof.fuzz.worker import Found, Message, Options, Progress, prepare_current, read_current
 
 _GRACE_SECONDS: Final = 2 * CPU_SECONDS_MAX + 30
 """After the time box: what a worker may need to finish an input and make a finding small."""
@@ -118,7 +118,7 @@ def _start(campaign: Campaign, target: Target, number: int, scratch: Path) -> _W
         executions=campaign.executions,
         corpus=str(corpus) if corpus else None,
     )
-    command = [sys.executable, "-m", "fuzz.worker", msgspec.json.encode(options).decode()]
+    command = [sys.executable, "-m", "mqproof.fuzz.worker", msgspec.json.encode(options).decode()]
     with errors.open("wb") as words:
         process = subprocess.Popen(
             command,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO
 
 import typer
 
-from report.model import Exit
+from mqproof.report.model import Exit
 
 if TYPE_CHECKING:
-    from fuzz.campaign import Outcome
+    from mqproof.fuzz.campaign import Outcome
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
 fuzz = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run, replay and list fuzz targets.")
@@ -44,11 +44,11 @@ def run(
 
     Example: mqproof fuzz run remoting-decode --seconds 30 --workers 2 --corpus build/fuzz/corpus
     """
-    from fuzz import campaign as campaigns
-    from fuzz import targets, verdict
-    from report import json_file, terminal
-    from report.model import exit_code
-    from report.write import write_text
+    from mqproof.fuzz import campaign as campaigns
+    from mqproof.fuzz import targets, verdict
+    from mqproof.report import json_file, terminal
+    from mqproof.report.model import exit_code
+    from mqproof.report.write import write_text
 
     campaign = campaigns.Campaign(
         target=target,
@@ -93,10 +93,10 @@ def replay(file: Annotated[Path, typer.Argument(help="A finding that `fuzz run` 
 
     Example: mqproof fuzz replay build/fuzz/findings/canary-0123456789ab.json
     """
-    from fuzz import targets
-    from fuzz.execution import judge
-    from fuzz.findings import FindingFileError, load, project_version
-    from report.printable import one_line
+    from mqproof.fuzz import targets
+    from mqproof.fuzz.execution import judge
+    from mqproof.fuzz.findings import FindingFileError, load, project_version
+    from mqproof.report.printable import one_line
 
     try:
         saved = load(file)
@@ -120,7 +120,7 @@ def replay(file: Annotated[Path, typer.Argument(help="A finding that `fuzz run` 
 @fuzz.command(name="list")
 def list_targets() -> None:
     """Print every target and the invariants it tests."""
-    from fuzz import targets, verdict
+    from mqproof.fuzz import targets, verdict
 
     for name in targets.NAMES:
         print(name)
@@ -139,7 +139,7 @@ def _make_folder_of(json: Path) -> None:
 
 
 def _engine(name: str) -> str:
-    from fuzz import atheris_engine
+    from mqproof.fuzz import atheris_engine
 
     if name not in ("auto", "atheris", "python"):
         _fail(f"--engine {name}: expected auto, python or atheris", Exit.USAGE)
@@ -163,7 +163,7 @@ class _Progress:
         self._told: set[str] = set()
 
     def show(self, outcome: "Outcome") -> None:
-        from fuzz.findings import line
+        from mqproof.fuzz.findings import line
 
         for signature in outcome.found.keys() - self._told:
             self._told.add(signature)

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from conformance.targets.machines import MEMBERS, Cluster
-from fuzz.raft_judge import History, leader_eventually, logs_converge
-from fuzz.target import Finding
-from impl.dledger.changes import Appended, Change, Committed, Cut, Leads, Voted
-from impl.dledger.codes import Vote
-from impl.dledger.messages import Entry
-from spec.events import Event, Kind
+from mqproof.conformance.targets.machines import MEMBERS, Cluster
+from mqproof.fuzz.raft_judge import History, leader_eventually, logs_converge
+from mqproof.fuzz.target import Finding
+from mqproof.impl.dledger.changes import Appended, Change, Committed, Cut, Leads, Voted
+from mqproof.impl.dledger.codes import Vote
+from mqproof.impl.dledger.messages import Entry
+from mqproof.spec.events import Event, Kind
 
 _OF_THE_STORE: Final = frozenset({Kind.APPEND, Kind.DISPATCH, Kind.FLUSH, Kind.SEND_ACK, Kind.HA_ACK})
 """Most events: they change nothing that the members agree on."""

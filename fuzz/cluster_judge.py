@@ -7,17 +7,17 @@ fuzz/raft_judge.py.
 from collections import Counter
 from collections.abc import Collection
 
-from conformance import replication
-from conformance.history import alone
-from conformance.history.finding import Finding as Found
-from conformance.history.of_steps import as_lines
-from conformance.history.record import record
-from conformance.history.rules.places import phantom
-from conformance.history.steps import History
-from conformance.replication import Life
-from fuzz.target import Finding
-from report.model import Verdict
-from spec import catalogue
+from mqproof.conformance import replication
+from mqproof.conformance.history import alone
+from mqproof.conformance.history.finding import Finding as Found
+from mqproof.conformance.history.of_steps import as_lines
+from mqproof.conformance.history.record import record
+from mqproof.conformance.history.rules.places import phantom
+from mqproof.conformance.history.steps import History
+from mqproof.conformance.replication import Life
+from mqproof.fuzz.target import Finding
+from mqproof.report.model import Verdict
+from mqproof.spec import catalogue
 
 
 def store_holds(history: History, checked: Counter[str]) -> None:

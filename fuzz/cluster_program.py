@@ -16,32 +16,32 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
-from conformance.history.steps import End
-from conformance.silence import silenced
-from conformance.targets.as_released import ReleasedPushConsumer
-from conformance.targets.machines import MASTER, NAME_SERVERS, SLAVE, STORE, Cluster, Setup
-from fuzz import cluster_judge
-from fuzz.cluster_group import GroupWitness
-from fuzz.cluster_witness import GROUP, RESERVED_MS, Topic, Witness
-from fuzz.target import Finding
-from impl.client.model import ClientError, MessageQueue, NoRouteError, ReceivedMessage
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.pull_consumer import PullConsumer
-from impl.client.push_consumer import PushConsumer, PushConsumerConfig
-from impl.client.session import Session, SessionConfig
-from impl.client.start_offset import ConsumeFrom
-from impl.message import UNIQUE_KEY, Message
-from impl.remoting.channel import RemotingError
-from impl.remoting.codes import RequestCode
-from impl.remoting.command import new_request
-from impl.replication.config import ReplicationConfig, Role
-from impl.runtime.disk import Space
-from impl.runtime.network import Address
-from impl.runtime.simulated_disk import SimulatedCrashError, Step
-from impl.runtime.simulated_internet import Link
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store.config import FlushMode
-from impl.store.errors import StoreError
+from mqproof.conformance.history.steps import End
+from mqproof.conformance.silence import silenced
+from mqproof.conformance.targets.as_released import ReleasedPushConsumer
+from mqproof.conformance.targets.machines import MASTER, NAME_SERVERS, SLAVE, STORE, Cluster, Setup
+from mqproof.fuzz import cluster_judge
+from mqproof.fuzz.cluster_group import GroupWitness
+from mqproof.fuzz.cluster_witness import GROUP, RESERVED_MS, Topic, Witness
+from mqproof.fuzz.target import Finding
+from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, ReceivedMessage
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.client.session import Session, SessionConfig
+from mqproof.impl.client.start_offset import ConsumeFrom
+from mqproof.impl.message import UNIQUE_KEY, Message
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.command import new_request
+from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.disk import Space
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.simulated_disk import SimulatedCrashError, Step
+from mqproof.impl.runtime.simulated_internet import Link
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.errors import StoreError
 
 HEAD_BYTES: Final = 6
 FAULT_BYTES: Final = 4
@@ -148,7 +148,7 @@ class Run:
         self._loop.set_exception_handler(self._surprised)
         gc.disable()  # what there is lives as long as the run does: to look for what is garbage is in vain
         try:
-            with silenced("impl", "asyncio"):
+            with silenced("mqproof.impl", "asyncio"):
                 run_simulated(self._play(), self._loop)
         except Finding as finding:
             self._failures.append(finding)

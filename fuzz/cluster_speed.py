@@ -1,13 +1,13 @@
 """How fast a group of three whole brokers is simulated, with its clients and judges.
 
-`python -m fuzz.cluster_speed` prints simulated seconds a second of processor time, for some loads.
+`python -m mqproof.fuzz.cluster_speed` prints simulated seconds a second of processor time, for some loads.
 """
 
 import time
 from collections import Counter
 from typing import Final
 
-from fuzz.cluster_program import Run, fault
+from mqproof.fuzz.cluster_program import Run, fault
 
 _LOADS: Final = ((1, 0), (1, 1), (4, 0), (4, 1), (4, 3))
 """Producers, and how often each sends: every 2, 1, 0.5 or 0.3 s."""

@@ -10,20 +10,20 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from conformance.history.steps import Down, End, History, Operation, Pull, Query, Restart, Send
-from conformance.replication import Life, LogsSeen, ReadsSeen, SendSeen
-from conformance.target import Outcome, Pulled, PulledMessage, PullStatus, Sent
-from conformance.target import Setup as HistorySetup
-from conformance.targets.machines import MASTER, SLAVE, Cluster
-from fuzz import cluster_judge
-from fuzz.target import Finding
-from impl.client.model import Outcome as SendOutcome
-from impl.client.model import Refused, Unknown
-from impl.client.model import Sent as Stored
-from impl.message import StoredMessage
-from impl.replication.config import Role
-from impl.store.config import FlushMode
-from impl.store.record import RecordError, decode
+from mqproof.conformance.history.steps import Down, End, History, Operation, Pull, Query, Restart, Send
+from mqproof.conformance.replication import Life, LogsSeen, ReadsSeen, SendSeen
+from mqproof.conformance.target import Outcome, Pulled, PulledMessage, PullStatus, Sent
+from mqproof.conformance.target import Setup as HistorySetup
+from mqproof.conformance.targets.machines import MASTER, SLAVE, Cluster
+from mqproof.fuzz import cluster_judge
+from mqproof.fuzz.target import Finding
+from mqproof.impl.client.model import Outcome as SendOutcome
+from mqproof.impl.client.model import Refused, Unknown
+from mqproof.impl.client.model import Sent as Stored
+from mqproof.impl.message import StoredMessage
+from mqproof.impl.replication.config import Role
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.record import RecordError, decode
 
 GROUP: Final = "G"
 RESERVED_MS: Final = 10_000

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from report.write import write_bytes
+from mqproof.report.write import write_bytes
 
 
 class Corpus:

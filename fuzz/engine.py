@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
-from fuzz.corpus import Corpus
-from fuzz.coverage import Coverage, dictionary
-from fuzz.execution import Failure, judge
-from fuzz.mutate import Mutator, systematic
-from fuzz.target import Target
+from mqproof.fuzz.corpus import Corpus
+from mqproof.fuzz.coverage import Coverage, dictionary
+from mqproof.fuzz.execution import Failure, judge
+from mqproof.fuzz.mutate import Mutator, systematic
+from mqproof.fuzz.target import Target
 
 _RECENT: Final = 8
 """Features that count as recent: what was reached last is where the search is getting ahead."""

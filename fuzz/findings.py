@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from fuzz.execution import Failure
-from report.printable import one_line
-from report.write import write_bytes
+from mqproof.fuzz.execution import Failure
+from mqproof.report.printable import one_line
+from mqproof.report.write import write_bytes
 
 SCHEMA_VERSION: Final = 1
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from fuzz.mutate import length_fields
+from mqproof.fuzz.mutate import length_fields
 
 _SMALL: Final = 8
 

@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from conformance.planting import planted
-from fuzz import targets
-from fuzz.defects import dledger, ha, remoting, store
-from fuzz.defects.defect import Mutant
-from fuzz.engine import Engine
-from fuzz.verdict import catalogue_id
-from report.model import Result, Verdict, Witness
+from mqproof.conformance.planting import planted
+from mqproof.fuzz import targets
+from mqproof.fuzz.defects import dledger, ha, remoting, store
+from mqproof.fuzz.defects.defect import Mutant
+from mqproof.fuzz.engine import Engine
+from mqproof.fuzz.verdict import catalogue_id
+from mqproof.report.model import Result, Verdict, Witness
 
 LAYER: Final = "fuzz"
 EXECUTIONS_MAX: Final = 2000

@@ -7,10 +7,10 @@ member what it believes. Names are the catalogue's.
 from collections import Counter
 from typing import NamedTuple
 
-from fuzz.target import Finding
-from impl.dledger.changes import Appended, Change, Committed, Cut, Leads, Voted, Written
-from impl.dledger.codes import Vote
-from impl.dledger.messages import Entry
+from mqproof.fuzz.target import Finding
+from mqproof.impl.dledger.changes import Appended, Change, Committed, Cut, Leads, Voted, Written
+from mqproof.impl.dledger.codes import Vote
+from mqproof.impl.dledger.messages import Entry
 
 
 class Seen(NamedTuple):

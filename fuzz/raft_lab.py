@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from fuzz.raft_judge import History, Seen
-from impl.dledger.changes import Change, Committed, SteppedDown
-from impl.dledger.codes import ResponseCode
-from impl.dledger.config import GroupConfig
-from impl.dledger.ledger import Ledger, LedgerConfig
-from impl.dledger.member import Member
-from impl.dledger.messages import NORMAL, Entry, Request, Response
-from impl.dledger.pending import Pending
-from impl.dledger.state import Role
-from impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
+from mqproof.fuzz.raft_judge import History, Seen
+from mqproof.impl.dledger.changes import Change, Committed, SteppedDown
+from mqproof.impl.dledger.codes import ResponseCode
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.ledger import Ledger, LedgerConfig
+from mqproof.impl.dledger.member import Member
+from mqproof.impl.dledger.messages import NORMAL, Entry, Request, Response
+from mqproof.impl.dledger.pending import Pending
+from mqproof.impl.dledger.state import Role
+from mqproof.impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
 
 SMALL_LEDGER: Final = LedgerConfig(data_segment_bytes=8192, index_segment_bytes=1024 * 32)
 _DISK_MS: Final = (0.2, 4.0)

@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Callable
 
-from fuzz.raft_lab import Group, Observer
-from fuzz.raft_program import Run
-from impl.dledger import events as telling
-from impl.dledger.changes import Change
-from impl.dledger.member import Member
-from impl.dledger.messages import Entry
-from impl.event_log import EventLog
-from spec.events import Event, Kind
+from mqproof.fuzz.raft_lab import Group, Observer
+from mqproof.fuzz.raft_program import Run
+from mqproof.impl.dledger import events as telling
+from mqproof.impl.dledger.changes import Change
+from mqproof.impl.dledger.member import Member
+from mqproof.impl.dledger.messages import Entry
+from mqproof.impl.event_log import EventLog
+from mqproof.spec.events import Event, Kind
 
 
 class _NodeClock:

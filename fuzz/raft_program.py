@@ -11,10 +11,10 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from fuzz.raft_judge import leader_eventually, logs_converge, no_acked_lost
-from fuzz.raft_lab import Group, Observer, Weather
-from impl.dledger.codes import ResponseCode
-from impl.dledger.state import Role
+from mqproof.fuzz.raft_judge import leader_eventually, logs_converge, no_acked_lost
+from mqproof.fuzz.raft_lab import Group, Observer, Weather
+from mqproof.impl.dledger.codes import ResponseCode
+from mqproof.impl.dledger.state import Role
 
 HEAD_BYTES: Final = 6
 FAULT_BYTES: Final = 4

@@ -2,7 +2,7 @@
 its invariant notices.
 
 `mqproof mutants --layer simulation` runs them. A result is HELD when a seed killed the mutant, VIOLATED when
-it survived. `python -m fuzz.simulation` records at which seeds, and writes the table of docs/simulation.md.
+it survived. `python -m mqproof.fuzz.simulation` records the seeds and writes the table of docs/simulation.md.
 """
 
 import sys
@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from conformance.planting import planted
-from fuzz import cluster_program, raft_program
-from fuzz.defects import cluster, dledger
-from fuzz.defects.defect import Mutant
-from fuzz.target import Finding
-from report.model import Result, Verdict, Witness
-from report.write import write_text
-from spec import catalogue
+from mqproof.conformance.planting import planted
+from mqproof.fuzz import cluster_program, raft_program
+from mqproof.fuzz.defects import cluster, dledger
+from mqproof.fuzz.defects.defect import Mutant
+from mqproof.fuzz.target import Finding
+from mqproof.report.model import Result, Verdict, Witness
+from mqproof.report.write import write_text
+from mqproof.spec import catalogue
 
 LAYER: Final = "simulation"
 SEEDS_MAX: Final = 2000
@@ -29,11 +29,9 @@ MUTANTS: Final = {mutant.name: mutant for mutant in (*dledger.MUTANTS, *dledger.
 """By name."""
 
 RECORDED_FILE: Final = Path(__file__).with_name("simulation.toml")
-DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "simulation.md"
-MARK: Final = "<!-- What follows is written by `python -m fuzz.simulation`. -->\n"
-_HEAD: Final = (
-    "# A seed that kills each mutant, the first that was tried, written by `python -m fuzz.simulation`.\n"
-)
+DOCUMENT: Final = Path(__file__).resolve().parents[1] / "docs" / "simulation.md"
+MARK: Final = "<!-- What follows is written by `python -m mqproof.fuzz.simulation`. -->\n"
+_HEAD: Final = "# The first seed that kills each mutant, written by `python -m mqproof.fuzz.simulation`.\n"
 
 
 def _group_program(seed: int) -> bytes:
@@ -111,7 +109,11 @@ def refreshed(text: str, seeds: dict[str, int]) -> str:
 
 def _noticed(mutant: Mutant, seed: int) -> str:
     """What the mutant's invariant says of the seed; nothing when it holds. A defect may cause any error."""
-    if mutant.target == "cluster" and mutant.where.startswith("impl.dledger.") and not _is_elected(seed):
+    if (
+        mutant.target == "cluster"
+        and mutant.where.startswith("mqproof.impl.dledger.")
+        and not _is_elected(seed)
+    ):
         return ""  # nothing of it is run
     try:
         _PLAY[mutant.target](seed)

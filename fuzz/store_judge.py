@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from fuzz.store_lab import LOG_SEGMENT_BYTES, QUEUES, Appended
-from fuzz.target import Finding
-from impl.store import record
-from impl.store.message_store import MessageStore
+from mqproof.fuzz.store_lab import LOG_SEGMENT_BYTES, QUEUES, Appended
+from mqproof.fuzz.target import Finding
+from mqproof.impl.store import record
+from mqproof.impl.store.message_store import MessageStore
 
 
 @dataclass(frozen=True, slots=True)

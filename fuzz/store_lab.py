@@ -9,14 +9,14 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from impl.message import Message
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import Runtime, inline
-from impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
-from impl.runtime.simulated_loop import ManualClock
-from impl.store.config import FlushMode, StoreConfig
-from impl.store.message_store import MessageStore
-from impl.store.results import Recovery
+from mqproof.impl.message import Message
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, inline
+from mqproof.impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
+from mqproof.impl.runtime.simulated_loop import ManualClock
+from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import Recovery
 
 T = TypeVar("T")
 

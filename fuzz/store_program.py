@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from fuzz.store_judge import Recovered, judge
-from fuzz.store_lab import DIRECTORY, QUEUES, Lab
-from fuzz.target import Finding
-from impl.runtime.simulated_disk import Image
-from impl.store.config import QUEUE_UNIT_BYTES, FlushMode
-from impl.store.errors import StoreError
-from impl.store.results import Recovery
+from mqproof.fuzz.store_judge import Recovered, judge
+from mqproof.fuzz.store_lab import DIRECTORY, QUEUES, Lab
+from mqproof.fuzz.target import Finding
+from mqproof.impl.runtime.simulated_disk import Image
+from mqproof.impl.store.config import QUEUE_UNIT_BYTES, FlushMode
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.results import Recovery
 
 _OPERATIONS_MAX: Final = 48
 _LIVES_MAX: Final = 4

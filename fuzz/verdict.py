@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from fuzz import findings, targets
-from fuzz.campaign import Campaign, Outcome
-from fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
-from report.model import Report, Result, Verdict, Witness
-from spec import catalogue
+from mqproof.fuzz import findings, targets
+from mqproof.fuzz.campaign import Campaign, Outcome
+from mqproof.fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
+from mqproof.report.model import Report, Result, Verdict, Witness
+from mqproof.spec import catalogue
 
 _EVERYWHERE = {
     ONLY_DOCUMENTED_ERRORS: "no input causes an error that the interface does not document",

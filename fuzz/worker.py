@@ -1,6 +1,7 @@
 """One process of a campaign: searches until its time is over and tells what it finds, line by line.
 
-Run as `python -m fuzz.worker OPTIONS` with the options as JSON; messages go to standard output as JSON lines.
+Run as `python -m mqproof.fuzz.worker OPTIONS` with the options as JSON; it writes messages to standard
+output as JSON lines.
 Its own process, so that a target that crashes the interpreter or eats all memory is a finding and not the end
 of the campaign: before each execution the input is put into a shared file, where the campaign finds it.
 """
@@ -16,12 +17,12 @@ from typing import Final
 
 import msgspec
 
-from fuzz import targets
-from fuzz.corpus import Corpus
-from fuzz.engine import Engine
-from fuzz.execution import Failure, judge
-from fuzz.minimise import minimise
-from fuzz.target import ENDS_IN_TIME, Target
+from mqproof.fuzz import targets
+from mqproof.fuzz.corpus import Corpus
+from mqproof.fuzz.engine import Engine
+from mqproof.fuzz.execution import Failure, judge
+from mqproof.fuzz.minimise import minimise
+from mqproof.fuzz.target import ENDS_IN_TIME, Target
 
 MEMORY_BYTES_MAX: Final = 4 << 30
 """Address space of a worker: a target that allocates what a peer announced fails here, not the machine."""
@@ -137,7 +138,7 @@ def main() -> None:
     limit = MEMORY_BYTES_MAX if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES_MAX, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     if options.engine == "atheris":
-        from fuzz import atheris_engine  # not installed everywhere
+        from mqproof.fuzz import atheris_engine  # not installed everywhere
 
         atheris_engine.search(options, messages)
     else:

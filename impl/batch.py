@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from impl.message import decode_properties, encode_properties
+from mqproof.impl.message import decode_properties, encode_properties
 
 _HEAD: Final = struct.Struct(">IIIiI")  # size, magic, CRC, flag, length of the body
 _PROPERTIES_LENGTH: Final = struct.Struct(">H")

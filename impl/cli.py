@@ -49,8 +49,8 @@ def namesrv(
     \b
     Example: mqproof namesrv --port 9876
     """
-    from impl.namesrv.config import OPTIONS, NameServerConfig
-    from impl.namesrv.server import NameServer
+    from mqproof.impl.namesrv.config import OPTIONS, NameServerConfig
+    from mqproof.impl.namesrv.server import NameServer
 
     given = {
         "port": port,
@@ -105,7 +105,7 @@ def broker(
     mqproof broker --namesrv 127.0.0.1:9876 --store /var/lib/mq-n0 --self-id n0 --peers
     "n0-127.0.0.1:40911;n1-127.0.0.1:40921;n2-127.0.0.1:40931"
     """
-    from impl.broker.broker import Broker
+    from mqproof.impl.broker.broker import Broker
 
     name_servers = _addresses("broker", namesrv) if namesrv else None
     setup = _broker_config(
@@ -148,9 +148,9 @@ def serve(
     """
     from dataclasses import replace
 
-    from impl.broker.broker import Broker
-    from impl.namesrv.config import NameServerConfig
-    from impl.namesrv.server import NameServer
+    from mqproof.impl.broker.broker import Broker
+    from mqproof.impl.namesrv.config import NameServerConfig
+    from mqproof.impl.namesrv.server import NameServer
 
     setup = _broker_config("serve", config, host=host, port=broker_port, store=store, flush=flush, name=name)
     names = NameServerConfig(
@@ -219,9 +219,9 @@ def send(
     In an hour, to be found by its key:
       mqproof send --namesrv 127.0.0.1:9876 --topic T --body later --delay-level 17 --keys order-7
     """
-    from impl import tools
-    from impl.client.compose import new_message
-    from impl.client.model import MessageError
+    from mqproof.impl import tools
+    from mqproof.impl.client.compose import new_message
+    from mqproof.impl.client.model import MessageError
 
     texts = {"topic": topic, "body": body, "tags": tags, "keys": keys, "group": group}
     _check_text("send", **texts, sharding_key=sharding_key, property=" ".join(property or ()))
@@ -314,8 +314,8 @@ def consume(
     As one of several that share the work; start it more than once:
       mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --share --follow
     """
-    from impl import tools
-    from impl.tools import Begin
+    from mqproof.impl import tools
+    from mqproof.impl.tools import Begin
 
     asked = {Begin.MIN: from_min, Begin.MAX: from_max, Begin.TIME: from_time is not None}
     begins = [begin for begin, given in asked.items() if given]
@@ -347,18 +347,18 @@ def consume(
 
 
 def _serve(command: str, servers: dict[str, Any]) -> None:
-    from impl.serve import until_signal
+    from mqproof.impl.serve import until_signal
 
     _run(command, until_signal(servers))
 
 
 def _run(command: str, main: Any) -> Any:
     """Run to the end; what the user can mend becomes one line, and nothing else does."""
-    from impl.client.model import ClientError, MessageError
-    from impl.properties import ConfigError
-    from impl.serve import run, unread
-    from impl.store.errors import StoreError
-    from spec.events import EventError
+    from mqproof.impl.client.model import ClientError, MessageError
+    from mqproof.impl.properties import ConfigError
+    from mqproof.impl.serve import run, unread
+    from mqproof.impl.store.errors import StoreError
+    from mqproof.spec.events import EventError
 
     try:
         return run(main)
@@ -384,10 +384,10 @@ def one_line(error: Exception) -> str:
 
 def new_runtime(command: str, tls: Path | None) -> Any:
     """The real world, over TLS as the file says."""
-    from impl.properties import ConfigError
-    from impl.runtime.network import AsyncioNetwork
-    from impl.runtime.runtime import production
-    from impl.runtime.tls_file import load
+    from mqproof.impl.properties import ConfigError
+    from mqproof.impl.runtime.network import AsyncioNetwork
+    from mqproof.impl.runtime.runtime import production
+    from mqproof.impl.runtime.tls_file import load
 
     try:
         return production(AsyncioNetwork(), load(str(tls)) if tls else None)
@@ -397,8 +397,8 @@ def new_runtime(command: str, tls: Path | None) -> Any:
 
 def read_account(command: str, path: Path | None) -> Any:
     """In whose name requests are signed, None for nobody's."""
-    from impl.properties import ConfigError
-    from impl.tools_file import parse
+    from mqproof.impl.properties import ConfigError
+    from mqproof.impl.tools_file import parse
 
     try:
         return parse(_read_text(path), str(path)) if path else None
@@ -407,15 +407,15 @@ def read_account(command: str, path: Path | None) -> Any:
 
 
 def _event_log(path: Path | None, node: str) -> Any:
-    from impl.event_log import EventLog
-    from impl.runtime.clock import SystemClock
+    from mqproof.impl.event_log import EventLog
+    from mqproof.impl.runtime.clock import SystemClock
 
     return EventLog.to_file(str(path), node, SystemClock()) if path else None
 
 
 def _client_log(command: str, path: Path | None) -> Any:
     """A client is named for its log: several of them must not share a node's numbering of events."""
-    from spec.events import EventError
+    from mqproof.spec.events import EventError
 
     try:
         return _event_log(path, path.stem) if path else None
@@ -443,7 +443,7 @@ def _properties(pairs: list[str]) -> dict[str, str]:
 
 
 def _addresses(command: str, text: str) -> Any:
-    from impl.remoting.address_server import parse
+    from mqproof.impl.remoting.address_server import parse
 
     try:
         return parse(text) or fail(command, "--namesrv: HOST:PORT expected")
@@ -452,7 +452,7 @@ def _addresses(command: str, text: str) -> Any:
 
 
 def _address(command: str, option: str, text: str | None) -> Any:
-    from impl.runtime.network import Address
+    from mqproof.impl.runtime.network import Address
 
     try:
         return Address.parse(text) if text else None
@@ -473,10 +473,10 @@ def _broker_config(
     role: str | None = None,
     **others: Any,
 ) -> Any:
-    from impl.broker.config import BrokerConfig, read, with_changes
-    from impl.properties import ConfigError
-    from impl.replication.config import Role
-    from impl.store.config import FlushMode
+    from mqproof.impl.broker.config import BrokerConfig, read, with_changes
+    from mqproof.impl.properties import ConfigError
+    from mqproof.impl.replication.config import Role
+    from mqproof.impl.store.config import FlushMode
 
     try:
         config = BrokerConfig()
@@ -504,7 +504,7 @@ def _broker_config(
 
 
 def _peers(command: str, text: str | None) -> Any:
-    from impl.dledger.config import parse_peers
+    from mqproof.impl.dledger.config import parse_peers
 
     try:
         return parse_peers(text) if text else None
@@ -513,7 +513,7 @@ def _peers(command: str, text: str | None) -> Any:
 
 
 def _read_properties(path: Path | None, options: Any) -> dict[str, Any]:
-    from impl.properties import ConfigError, apply, parse
+    from mqproof.impl.properties import ConfigError, apply, parse
 
     if path is None:
         return {}
@@ -526,7 +526,7 @@ def _read_properties(path: Path | None, options: Any) -> dict[str, Any]:
 
 
 def _read_text(path: Path) -> str:
-    from impl.properties import ConfigError
+    from mqproof.impl.properties import ConfigError
 
     try:
         return path.read_text(encoding="utf-8")

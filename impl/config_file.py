@@ -5,9 +5,9 @@ See docs/protocol.md, "Administration of a broker".
 
 import asyncio
 
-from impl.properties import with_values
-from impl.runtime.disk import read_whole, write_durably
-from impl.runtime.runtime import Runtime
+from mqproof.impl.properties import with_values
+from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.runtime import Runtime
 
 
 class ConfigFile:

@@ -7,9 +7,9 @@ unbuffered write, so that the log of a killed process is a true prefix.
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from impl.runtime.append_file import AppendFile
-from impl.runtime.clock import Clock
-from spec.events import SCHEMA_VERSION, Event, Kind, decode, encode
+from mqproof.impl.runtime.append_file import AppendFile
+from mqproof.impl.runtime.clock import Clock
+from mqproof.spec.events import SCHEMA_VERSION, Event, Kind, decode, encode
 
 
 class EventLog:
@@ -71,7 +71,7 @@ class EventLog:
         born_ts: int | None = None,
         attrs: Mapping[str, str] | None = None,
     ) -> None:
-        """Record one event; the arguments are the columns of `spec.events.Event`."""
+        """Record one event; the arguments are the columns of `mqproof.spec.events.Event`."""
         seq = self.seq_next
         self.seq_next = seq + 1
         attributes = dict(attrs) if attrs else {}

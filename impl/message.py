@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from impl.runtime.clock import Clock, month_of, now_ms
+from mqproof.impl.runtime.clock import Clock, month_of, now_ms
 
 Address = tuple[str, int]
 """Numeric IPv4 or IPv6 address, and port."""

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
-from impl.runtime.network import Address
+from mqproof.impl.runtime.network import Address
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from impl.client.lite_pull_consumer import LitePullConfig, LitePullConsumer
-from impl.client.model import (
+from mqproof.impl.client.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from mqproof.impl.client.model import (
     ClientError,
     MessageQueue,
     Outcome,
@@ -22,17 +22,17 @@ from impl.client.model import (
     RetryLater,
     Sent,
 )
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.pull_consumer import PullConsumer
-from impl.client.push_consumer import PushConsumer, PushConsumerConfig
-from impl.client.queue_choice import by_hash
-from impl.client.session import Session
-from impl.client.start_offset import ConsumeFrom
-from impl.event_log import EventLog
-from impl.message import UNIQUE_KEY, Message, StoredMessage, UniqueKeys
-from impl.remoting.address_server import NameServers
-from impl.remoting.signing import Credentials
-from impl.runtime.runtime import Runtime
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.client.queue_choice import by_hash
+from mqproof.impl.client.session import Session
+from mqproof.impl.client.start_offset import ConsumeFrom
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import UNIQUE_KEY, Message, StoredMessage, UniqueKeys
+from mqproof.impl.remoting.address_server import NameServers
+from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.runtime.runtime import Runtime
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import yaml
 
-from impl.properties import ConfigError
-from impl.remoting.signing import Credentials
+from mqproof.impl.properties import ConfigError
+from mqproof.impl.remoting.signing import Credentials
 
 
 class _File(msgspec.Struct, rename="camel"):

@@ -22,17 +22,17 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from reference.models import MODELS, expect_models
-from reference.survey import bounded_models
-from report.console import stages, stop, terminable
-from report.model import Exit
-from report.write import write_text
-from spec.model_file import MODELS_FILE, PROFILES, ModelFileError, Question, load
+from mqproof.reference.models import MODELS, expect_models
+from mqproof.reference.survey import bounded_models
+from mqproof.report.console import stages, stop, terminable
+from mqproof.report.model import Exit
+from mqproof.report.write import write_text
+from mqproof.spec.model_file import MODELS_FILE, PROFILES, ModelFileError, Question, load
 
 Sides = Mapping[str, tuple[str, ...]]
 """What is measured beside TLC, with the options of `mqproof explore`."""
 
-_MQPROOF: Final = (sys.executable, "-c", "import mqproof; mqproof.main()")
+_MQPROOF: Final = (sys.executable, "-c", "from mqproof.cli import main; main()")
 _TLC_WORKERS: Final = 2
 _ONE_STATE: Final = {
     "models.toml": """

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from report.console import stages, stop, terminable
-from report.model import Exit, Report, Result, Verdict, Witness, exit_code
-from spec.catalogue import id_of
+from mqproof.report.console import stages, stop, terminable
+from mqproof.report.model import Exit, Report, Result, Verdict, Witness, exit_code
+from mqproof.spec.catalogue import id_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reference.equiv import Equivalence
-    from reference.explorer import OnLevel
-    from reference.survey import Explore
-    from spec.model_file import Question
+    from mqproof.reference.equiv import Equivalence
+    from mqproof.reference.explorer import OnLevel
+    from mqproof.reference.survey import Explore
+    from mqproof.spec.model_file import Question
 
 _CLEAR: Final = "\r\x1b[K"
 
@@ -47,12 +47,12 @@ def equiv(
 
     Example: mqproof equiv Flush --profile smoke
     """
-    from reference.models import MODELS, expect_models
-    from report import json_file as as_json
-    from report import terminal
-    from report.write import write_text
-    from spec.model_file import ModelFileError
-    from spec.tlc.errors import TlcError
+    from mqproof.reference.models import MODELS, expect_models
+    from mqproof.report import json_file as as_json
+    from mqproof.report import terminal
+    from mqproof.report.write import write_text
+    from mqproof.spec.model_file import ModelFileError
+    from mqproof.spec.tlc.errors import TlcError
 
     if profile not in ("smoke", "mutation", "ci"):
         stop(f"--profile {profile}: expected smoke, mutation or ci", Exit.USAGE)
@@ -97,12 +97,12 @@ def explore(
 
     Examples: mqproof explore Flush --profile ci --workers 2;  mqproof explore Flush --spark 'local[2]'
     """
-    from reference import survey
-    from reference.models import MODELS, expect_models
-    from report import json_file as as_json
-    from report import terminal
-    from report.write import write_text
-    from spec.model_file import PROFILES, ModelFileError, load
+    from mqproof.reference import survey
+    from mqproof.reference.models import MODELS, expect_models
+    from mqproof.report import json_file as as_json
+    from mqproof.report import terminal
+    from mqproof.report.write import write_text
+    from mqproof.spec.model_file import PROFILES, ModelFileError, load
 
     if profile not in PROFILES:
         stop(f"--profile {profile}: expected one of {', '.join(PROFILES)}", Exit.USAGE)
@@ -155,13 +155,13 @@ def explore(
 @contextmanager
 def _explorer(workers: int, spark: str | None) -> "Iterator[Explore]":
     """What explores: so many processes, or Spark on that master."""
-    from reference import parallel
+    from mqproof.reference import parallel
 
     if spark is None:
         yield partial(parallel.explore, workers=workers)
         return
-    from reference import spark_explorer
-    from spec.spark import MASTER, SessionError
+    from mqproof.reference import spark_explorer
+    from mqproof.spec.spark import MASTER, SessionError
 
     if not MASTER.fullmatch(spark):
         stop(f"--spark {spark}: expected a master such as local[2] or spark://HOST:PORT", Exit.USAGE)
@@ -205,10 +205,10 @@ def prove(
 
     Example: mqproof prove Flush;  mqproof prove Replication --mutants
     """
-    from reference.proofs import command
-    from report import json_file as as_json
-    from report import terminal
-    from report.write import write_text
+    from mqproof.reference.proofs import command
+    from mqproof.report import json_file as as_json
+    from mqproof.report import terminal
+    from mqproof.report.write import write_text
 
     if unknown := [name for name in names or [] if name not in command.names()]:
         stop(f"nothing to prove is called {unknown[0]!r}; there are {', '.join(command.names())}", Exit.USAGE)
@@ -222,10 +222,10 @@ def prove(
 
 def _results(model: str, profile: str) -> "Iterator[Result]":
     """A result a bounded model for the comparison, and one an invariant over all of them."""
-    from reference.equiv import compare
-    from reference.models import MODELS
-    from reference.survey import bounded_models
-    from spec.model_file import load
+    from mqproof.reference.equiv import compare
+    from mqproof.reference.models import MODELS
+    from mqproof.reference.survey import bounded_models
+    from mqproof.spec.model_file import load
 
     models = load()
     compared: list[Equivalence[Any]] = []
@@ -248,7 +248,7 @@ def _results(model: str, profile: str) -> "Iterator[Result]":
 
 
 def _equal(question: "Question", equivalence: "Equivalence[Any]", seconds: float) -> Result:
-    from reference.explorer import path_text
+    from mqproof.reference.explorer import path_text
 
     counts = {
         "states": equivalence.states,
@@ -275,7 +275,7 @@ def _equal(question: "Question", equivalence: "Equivalence[Any]", seconds: float
 
 
 def _invariant(model: str, name: str, compared: "list[Equivalence[Any]]") -> Result:
-    from reference.explorer import path_text
+    from mqproof.reference.explorer import path_text
 
     violations = [e.violation for e in compared if e.violation and e.violation.invariant == name]
     return Result(

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 
-from reference.model import Action, Model, Parameters
-from reference.state import replace
+from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.state import replace
 
 PASSED: Final = "passed"
 """Stands where the group went past an offset without being handed a message."""

@@ -10,9 +10,9 @@ from functools import cached_property
 from itertools import combinations, product
 from typing import Any, Final, NamedTuple
 
-from reference.model import Action, Model, Parameters
-from reference.state import replace, with_item
-from spec.tlc.values import show
+from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.state import replace, with_item
+from mqproof.spec.tlc.values import show
 
 NONE: Final = "none"
 NO_OP: Final = "noop"

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic
 
-from reference.explorer import Exploration, Step, Violation, explore
-from reference.model import ConfigT, Model, Parameters, StateT
-from spec.tlc import config as tlc_config
-from spec.tlc import values
-from spec.tlc.graph import (
+from mqproof.reference.explorer import Exploration, Step, Violation, explore
+from mqproof.reference.model import ConfigT, Model, Parameters, StateT
+from mqproof.spec.tlc import config as tlc_config
+from mqproof.spec.tlc import values
+from mqproof.spec.tlc.graph import (
     GROUND_COVERS,
     Graph,
     check_ground_is_complete,

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Generic
 
-from reference.model import ConfigT, Model, Parameters, StateT
+from mqproof.reference.model import ConfigT, Model, Parameters, StateT
 
 Label = tuple[str, Parameters]
 """An action's name and its parameters."""

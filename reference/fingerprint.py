@@ -11,7 +11,7 @@ from hashlib import blake2b
 from operator import attrgetter, getitem
 from typing import Any, Final
 
-from reference.model import StateT
+from mqproof.reference.model import StateT
 
 BITS: Final = 128
 _MASK: Final = (1 << BITS) - 1

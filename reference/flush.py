@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-from reference.model import Action, Model, Parameters
-from reference.state import replace, with_item
-from spec.tlc.values import show
+from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.state import replace, with_item
+from mqproof.spec.tlc.values import show
 
 SYNC_FLUSH: Final = "SYNC_FLUSH"
 ASYNC_FLUSH: Final = "ASYNC_FLUSH"

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final
 
-from reference import delivery
-from reference.delivery import PASSED, changed, literal
-from reference.model import Action, Model, Parameters
-from reference.state import replace
+from mqproof.reference import delivery
+from mqproof.reference.delivery import PASSED, changed, literal
+from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.state import replace
 
 IDLE: Final = -1
 """Position of a member that does not read the queue."""

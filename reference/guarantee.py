@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-from reference.model import Action, Model, Parameters
-from reference.state import replace
+from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.state import replace
 
 SYNC_FLUSH: Final = "SYNC_FLUSH"
 SYNC_MASTER: Final = "SYNC_MASTER"

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any, Final
 
-from reference import (
+from mqproof.reference import (
     delivery,
     election,
     flush,
@@ -14,9 +14,9 @@ from reference import (
     replication,
     routing,
 )
-from reference.model import Model
-from report.console import stop
-from report.model import Exit
+from mqproof.reference.model import Model
+from mqproof.report.console import stop
+from mqproof.report.model import Exit
 
 MODELS: Final[dict[str, Model[Any, Any]]] = {
     model.name: model

@@ -3,13 +3,13 @@
 from collections import defaultdict
 from typing import Any, Final
 
-from reference.equiv import constants
-from reference.model import Model
-from spec.model_file import Kind, Models, Question
-from spec.mutation.judge import Space, Stage, Subject
-from spec.mutation.operators import reached
-from spec.syntax import parse
-from spec.tlc.graph import ground
+from mqproof.reference.equiv import constants
+from mqproof.reference.model import Model
+from mqproof.spec.model_file import Kind, Models, Question
+from mqproof.spec.mutation.judge import Space, Stage, Subject
+from mqproof.spec.mutation.operators import reached
+from mqproof.spec.syntax import parse
+from mqproof.spec.tlc.graph import ground
 
 NEXT: Final = "MCNext"
 GRAPH_MAX: Final = 100_000

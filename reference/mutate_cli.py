@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from report.console import stages, stop, terminable
-from report.model import Exit, Report, Result, Table, Verdict, exit_code
+from mqproof.report.console import stages, stop, terminable
+from mqproof.report.model import Exit, Report, Result, Table, Verdict, exit_code
 
 if TYPE_CHECKING:
-    from spec.model_file import Models
-    from spec.mutation.score import Score
+    from mqproof.spec.model_file import Models
+    from mqproof.spec.mutation.score import Score
 
 app = typer.Typer(add_completion=False, no_args_is_help=False, pretty_exceptions_enable=False)
 
@@ -49,16 +49,16 @@ def mutate(
 
     Example: mqproof mutate Flush --kind guard
     """
-    from reference.models import MODELS, expect_models
-    from report import json_file as as_json
-    from report import terminal
-    from report.write import write_text
-    from spec.model_file import ModelFileError, load
-    from spec.mutation import score
-    from spec.mutation.judge import Noticed
-    from spec.mutation.operators import Kind
-    from spec.syntax import SyntaxProblemError
-    from spec.tlc.errors import TlcError
+    from mqproof.reference.models import MODELS, expect_models
+    from mqproof.report import json_file as as_json
+    from mqproof.report import terminal
+    from mqproof.report.write import write_text
+    from mqproof.spec.model_file import ModelFileError, load
+    from mqproof.spec.mutation import score
+    from mqproof.spec.mutation.judge import Noticed
+    from mqproof.spec.mutation.operators import Kind
+    from mqproof.spec.syntax import SyntaxProblemError
+    from mqproof.spec.tlc.errors import TlcError
 
     if profile not in _PROFILES:
         stop(f"--profile {profile}: expected mutation or ci", Exit.USAGE)
@@ -104,10 +104,10 @@ def mutate(
 def _score(
     models: "Models", name: str, kind: str | None, only: str | None, each: int, profile: str, fresh: bool
 ) -> "Score":
-    from reference.models import MODELS
-    from reference.mutate import roots, subject
-    from spec.mutation.operators import mutants
-    from spec.mutation.score import Score, campaign
+    from mqproof.reference.models import MODELS
+    from mqproof.reference.mutate import roots, subject
+    from mqproof.spec.mutation.operators import mutants
+    from mqproof.spec.mutation.score import Score, campaign
 
     asked = subject(models, MODELS[name], _PROFILES[profile])
     made = [
@@ -130,7 +130,7 @@ def _score(
 
 
 def _result(score: "Score", reasons: dict[str, str]) -> Result:
-    from spec.mutation.score import unexplained
+    from mqproof.spec.mutation.score import unexplained
 
     mine = {mutant: why for mutant, why in reasons.items() if mutant.startswith(f"{score.model}.")}
     wrong = unexplained(score.judgements, mine)
@@ -146,8 +146,8 @@ def _result(score: "Score", reasons: dict[str, str]) -> Result:
 
 
 def _tables(scores: "list[Score]") -> Iterator[Table]:
-    from spec.mutation.judge import Noticed
-    from spec.mutation.score import kinds, table
+    from mqproof.spec.mutation.judge import Noticed
+    from mqproof.spec.mutation.score import kinds, table
 
     yield table(scores)
     yield kinds(scores)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from reference.model import Action, Model, Parameters
-from reference.state import with_item
-from spec.tlc.values import show
+from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.state import with_item
+from mqproof.spec.tlc.values import show
 
 NOBODY: Final = "nobody"
 

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkContext, ForkProcess
 from typing import Any, Final, Generic, NoReturn
 
-from reference.explorer import (
+from mqproof.reference.explorer import (
     INITIAL,
     LABELS_MAX,
     Label,
@@ -30,10 +30,10 @@ from reference.explorer import (
     first_broken,
     uncollected,
 )
-from reference.fingerprint import fingerprint, values_of
-from reference.memory import resident_bytes
-from reference.model import ConfigT, Model, StateT
-from reference.summary import Summary
+from mqproof.reference.fingerprint import fingerprint, values_of
+from mqproof.reference.memory import resident_bytes
+from mqproof.reference.model import ConfigT, Model, StateT
+from mqproof.reference.summary import Summary
 
 _FORK: Final = ForkContext()  # a model is made of functions, which are inherited but cannot be sent
 _INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -74,7 +74,7 @@ def explore(
     on_level: OnLevel | None = None,
     states_max: int | None = None,
 ) -> Summary[StateT]:
-    """What `reference.explorer.explore` finds, by so many processes.
+    """What `mqproof.reference.explorer.explore` finds, by so many processes.
 
     When it returns or raises, also when it is interrupted, no process is left.
 

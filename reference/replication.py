@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from reference.model import Action, Model, Parameters
-from reference.state import with_item
+from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.state import with_item
 
 SYNC_FLUSH: Final = "SYNC_FLUSH"
 ASYNC_FLUSH: Final = "ASYNC_FLUSH"

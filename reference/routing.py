@@ -11,9 +11,9 @@ from functools import cached_property
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-from reference.model import Action, Model, Parameters
-from reference.state import with_item
-from spec.tlc.values import show
+from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.state import with_item
+from mqproof.spec.tlc.values import show
 
 Broker = tuple[str, int]
 """A broker process: its name and its id; id 0 is the master."""

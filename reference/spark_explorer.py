@@ -18,11 +18,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-from reference.explorer import OnLevel, Step, Violation, broken_step, check_size, first_broken
-from reference.fingerprint import BITS, fingerprint, values_of
-from reference.model import Model, Parameters
-from reference.summary import Summary
-from spec import spark as on
+from mqproof.reference.explorer import OnLevel, Step, Violation, broken_step, check_size, first_broken
+from mqproof.reference.fingerprint import BITS, fingerprint, values_of
+from mqproof.reference.model import Model, Parameters
+from mqproof.reference.summary import Summary
+from mqproof.spec import spark as on
 
 _STATES: Final = StructType(
     [
@@ -71,7 +71,7 @@ def explore(
     on_level: OnLevel | None = None,
     states_max: int | None = None,
 ) -> Summary[Any]:
-    """What `reference.explorer.explore` finds.
+    """What `mqproof.reference.explorer.explore` finds.
 
     Raises:
         MemoryError: more than `states_max` states are reachable.

@@ -5,7 +5,7 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
-from reference.model import StateT
+from mqproof.reference.model import StateT
 
 
 def replace(state: StateT, /, **changes: Any) -> StateT:

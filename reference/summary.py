@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic
 
-from reference.explorer import Violation
-from reference.model import StateT
+from mqproof.reference.explorer import Violation
+from mqproof.reference.model import StateT
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from reference.equiv import constants
-from reference.explorer import OnLevel, path_text
-from reference.model import Model
-from reference.summary import Summary
-from report.model import Result, Table, Verdict, Witness
-from spec.catalogue import id_of
-from spec.model_file import Kind, Models, Question
+from mqproof.reference.equiv import constants
+from mqproof.reference.explorer import OnLevel, path_text
+from mqproof.reference.model import Model
+from mqproof.reference.summary import Summary
+from mqproof.report.model import Result, Table, Verdict, Witness
+from mqproof.spec.catalogue import id_of
+from mqproof.spec.model_file import Kind, Models, Question
 
 LAYER: Final = "reference"
 

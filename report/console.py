@@ -11,13 +11,13 @@ from typing import Final, NoReturn
 from rich.console import Console
 from rich.text import Text
 
-from report.printable import one_line
+from mqproof.report.printable import one_line
 
 _TERMINATED: Final = 128 + signal.SIGTERM
 
 
 def stop(message: str, code: int) -> NoReturn:
-    """End the command with one line on standard error and an exit code of `report.model.Exit`."""
+    """End the command with one line on standard error and an exit code of `mqproof.report.model.Exit`."""
     print(f"mqproof: {message}", file=sys.stderr)
     raise SystemExit(code)
 

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from report import json_file as as_json
-from report import junit as as_junit
-from report.console import stop
-from report.model import Exit, Report
-from report.write import write_report, write_text
+from mqproof.report import json_file as as_json
+from mqproof.report import junit as as_junit
+from mqproof.report.console import stop
+from mqproof.report.model import Exit, Report
+from mqproof.report.write import write_report, write_text
 
 
 def write_files(

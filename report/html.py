@@ -7,10 +7,10 @@ from typing import Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from report.matrix import SYMBOLS, counted, label, matrix, tally, titled, unheld
-from report.model import Report, Verdict, overall
-from report.printable import one_line, printable
-from report.svg import inline
+from mqproof.report.matrix import SYMBOLS, counted, label, matrix, tally, titled, unheld
+from mqproof.report.model import Report, Verdict, overall
+from mqproof.report.printable import one_line, printable
+from mqproof.report.svg import inline
 
 WITNESSES_MAX: Final = 100
 """Shown per result; the page says how many more there are and the JSON file has all of them."""

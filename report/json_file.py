@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from report.matrix import tally
-from report.model import Figure, Report, Result, Table, Verdict, exit_code, overall
+from mqproof.report.matrix import tally
+from mqproof.report.model import Figure, Report, Result, Table, Verdict, exit_code, overall
 
 SCHEMA_VERSION: Final = 1
 """`schema` of the document; grows when a key changes its meaning. New keys alone do not change it."""

@@ -7,9 +7,9 @@ case carries its verdict as the property `verdict`.
 
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from report.matrix import counted
-from report.model import Report, Result, Verdict
-from report.printable import one_line, printable
+from mqproof.report.matrix import counted
+from mqproof.report.model import Report, Result, Verdict
+from mqproof.report.printable import one_line, printable
 
 
 def render(report: Report) -> str:

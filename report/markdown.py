@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from report.matrix import counted, label, matrix, titled, unheld
-from report.model import Report, Result, overall
-from report.printable import one_line, printable
+from mqproof.report.matrix import counted, label, matrix, titled, unheld
+from mqproof.report.model import Report, Result, overall
+from mqproof.report.printable import one_line, printable
 
 WITNESSES_MAX: Final = 10
 """Shown per result; the JSON file has all of them."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from report.model import Result, Verdict, overall
+from mqproof.report.model import Result, Verdict, overall
 
 SYMBOLS: Final = {Verdict.HELD: "✓", Verdict.VIOLATED: "✗", Verdict.UNKNOWN: "?", Verdict.NOT_TESTED: "–"}
 """A verdict is always a symbol and a word, so that it reads without colour."""

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import quote
 
-from report.model import Report, Result, Verdict, Witness
-from report.printable import printable
+from mqproof.report.model import Report, Result, Verdict, Witness
+from mqproof.report.printable import printable
 
 RESULTS_MAX: Final = 5000
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

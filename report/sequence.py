@@ -12,7 +12,7 @@ from textwrap import wrap
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from report.printable import one_line
+from mqproof.report.printable import one_line
 
 
 class Mark(StrEnum):

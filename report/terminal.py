@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from report.matrix import SYMBOLS, counted, label, matrix, tally, titled, unheld
-from report.model import Report, Result, Table, Verdict, overall
-from report.printable import one_line
+from mqproof.report.matrix import SYMBOLS, counted, label, matrix, tally, titled, unheld
+from mqproof.report.model import Report, Result, Table, Verdict, overall
+from mqproof.report.printable import one_line
 
 WITNESSES_MAX: Final = 3
 """Shown per result; the files have more."""

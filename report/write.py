@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from report import html, json_file, junit, markdown, sarif
-from report.beside import file_beside
-from report.model import Report
+from mqproof.report import html, json_file, junit, markdown, sarif
+from mqproof.report.beside import file_beside
+from mqproof.report.model import Report
 
 RENDERERS: Final[dict[str, Callable[[Report], str]]] = {
     ".html": html.render,

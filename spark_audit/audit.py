@@ -23,13 +23,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from report.model import Result, Verdict, Witness
-from spark_audit.checks import EVENT_CHECKS, Check
-from spark_audit.checks.one_owner import shared_queues
-from spark_audit.checks.status_honest import flushing
-from spark_audit.checks.sync_acked_on_slave import masters
-from spark_audit.event_log import EventLog
-from spark_audit.evidence import (
+from mqproof.report.model import Result, Verdict, Witness
+from mqproof.spark_audit.checks import EVENT_CHECKS, Check
+from mqproof.spark_audit.checks.one_owner import shared_queues
+from mqproof.spark_audit.checks.status_honest import flushing
+from mqproof.spark_audit.checks.sync_acked_on_slave import masters
+from mqproof.spark_audit.event_log import EventLog
+from mqproof.spark_audit.evidence import (
     Evidence,
     Keep,
     Options,
@@ -42,16 +42,16 @@ from spark_audit.evidence import (
     skew_seen,
     sum_up,
 )
-from spark_audit.fingerprint import Look, guess
-from spark_audit.inputs import InputError, literal
-from spark_audit.nights import Carried, Looked, Night, all_found, only_new, settle, withdrawn
-from spark_audit.pictures import pictures as draw
-from spark_audit.profile import Overview, overview, summed_up
-from spark_audit.schema import FINDINGS
-from spark_audit.store import Stored
-from spark_audit.sums import SCHEDULE_TOPIC, TALLIED
-from spec.catalogue import catalogue
-from spec.events import Kind
+from mqproof.spark_audit.fingerprint import Look, guess
+from mqproof.spark_audit.inputs import InputError, literal
+from mqproof.spark_audit.nights import Carried, Looked, Night, all_found, only_new, settle, withdrawn
+from mqproof.spark_audit.pictures import pictures as draw
+from mqproof.spark_audit.profile import Overview, overview, summed_up
+from mqproof.spark_audit.schema import FINDINGS
+from mqproof.spark_audit.store import Stored
+from mqproof.spark_audit.sums import SCHEDULE_TOPIC, TALLIED
+from mqproof.spec.catalogue import catalogue
+from mqproof.spec.events import Kind
 
 WITNESSES_MAX: Final = 8
 """So many a rule go into the report; all of them into violations.parquet."""

@@ -27,18 +27,18 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from spark_audit import scenario
-from spark_audit.audit import audit, violations
-from spark_audit.evidence import Options
-from spark_audit.generate import Wish, generate
-from spark_audit.inputs import InputError, find_files
-from spark_audit.read import read
-from spark_audit.session import SessionOptions, open_session
-from spark_audit.share import quoted
-from spark_audit.sizing import Run, plan
-from spark_audit.sources import bench as decode
-from spark_audit.truth import Comparison, compare, read_truth
-from spec.spark import start
+from mqproof.spark_audit import scenario
+from mqproof.spark_audit.audit import audit, violations
+from mqproof.spark_audit.evidence import Options
+from mqproof.spark_audit.generate import Wish, generate
+from mqproof.spark_audit.inputs import InputError, find_files
+from mqproof.spark_audit.read import read
+from mqproof.spark_audit.session import SessionOptions, open_session
+from mqproof.spark_audit.share import quoted
+from mqproof.spark_audit.sizing import Run, plan
+from mqproof.spark_audit.sources import bench as decode
+from mqproof.spark_audit.truth import Comparison, compare, read_truth
+from mqproof.spec.spark import start
 
 _SQL: Final = Path(__file__).with_name("duckdb.sql")
 _EVENT_BYTES: Final = 13

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from spark_audit.inputs import InputError
+from mqproof.spark_audit.inputs import InputError
 
 FLUSH_MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH")
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_audit.fingerprint import (
+from mqproof.spark_audit.fingerprint import (
     ACK,
     APPEND,
     DELIVER,
@@ -25,7 +25,7 @@ from spark_audit.fingerprint import (
     Look,
     named,
 )
-from spark_audit.loops import (
+from mqproof.spark_audit.loops import (
     MOST,
     NONE,
     Codes,
@@ -50,10 +50,10 @@ from spark_audit.loops import (
     texts,
     value,
 )
-from spark_audit.piece import Piece, written
-from spark_audit.share import evaluated, packed
-from spark_audit.sums import cell_text, in_sample
-from spec.events import Kind
+from mqproof.spark_audit.piece import Piece, written
+from mqproof.spark_audit.share import evaluated, packed
+from mqproof.spark_audit.sums import cell_text, in_sample
+from mqproof.spec.events import Kind
 
 _SUMS: Final = (
     "first", "cell_hash", "role", "class", "who", "rows", "id", "place", "odd", "seq_min", "seq_max",

@@ -6,8 +6,8 @@ Only tasks load this.
 import numpy as np
 import pyarrow as pa
 
-from spark_audit.cell_sums import cut_ids
-from spark_audit.loops import (
+from mqproof.spark_audit.cell_sums import cut_ids
+from mqproof.spark_audit.loops import (
     MOST,
     SEED,
     Flags,
@@ -26,7 +26,7 @@ from spark_audit.loops import (
     set_of,
     texts,
 )
-from spark_audit.piece import Numbers, Piece
+from mqproof.spark_audit.piece import Numbers, Piece
 
 
 def of_piece(

@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from spark_audit import scenario as sc
-from spark_audit.rows import NONE, Rows, Words, message_ids
-from spark_audit.scenario import Bools, Fate, Ints
+from mqproof.spark_audit import scenario as sc
+from mqproof.spark_audit.rows import NONE, Rows, Words, message_ids
+from mqproof.spark_audit.scenario import Bools, Fate, Ints
 
 COMMIT_EVERY: Final = 8
 FLUSH_EVERY: Final = 8

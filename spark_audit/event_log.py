@@ -16,11 +16,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from spark_audit import piece
-from spark_audit.inputs import literal
-from spark_audit.piece import Choice, Fold
-from spark_audit.schema import EVENTS
-from spark_audit.share import Batches, LogFile, Tasks, Work, by_task, of_files, of_partition, of_rows, shares
+from mqproof.spark_audit import piece
+from mqproof.spark_audit.inputs import literal
+from mqproof.spark_audit.piece import Choice, Fold
+from mqproof.spark_audit.schema import EVENTS
+from mqproof.spark_audit.share import (
+    Batches,
+    LogFile,
+    Tasks,
+    Work,
+    by_task,
+    of_files,
+    of_partition,
+    of_rows,
+    shares,
+)
 
 Run = Callable[[Batches], Batches]
 

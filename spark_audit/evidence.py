@@ -16,18 +16,18 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit import fingerprint, order, profile, sums
-from spark_audit.event_log import EventLog
-from spark_audit.extraction import Extraction
-from spark_audit.fingerprint import RETRY_TOPIC_PREFIX, Cells, Guess, Look, parts_of
-from spark_audit.order import numbered, odd_steps, stretches
-from spark_audit.piece import Fold
-from spark_audit.profile import RARE_KINDS, is_reset, rare_rows
-from spark_audit.schema import PASS, require
-from spark_audit.share import quoted
-from spark_audit.store import Stored
-from spark_audit.sums import SCHEDULE_TOPIC, STORED_STATUSES, Known, count, is_of_message, message_key
-from spec.events import COLUMNS, Kind
+from mqproof.spark_audit import fingerprint, order, profile, sums
+from mqproof.spark_audit.event_log import EventLog
+from mqproof.spark_audit.extraction import Extraction
+from mqproof.spark_audit.fingerprint import RETRY_TOPIC_PREFIX, Cells, Guess, Look, parts_of
+from mqproof.spark_audit.order import numbered, odd_steps, stretches
+from mqproof.spark_audit.piece import Fold
+from mqproof.spark_audit.profile import RARE_KINDS, is_reset, rare_rows
+from mqproof.spark_audit.schema import PASS, require
+from mqproof.spark_audit.share import quoted
+from mqproof.spark_audit.store import Stored
+from mqproof.spark_audit.sums import SCHEDULE_TOPIC, STORED_STATUSES, Known, count, is_of_message, message_key
+from mqproof.spec.events import COLUMNS, Kind
 
 TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "born_ts", "attrs"))
 

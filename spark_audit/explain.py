@@ -14,10 +14,10 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
-from report.model import Moment
-from spark_audit.evidence import name_broker
-from spark_audit.store import Stored
-from spec.events import Kind
+from mqproof.report.model import Moment
+from mqproof.spark_audit.evidence import name_broker
+from mqproof.spark_audit.store import Stored
+from mqproof.spec.events import Kind
 
 _CUTS: Final = (Kind.CRASH, Kind.RECOVER, Kind.TRUNCATE)
 _PLACE_SCHEMA: Final = (

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.event_log import EventLog
-from spark_audit.order import Numbered
-from spark_audit.piece import Numbers, Piece
-from spark_audit.sums import cell_text
+from mqproof.spark_audit.event_log import EventLog
+from mqproof.spark_audit.order import Numbered
+from mqproof.spark_audit.piece import Numbers, Piece
+from mqproof.spark_audit.sums import cell_text
 
 _NAMED_MAX: Final = 500_000
 """So many messages are named to each task, some 16 MB."""
@@ -66,7 +66,7 @@ def _chosen(
     texts: pa.ChunkedArray, prefix: int | None, numbers: pa.Table, bits: int, piece: Piece
 ) -> Numbers:
     # In tasks alone: what only plans an audit need not load it.
-    from spark_audit import choice
+    from mqproof.spark_audit import choice
 
     return choice.of_piece(texts, prefix, numbers, bits, piece)
 

@@ -11,12 +11,12 @@ import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import EngFormatter
 
-from report.model import Figure
-from report.printable import one_line
-from spark_audit.audit import Audit, violation_times, violations_by
-from spark_audit.checks import duplicates_explained
-from spark_audit.explain import utc
-from spark_audit.pictures import WAITS, bucket_us
+from mqproof.report.model import Figure
+from mqproof.report.printable import one_line
+from mqproof.spark_audit.audit import Audit, violation_times, violations_by
+from mqproof.spark_audit.checks import duplicates_explained
+from mqproof.spark_audit.explain import utc
+from mqproof.spark_audit.pictures import WAITS, bucket_us
 
 _KINDS_MAX: Final = 8
 _PLACES_MAX: Final = 12

@@ -41,10 +41,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from spark_audit.event_log import EventLog, merged
-from spark_audit.piece import Piece
-from spark_audit.sums import Known, in_sample
-from spec.events import Kind
+from mqproof.spark_audit.event_log import EventLog, merged
+from mqproof.spark_audit.piece import Piece
+from mqproof.spark_audit.sums import Known, in_sample
+from mqproof.spec.events import Kind
 
 CELL_MESSAGES: Final = 64
 """Where they do, a cell has so many or more."""
@@ -110,7 +110,7 @@ class Look:
     def fold(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         """For the pass over the log."""
         # In tasks alone: what only plans an audit need not load it.
-        from spark_audit import cell_sums
+        from mqproof.spark_audit import cell_sums
 
         return cell_sums.of_piece(piece, self)
 

@@ -24,10 +24,10 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
-from spark_audit import scenario as sc
-from spark_audit.chunk import Chunk, State
-from spark_audit.schema import EVENTS
-from spec.events import COLUMNS
+from mqproof.spark_audit import scenario as sc
+from mqproof.spark_audit.chunk import Chunk, State
+from mqproof.spark_audit.schema import EVENTS
+from mqproof.spec.events import COLUMNS
 
 TRUTH_FILE: Final = "_truth.parquet"
 MANIFEST_FILE: Final = "_manifest.json"

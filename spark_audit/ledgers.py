@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spec.events import Kind
+from mqproof.spec.events import Kind
 
 KINDS: Final = (Kind.VOTE, Kind.BECOME_LEADER, Kind.RAFT_APPEND, Kind.RAFT_COMMIT)
 """Told by members of ledgers only."""

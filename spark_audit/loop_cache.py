@@ -22,7 +22,7 @@ SOURCES: Final = ("fates.py", "fingerprint.py", "loops.py", "sums.py")
 
 @cache
 def _digest() -> str:
-    folder = resources.files("spark_audit")
+    folder = resources.files("mqproof.spark_audit")
     return sha256(b"".join(folder.joinpath(name).read_bytes() for name in SOURCES)).hexdigest()
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_audit.loop_cache import LOCATORS
+from mqproof.spark_audit.loop_cache import LOCATORS
 
 _Loop = TypeVar("_Loop", bound=Callable[..., Any])
 

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from spark_audit import choice
-from spark_audit.fates import Fates, fate_of, fates
-from spark_audit.loops import (
+from mqproof.spark_audit import choice
+from mqproof.spark_audit.fates import Fates, fate_of, fates
+from mqproof.spark_audit.loops import (
     MOST,
     NONE,
     Codes,
@@ -31,9 +31,9 @@ from spark_audit.loops import (
     texts,
     value,
 )
-from spark_audit.piece import Piece
-from spark_audit.share import evaluated, packed
-from spark_audit.sums import COUNTS, FIRST, KINDS, NUMBERED, SCHEDULE_TOPIC, STORED_STATUSES
+from mqproof.spark_audit.piece import Piece
+from mqproof.spark_audit.share import evaluated, packed
+from mqproof.spark_audit.sums import COUNTS, FIRST, KINDS, NUMBERED, SCHEDULE_TOPIC, STORED_STATUSES
 
 _SUMS: Final = ("first", "id_hash", "topic", "handed", *FIRST, *COUNTS)
 (

@@ -19,20 +19,20 @@ from msgspec import json
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from report.model import Result, Verdict, Witness
-from spark_audit import planted, scenario
-from spark_audit.audit import gathered
-from spark_audit.checks import CHECKS
-from spark_audit.evidence import Evidence, Options
-from spark_audit.generate import Wish, generate
-from spark_audit.read import read
-from spark_audit.schema import KEY
-from spark_audit.session import open_session
-from spark_audit.sources import planted as planted_store
-from spark_audit.store import read_stores
-from spark_audit.trace_mutants import TRACE_MUTANTS
-from spark_audit.trace_mutants import judge as judge_traced
-from spark_audit.truth import compare, read_truth
+from mqproof.report.model import Result, Verdict, Witness
+from mqproof.spark_audit import planted, scenario
+from mqproof.spark_audit.audit import gathered
+from mqproof.spark_audit.checks import CHECKS
+from mqproof.spark_audit.evidence import Evidence, Options
+from mqproof.spark_audit.generate import Wish, generate
+from mqproof.spark_audit.read import read
+from mqproof.spark_audit.schema import KEY
+from mqproof.spark_audit.session import open_session
+from mqproof.spark_audit.sources import planted as planted_store
+from mqproof.spark_audit.store import read_stores
+from mqproof.spark_audit.trace_mutants import TRACE_MUTANTS
+from mqproof.spark_audit.trace_mutants import judge as judge_traced
+from mqproof.spark_audit.truth import compare, read_truth
 
 EVENTS: Final = 24_000
 _PLANTED: Final = 2

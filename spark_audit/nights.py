@@ -34,9 +34,9 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # the wheel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from report.beside import folder_beside
-from report.write import write_bytes
-from spark_audit.checks import (
+from mqproof.report.beside import folder_beside
+from mqproof.report.write import write_bytes
+from mqproof.spark_audit.checks import (
     acked_in_store,
     never_overlaps,
     offset_monotone,
@@ -45,16 +45,16 @@ from spark_audit.checks import (
     retry_then_dead_letter,
     topics_known,
 )
-from spark_audit.checks.one_owner import shared_queues, turns
-from spark_audit.event_log import EventLog
-from spark_audit.evidence import Evidence, name_broker, placed_rows, spans_of, subscribed
-from spark_audit.inputs import InputError, literal
-from spark_audit.order import SEQUENCE
-from spark_audit.profile import Overview, merged, overview
-from spark_audit.schema import EVENTS, FINDINGS, KEY
-from spark_audit.standing import standing
-from spark_audit.sums import SCHEDULE_TOPIC, message_key
-from spec.events import Kind
+from mqproof.spark_audit.checks.one_owner import shared_queues, turns
+from mqproof.spark_audit.event_log import EventLog
+from mqproof.spark_audit.evidence import Evidence, name_broker, placed_rows, spans_of, subscribed
+from mqproof.spark_audit.inputs import InputError, literal
+from mqproof.spark_audit.order import SEQUENCE
+from mqproof.spark_audit.profile import Overview, merged, overview
+from mqproof.spark_audit.schema import EVENTS, FINDINGS, KEY
+from mqproof.spark_audit.standing import standing
+from mqproof.spark_audit.sums import SCHEDULE_TOPIC, message_key
+from mqproof.spec.events import Kind
 
 SCHEMA_VERSION: Final = 2
 LATE_US: Final = 3_600_000_000

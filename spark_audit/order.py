@@ -22,9 +22,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit.piece import Numbers, Piece, is_one_of
-from spark_audit.share import quoted
-from spec.events import Kind
+from mqproof.spark_audit.piece import Numbers, Piece, is_one_of
+from mqproof.spark_audit.share import quoted
+from mqproof.spec.events import Kind
 
 SEQUENCE: Final = ("kind", "node", "group", "broker", "topic", "queue_id")
 
@@ -46,7 +46,7 @@ _NUMBERS: Final = {
 def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
     """Of a piece: its runs, with the times of their first and last row."""
     # In tasks alone: what only plans an audit need not load it.
-    from spark_audit import loops
+    from mqproof.spark_audit import loops
 
     told = piece.told
     begins, ends = piece.runs
@@ -60,7 +60,7 @@ def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
 
 def runs(piece: Piece) -> tuple[Numbers, Numbers]:
     """The first row of each run of a piece, and the last."""
-    from spark_audit import loops, traffic
+    from mqproof.spark_audit import loops, traffic
 
     told = piece.told
     is_delivery = is_one_of(told["kind"], [Kind.DELIVER])

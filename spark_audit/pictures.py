@@ -10,10 +10,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from spark_audit.event_log import EventLog
-from spark_audit.evidence import Evidence
-from spark_audit.profile import Overview
-from spec.events import Kind
+from mqproof.spark_audit.event_log import EventLog
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spark_audit.profile import Overview
+from mqproof.spec.events import Kind
 
 BUCKETS: Final = 120
 WAIT_MIN_US: Final = 100

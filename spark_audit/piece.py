@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from spark_audit.share import (
+from mqproof.spark_audit.share import (
     Batches,
     Share,
     ShareError,
@@ -30,7 +30,7 @@ from spark_audit.share import (
     shares_of,
     why,
 )
-from spec.events import COLUMNS, NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, Kind
+from mqproof.spec.events import COLUMNS, NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, Kind
 
 _ROWS: Final = 1 << 20
 """A piece has so many at most."""
@@ -75,14 +75,14 @@ class Piece:
     @cached_property
     def alike(self) -> tuple[Numbers, Numbers]:
         """traffic.alike, of a piece that is whole."""
-        from spark_audit import traffic
+        from mqproof.spark_audit import traffic
 
         return traffic.alike(self.told)
 
     @cached_property
     def runs(self) -> tuple[Numbers, Numbers]:
         """order.runs, of a piece that is whole."""
-        from spark_audit import order
+        from mqproof.spark_audit import order
 
         return order.runs(self)
 
@@ -308,7 +308,7 @@ def _coded(texts: pa.Array) -> pa.DictionaryArray:
 def _attrs(attrs: pa.MapArray, names: Sequence[str]) -> list[pa.DictionaryArray]:
     """The values of some keys, for each row; null where a row has none."""
     # In tasks alone: what only plans an audit need not load it.
-    from spark_audit import traffic
+    from mqproof.spark_audit import traffic
 
     values = _coded(attrs.items)
     told = traffic.values_of(attrs, _coded(attrs.keys), values, names)

@@ -8,7 +8,7 @@ no check may call a violation.
 from collections import Counter
 from typing import Any, Final
 
-from spec.events import Kind
+from mqproof.spec.events import Kind
 
 _STEP_US: Final = 1_000_000
 """A second between events: far more than the clock skew that checks allow for."""

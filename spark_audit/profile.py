@@ -17,10 +17,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.event_log import EventLog
-from spark_audit.piece import Numbers, Piece, is_one_of
-from spark_audit.schema import EVENTS, PASS
-from spec.events import Kind
+from mqproof.spark_audit.event_log import EventLog
+from mqproof.spark_audit.piece import Numbers, Piece, is_one_of
+from mqproof.spark_audit.schema import EVENTS, PASS
+from mqproof.spec.events import Kind
 
 BROKER_KINDS: Final = (Kind.APPEND, Kind.FLUSH, Kind.DISPATCH, Kind.TRUNCATE, Kind.RECOVER)
 """Only a broker reports these: who does is one, unless it is a name server that tells of its starts."""
@@ -77,7 +77,7 @@ def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
     """Of a piece: a row a (kind, node, stated, group, topic, queue_id, placed), and one each of the rare
     rows."""
     # In tasks alone: what only plans an audit need not load it.
-    from spark_audit import loops, traffic
+    from mqproof.spark_audit import loops, traffic
 
     told = piece.told
     if not len(told):

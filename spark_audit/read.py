@@ -21,11 +21,18 @@ from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from spark_audit.event_log import EventLog
-from spark_audit.inputs import InputError, Inputs, find_files, literal, partition_root, partition_values
-from spark_audit.schema import EVENTS
-from spark_audit.share import ROW, LogFile
-from spec.events import NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, Kind
+from mqproof.spark_audit.event_log import EventLog
+from mqproof.spark_audit.inputs import (
+    InputError,
+    Inputs,
+    find_files,
+    literal,
+    partition_root,
+    partition_values,
+)
+from mqproof.spark_audit.schema import EVENTS
+from mqproof.spark_audit.share import ROW, LogFile
+from mqproof.spec.events import NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, Kind
 
 _CORRUPT: Final = "corrupt_line"
 _PARQUET: Final = b"PAR1"

@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as f
 
-from spec.events import Kind
+from mqproof.spec.events import Kind
 
 _OF_BROKERS: Final = (Kind.REGISTER, Kind.HEARTBEAT, Kind.UNREGISTER, Kind.EXPIRE)
 

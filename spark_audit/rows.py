@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_audit.scenario import PRODUCERS, SKEW_US, producer_of
-from spec.events import COLUMNS
+from mqproof.spark_audit.scenario import PRODUCERS, SKEW_US, producer_of
+from mqproof.spec.events import COLUMNS
 
 Ints = npt.NDArray[np.int64]
 

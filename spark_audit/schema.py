@@ -6,7 +6,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
-from spec.events import COLUMNS
+from mqproof.spec.events import COLUMNS
 
 _SPARK_TYPES: Final[dict[str, t.DataType]] = {
     "int64": t.LongType(),

@@ -12,7 +12,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from spec import spark
+from mqproof.spec import spark
 
 _BYTES_A_PARTITION: Final = 8 << 20
 _SHORT_BYTES: Final = 4 << 30
@@ -22,7 +22,8 @@ _SHIPPED: Final = ("spark_audit", "spec", "impl", "report")
 all."""
 
 _LOCAL: Final = "spark.local.dir"
-_ROOT: Final = Path(__file__).resolve().parents[1]
+_PACKAGE: Final = Path(__file__).parents[1]
+"""The folder of `mqproof`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def open_session(options: SessionOptions | None = None) -> SparkSession:
     """A session, new or the one this process has already. The caller stops it.
 
     Raises:
-        spec.spark.SessionError: no usable Java, or the JVM did not come up.
+        mqproof.spec.spark.SessionError: no usable Java, or the JVM did not come up.
     """
     options = options or SessionOptions()
     settings = {
@@ -105,7 +106,8 @@ def _ship(session: SparkSession) -> None:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     archive = folder / "mqproof.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-        for package in _SHIPPED:
-            for source in sorted((_ROOT / package).rglob("*.py")):
-                packed.write(source, source.relative_to(_ROOT))
+        packed.write(_PACKAGE / "__init__.py", f"{_PACKAGE.name}/__init__.py")
+        for part in _SHIPPED:
+            for source in sorted((_PACKAGE / part).rglob("*.py")):
+                packed.write(source, source.relative_to(_PACKAGE.parent))
     session.sparkContext.addPyFile(str(archive))

@@ -23,8 +23,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_audit.packing import pack
-from spec.events import COLUMNS, NUMBER_MAX, REQUIRED, Kind
+from mqproof.spark_audit.packing import pack
+from mqproof.spec.events import COLUMNS, NUMBER_MAX, REQUIRED, Kind
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

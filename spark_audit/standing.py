@@ -11,8 +11,8 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit import ledgers, routes
-from spec.events import Kind
+from mqproof.spark_audit import ledgers, routes
+from mqproof.spec.events import Kind
 
 _OF_REPLICAS: Final = (Kind.HA_ACK, Kind.HA_TRANSFER, Kind.FLUSH, Kind.RECOVER)
 _OF_ROUTES: Final = (Kind.REGISTER, Kind.ROUTE, Kind.EXPIRE)

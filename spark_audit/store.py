@@ -15,9 +15,9 @@ import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from spark_audit.inputs import InputError, literal
-from spark_audit.sources.ranges import StoreError, is_ledger, is_store, log_folders
-from spark_audit.sources.stores import SLOTS, register
+from mqproof.spark_audit.inputs import InputError, literal
+from mqproof.spark_audit.sources.ranges import StoreError, is_ledger, is_store, log_folders
+from mqproof.spark_audit.sources.stores import SLOTS, register
 
 Config = TypeVar("Config", bound=msgspec.Struct)
 

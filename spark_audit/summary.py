@@ -8,17 +8,17 @@ from typing import Final
 
 import pyspark
 
-from report.model import Report, Table
-from report.printable import counted
-from spark_audit.audit import Audit
-from spark_audit.checks.no_acked_lost import INVARIANT as NO_ACKED_LOST
-from spark_audit.checks.no_acked_lost import LOST, TRUNCATED
-from spark_audit.figures import figures
-from spark_audit.nights import Night, violations_so_far
-from spark_audit.profile import Overview
-from spark_audit.read import Log
-from spark_audit.sums import STORED_STATUSES
-from spec.events import Kind
+from mqproof.report.model import Report, Table
+from mqproof.report.printable import counted
+from mqproof.spark_audit.audit import Audit
+from mqproof.spark_audit.checks.no_acked_lost import INVARIANT as NO_ACKED_LOST
+from mqproof.spark_audit.checks.no_acked_lost import LOST, TRUNCATED
+from mqproof.spark_audit.figures import figures
+from mqproof.spark_audit.nights import Night, violations_so_far
+from mqproof.spark_audit.profile import Overview
+from mqproof.spark_audit.read import Log
+from mqproof.spark_audit.sums import STORED_STATUSES
+from mqproof.spec.events import Kind
 
 _CORRUPT_SHOWN: Final = 10
 _LINE_MAX: Final = 160

@@ -22,10 +22,10 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_audit.event_log import EventLog, merged
-from spark_audit.piece import Piece
-from spark_audit.share import PARCELS, quoted
-from spec.events import Kind
+from mqproof.spark_audit.event_log import EventLog, merged
+from mqproof.spark_audit.piece import Piece
+from mqproof.spark_audit.share import PARCELS, quoted
+from mqproof.spec.events import Kind
 
 KINDS: Final = (Kind.SEND, Kind.SEND_ACK, Kind.SEND_FAIL, Kind.APPEND, Kind.DELIVER)
 """What happens to a message by its id."""
@@ -165,7 +165,7 @@ def ask(log: EventLog, known: Known, prefix: int, cells: pa.Table | None) -> Dat
 
     def summed(piece: Piece) -> Iterator[pa.RecordBatch]:
         # In tasks alone: what only plans an audit need not load it.
-        from spark_audit import message_sums
+        from mqproof.spark_audit import message_sums
 
         return message_sums.of_piece(piece, known.fates, chosen, prefix, parts)
 

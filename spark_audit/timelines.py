@@ -7,9 +7,9 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from report.model import Moment, Result, Witness
-from spark_audit.explain import lives, utc
-from spark_audit.store import Stored
+from mqproof.report.model import Moment, Result, Witness
+from mqproof.spark_audit.explain import lives, utc
+from mqproof.spark_audit.store import Stored
 
 EXAMPLES: Final = 3
 """So many messages of each rule are told whole."""

@@ -15,9 +15,9 @@ from unittest.mock import patch
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as f
 
-from report.model import Result, Verdict, Witness
-from spark_audit import traces
-from spark_audit.sources import planted_traces
+from mqproof.report.model import Result, Verdict, Witness
+from mqproof.spark_audit import traces
+from mqproof.spark_audit.sources import planted_traces
 
 _SKEW_US: Final = 100_000
 
@@ -46,18 +46,18 @@ TRACE_MUTANTS: Final[dict[str, TraceMutant]] = {
     mutant.name: mutant
     for mutant in (
         TraceMutant("AbsenceIsLoss", "DELIV-1", "takes a record that is missing for a message that is lost",
-                    "spark_audit.traces._result", _judged_by_absence),
+                    "mqproof.spark_audit.traces._result", _judged_by_absence),
         TraceMutant("RolledBackIsOwed", "DELIV-1", "expects that what was rolled back is delivered",
-                    "spark_audit.traces._rolled_back",
+                    "mqproof.spark_audit.traces._rolled_back",
                     lambda told: told.where("false").select("msg_id")),
         TraceMutant("CompressedUnread", "DELIV-1", "reads bodies as they travelled",
-                    "spark_audit.sources.bodies.text", _as_it_is),
+                    "mqproof.spark_audit.sources.bodies.text", _as_it_is),
         TraceMutant("BatchIsOneMessage", "DELIV-2", "takes the ids of a batch for one",
-                    "spark_audit.traces._each_message", lambda told: told),
+                    "mqproof.spark_audit.traces._each_message", lambda told: told),
         TraceMutant("ToldTwiceIsTwice", "DELIV-3", "counts a trace message that is there twice as two",
-                    "spark_audit.traces._told_once", lambda told: told),
+                    "mqproof.spark_audit.traces._told_once", lambda told: told),
         TraceMutant("AbortedMayBeRead", "DELIV-9", "does not look at what became of transactions",
-                    "spark_audit.traces._transactions", lambda _told: ()),
+                    "mqproof.spark_audit.traces._transactions", lambda _told: ()),
     )
 }  # fmt: skip
 

@@ -16,12 +16,12 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from report.model import Result, Verdict, Witness
-from spark_audit.inputs import InputError, literal
-from spark_audit.sources import bodies
-from spark_audit.sources.ranges import is_store
-from spark_audit.sources.stores import register
-from spec.catalogue import catalogue
+from mqproof.report.model import Result, Verdict, Witness
+from mqproof.spark_audit.inputs import InputError, literal
+from mqproof.spark_audit.sources import bodies
+from mqproof.spark_audit.sources.ranges import is_store
+from mqproof.spark_audit.sources.stores import register
+from mqproof.spec.catalogue import catalogue
 
 TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 CLOUD_TOPIC_PREFIX: Final = "rmq_sys_TRACE_DATA_"

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_audit.loops import (
+from mqproof.spark_audit.loops import (
     MOST,
     NONE,
     SEED,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from spark_audit.generate import TRUTH_FILE
-from spark_audit.schema import KEY
+from mqproof.spark_audit.generate import TRUTH_FILE
+from mqproof.spark_audit.schema import KEY
 
 Key = tuple[Any, ...]
 

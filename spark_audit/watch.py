@@ -21,16 +21,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from report.beside import file_beside
-from report.printable import counted
-from spark_audit.audit import audit
-from spark_audit.checks import EVENT_CHECKS, Check
-from spark_audit.evidence import Options
-from spark_audit.inputs import SUFFIXES, InputError, Inputs, find_files, literal
-from spark_audit.nights import FORGET_US, UNREADABLE, certain_now, newest, next_state, open_night
-from spark_audit.read import Log, read_files
-from spark_audit.sources import topics
-from spark_audit.staging import staged
+from mqproof.report.beside import file_beside
+from mqproof.report.printable import counted
+from mqproof.spark_audit.audit import audit
+from mqproof.spark_audit.checks import EVENT_CHECKS, Check
+from mqproof.spark_audit.evidence import Options
+from mqproof.spark_audit.inputs import SUFFIXES, InputError, Inputs, find_files, literal
+from mqproof.spark_audit.nights import FORGET_US, UNREADABLE, certain_now, newest, next_state, open_night
+from mqproof.spark_audit.read import Log, read_files
+from mqproof.spark_audit.sources import topics
+from mqproof.spark_audit.staging import staged
 
 _CHECKPOINT: Final = ".checkpoint"
 _SOURCES: Final = ".sources.json"

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from spec.model_file import Question
-from spec.syntax import Definition, Module, Node, parse, speaks_of_next_state
+from mqproof.spec.model_file import Question
+from mqproof.spec.syntax import Definition, Module, Node, parse, speaks_of_next_state
 
 
 def load(name: str, libraries: Sequence[Path]) -> dict[str, Module]:

@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from report.model import Table
-from spec.actions import below, leaves, load, next_of, noting, plain
-from spec.model_file import Kind, Models, Question
-from spec.tlc import output, values
-from spec.tlc.config import Config
-from spec.tlc.coverage_report import Place, sections
-from spec.tlc.errors import Reason, TlcError
-from spec.tlc.graph import read_dot
-from spec.tlc.parallel import run_each
-from spec.tlc.run import Job, Outcome, run
-from spec.tlc.toolbox import Toolbox
-from spec.tlc.values import Function, ModelValue, Value
+from mqproof.report.model import Table
+from mqproof.spec.actions import below, leaves, load, next_of, noting, plain
+from mqproof.spec.model_file import Kind, Models, Question
+from mqproof.spec.tlc import output, values
+from mqproof.spec.tlc.config import Config
+from mqproof.spec.tlc.coverage_report import Place, sections
+from mqproof.spec.tlc.errors import Reason, TlcError
+from mqproof.spec.tlc.graph import read_dot
+from mqproof.spec.tlc.parallel import run_each
+from mqproof.spec.tlc.run import Job, Outcome, run
+from mqproof.spec.tlc.toolbox import Toolbox
+from mqproof.spec.tlc.values import Function, ModelValue, Value
 
 NOTES: Final = "KindNotes"
 _TOLD: Final = '<<"kind", '

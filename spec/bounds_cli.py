@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from report.console import stages, stop, terminable
-from report.model import Exit, Report, Result, Verdict, exit_code
+from mqproof.report.console import stages, stop, terminable
+from mqproof.report.model import Exit, Report, Result, Verdict, exit_code
 
 if TYPE_CHECKING:
-    from spec.bounds import Comparison
+    from mqproof.spec.bounds import Comparison
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -35,13 +35,13 @@ def bounds(
 
     Example: mqproof bounds Flush --seconds 300
     """
-    from report import json_file as as_json
-    from report import terminal
-    from report.write import write_text
-    from spec.bounds import compare, table
-    from spec.model_file import ModelFileError, load
-    from spec.syntax import SyntaxProblemError
-    from spec.tlc.errors import TlcError
+    from mqproof.report import json_file as as_json
+    from mqproof.report import terminal
+    from mqproof.report.write import write_text
+    from mqproof.spec.bounds import compare, table
+    from mqproof.spec.model_file import ModelFileError, load
+    from mqproof.spec.syntax import SyntaxProblemError
+    from mqproof.spec.tlc.errors import TlcError
 
     try:
         models = load()

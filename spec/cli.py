@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from report.console import stop, terminable
-from report.model import Exit, Report, Table, Verdict, exit_code, overall
+from mqproof.report.console import stop, terminable
+from mqproof.report.model import Exit, Report, Table, Verdict, exit_code, overall
 
 if TYPE_CHECKING:
-    from spec.model_file import Models, Question
-    from spec.models import Answer, Progress
-    from spec.tlc.trace import Trace
+    from mqproof.spec.model_file import Models, Question
+    from mqproof.spec.models import Answer, Progress
+    from mqproof.spec.tlc.trace import Trace
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -59,13 +59,13 @@ def check(
 
     Example: mqproof check Flush --only FlushAckBeforeFlush --draw counterexample.svg
     """
-    from report import json_file as as_json
-    from report import terminal
-    from report.write import write_text
-    from spec.model_file import PROFILES, ModelFileError, load
-    from spec.models import ask_all
-    from spec.tlc.errors import TlcError
-    from spec.tlc.toolbox import find_toolbox
+    from mqproof.report import json_file as as_json
+    from mqproof.report import terminal
+    from mqproof.report.write import write_text
+    from mqproof.spec.model_file import PROFILES, ModelFileError, load
+    from mqproof.spec.models import ask_all
+    from mqproof.spec.tlc.errors import TlcError
+    from mqproof.spec.tlc.toolbox import find_toolbox
 
     if profile not in PROFILES:
         stop(f"--profile {profile}: expected one of {', '.join(PROFILES)}", Exit.USAGE)
@@ -118,10 +118,10 @@ def simulate(
 
     Example: mqproof simulate Flush --depth 20 --seed 7 --draw behaviour.svg
     """
-    from spec.model_file import ModelFileError, load
-    from spec.models import simulated
-    from spec.tlc.errors import TlcError
-    from spec.tlc.trace import render
+    from mqproof.spec.model_file import ModelFileError, load
+    from mqproof.spec.models import simulated
+    from mqproof.spec.tlc.errors import TlcError
+    from mqproof.spec.tlc.trace import render
 
     try:
         models = load() if models_file is None else load(models_file)
@@ -140,9 +140,9 @@ def simulate(
 @app.command()
 def coverage(json_file: _JSON = None) -> None:
     """The matrix of invariants and layers: what checks what, what cannot, what is still open."""
-    from report.write import write_text
-    from spec.catalogue import CatalogueError, catalogue
-    from spec.coverage import as_json, reasons, table, totals
+    from mqproof.report.write import write_text
+    from mqproof.spec.catalogue import CatalogueError, catalogue
+    from mqproof.spec.coverage import as_json, reasons, table, totals
 
     try:
         invariants = tuple(catalogue().values())
@@ -204,12 +204,12 @@ def _draw_first(file: Path, answers: "tuple[Answer, ...]") -> None:
 
 
 def _draw(file: Path, trace: "Trace", question: "Question", title: str, violated: str = "") -> None:
-    from report.sequence import render
-    from report.write import write_text
-    from spec.catalogue import catalogue
-    from spec.drawing import draw
-    from spec.drawings import table
-    from spec.model_file import Kind
+    from mqproof.report.sequence import render
+    from mqproof.report.write import write_text
+    from mqproof.spec.catalogue import catalogue
+    from mqproof.spec.drawing import draw
+    from mqproof.spec.drawings import table
+    from mqproof.spec.model_file import Kind
 
     statements = {invariant.name: invariant.statement for invariant in catalogue().values()}
     why = f"What must hold: {statements[violated]}" if violated in statements else ""
@@ -224,7 +224,7 @@ def _draw(file: Path, trace: "Trace", question: "Question", title: str, violated
 
 
 def _print_counterexamples(answers: "tuple[Answer, ...]") -> None:
-    from spec.tlc.trace import render
+    from mqproof.spec.tlc.trace import render
 
     for answer in answers:
         if answer.trace is not None and overall(answer.results) is Verdict.VIOLATED:

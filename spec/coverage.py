@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from report.model import Table
-from spec.catalogue import LAYERS, Invariant
+from mqproof.report.model import Table
+from mqproof.spec.catalogue import LAYERS, Invariant
 
 SCHEMA_VERSION: Final = 1
 """`schema` of the JSON document; grows when a key changes its meaning."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from report.sequence import Arrow, Diagram, Lifeline, Mark, Step, Tone
-from spec.tlc.trace import Trace, changed
-from spec.tlc.values import Function, ModelValue, State, Value, show
+from mqproof.report.sequence import Arrow, Diagram, Lifeline, Mark, Step, Tone
+from mqproof.spec.tlc.trace import Trace, changed
+from mqproof.spec.tlc.values import Function, ModelValue, State, Value, show
 
 NETWORK: Final = "network"
 _LOSSES: Final = ("Lose", "Drop")

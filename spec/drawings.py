@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
-from report.sequence import Lifeline, Mark
-from spec.drawing import Shown, Table
-from spec.tlc.values import Function, State
+from mqproof.report.sequence import Lifeline, Mark
+from mqproof.spec.drawing import Shown, Table
+from mqproof.spec.tlc.values import Function, State
 
 
 def _key_of(variable: str) -> Callable[[State, State], str]:

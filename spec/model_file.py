@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from spec.tlc import config
+from mqproof.spec.tlc import config
 
 MODELS_FILE: Final = Path(__file__).with_name("models.toml")
 

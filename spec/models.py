@@ -10,19 +10,19 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
-from report.model import Result, Verdict, Witness
-from spec import vacuity
-from spec.catalogue import id_of
-from spec.model_file import MODELS_FILE, Kind, Models, Question
-from spec.syntax import SyntaxProblemError
-from spec.tlc import run as tlc
-from spec.tlc.errors import UNDECIDED, Reason, TlcError
-from spec.tlc.parallel import run_each
-from spec.tlc.run import Job, Outcome
-from spec.tlc.toolbox import Toolbox
-from spec.tlc.trace import Trace, changed
-from spec.tlc.values import State
-from spec.tlc.walk import walk
+from mqproof.report.model import Result, Verdict, Witness
+from mqproof.spec import vacuity
+from mqproof.spec.catalogue import id_of
+from mqproof.spec.model_file import MODELS_FILE, Kind, Models, Question
+from mqproof.spec.syntax import SyntaxProblemError
+from mqproof.spec.tlc import run as tlc
+from mqproof.spec.tlc.errors import UNDECIDED, Reason, TlcError
+from mqproof.spec.tlc.parallel import run_each
+from mqproof.spec.tlc.run import Job, Outcome
+from mqproof.spec.tlc.toolbox import Toolbox
+from mqproof.spec.tlc.trace import Trace, changed
+from mqproof.spec.tlc.values import State
+from mqproof.spec.tlc.walk import walk
 
 LAYER: Final = "tla"
 

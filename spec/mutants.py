@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from report.model import Result
-from spec.model_file import Kind, Models, Question, load
-from spec.models import ask_each
+from mqproof.report.model import Result
+from mqproof.spec.model_file import Kind, Models, Question, load
+from mqproof.spec.models import ask_each
 
 
 def names() -> tuple[str, ...]:

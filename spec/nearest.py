@@ -14,13 +14,13 @@ from itertools import combinations, islice
 from pathlib import Path
 from typing import Final
 
-from spec.actions import changing, extending, load
-from spec.syntax import Definition, Module, Node, speaks_of_next_state
-from spec.tlc import config, values
-from spec.tlc.errors import TlcError
-from spec.tlc.run import Job, run
-from spec.tlc.toolbox import Toolbox
-from spec.tlc.trace_check import Event, traces_source
+from mqproof.spec.actions import changing, extending, load
+from mqproof.spec.syntax import Definition, Module, Node, speaks_of_next_state
+from mqproof.spec.tlc import config, values
+from mqproof.spec.tlc.errors import TlcError
+from mqproof.spec.tlc.run import Job, run
+from mqproof.spec.tlc.toolbox import Toolbox
+from mqproof.spec.tlc.trace_check import Event, traces_source
 
 STEPS_MAX: Final = 4
 """So many steps, hidden ones included, may be taken without the guards, before the event is explained."""

@@ -1,4 +1,4 @@
-"""Starts Spark: local by default, quiet, on whatever Java `spec.java` finds."""
+"""Starts Spark: local by default, quiet, on whatever Java `mqproof.spec.java` finds."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from typing import Final
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from spec.java import Java, JavaError, find_java
+from mqproof.spec.java import Java, JavaError, find_java
 
 _LOG4J: Final = Path(__file__).with_name("spark_log4j2.properties")
 

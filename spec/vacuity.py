@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from spec.actions import below, changing, leaves, load, next_of, noting, plain
-from spec.model_file import Question
-from spec.syntax import Module, Node, speaks_of_next_state
-from spec.tlc.run import Job, Outcome
+from mqproof.spec.actions import below, changing, leaves, load, next_of, noting, plain
+from mqproof.spec.model_file import Question
+from mqproof.spec.syntax import Module, Node, speaks_of_next_state
+from mqproof.spec.tlc.run import Job, Outcome
 
 NOTES: Final = "VacuityNotes"
 _TOLD: Final = '<<"noted", '

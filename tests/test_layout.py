@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import mqproof
+from mqproof import cli
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("spec", "reference", "impl", "conformance", "fuzz", "spark_audit", "report")
@@ -31,9 +31,9 @@ def test_tests_mirror_the_folders(name: str) -> None:
     assert (ROOT / "tests" / name / "__init__.py").exists()
 
 
-@pytest.mark.parametrize("command", mqproof.COMMANDS)
+@pytest.mark.parametrize("command", cli.COMMANDS)
 def test_every_command_is_mounted(command: str) -> None:
-    module = mqproof.COMMANDS[command][0]
+    module = cli.COMMANDS[command][0]
     assert module == "mqproof" or importlib.import_module(module).app
 
 

@@ -7,10 +7,10 @@ spec/invariants.toml.
 from collections.abc import Iterator
 from typing import Final
 
-from conformance.admin.oracle import may_be_found
-from conformance.admin.steps import ById, ByKey, DeleteTopic, Operation, Pull, Send
-from conformance.history.finding import Finding, Tally
-from conformance.stepped import Checkers, Run
+from mqproof.conformance.admin.oracle import may_be_found
+from mqproof.conformance.admin.steps import ById, ByKey, DeleteTopic, Operation, Pull, Send
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.stepped import Checkers, Run
 
 
 def _followed(run: Run[Operation]) -> Iterator[tuple[int, Operation, dict[str, Send], set[str]]]:

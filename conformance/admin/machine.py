@@ -6,11 +6,11 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from conformance.admin.session import AdminSession
-from conformance.admin.target import GROUPS, TOPICS, AdminTarget
-from conformance.broker_faults import FAULTS_MAX, BrokerFault
-from conformance.machine import Machine
-from reference.administration import READ, WRITE, Group, Topic
+from mqproof.conformance.admin.session import AdminSession
+from mqproof.conformance.admin.target import GROUPS, TOPICS, AdminTarget
+from mqproof.conformance.broker_faults import FAULTS_MAX, BrokerFault
+from mqproof.conformance.machine import Machine
+from mqproof.reference.administration import READ, WRITE, Group, Topic
 
 _KEYS: Final = ("Aa", "BB", "Aa BB", "k", "")
 """Aa and BB have the same hash."""

@@ -8,7 +8,7 @@ are those that were written last, which may be any that there were.
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeVar
 
-from conformance.admin.steps import (
+from mqproof.conformance.admin.steps import (
     ById,
     ByKey,
     Clone,
@@ -24,11 +24,11 @@ from conformance.admin.steps import (
     ShowGroup,
     ShowTopic,
 )
-from conformance.broker_faults import ENDS, Befall, BrokerFault, found_after
-from conformance.stepped import Explanation
-from reference import administration
-from reference.administration import Group, Topic
-from reference.pulling import Queue, begins, tag_hash
+from mqproof.conformance.broker_faults import ENDS, Befall, BrokerFault, found_after
+from mqproof.conformance.stepped import Explanation
+from mqproof.reference import administration
+from mqproof.reference.administration import Group, Topic
+from mqproof.reference.pulling import Queue, begins, tag_hash
 
 T = TypeVar("T")
 

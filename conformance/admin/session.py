@@ -1,8 +1,8 @@
 """One run of one broker: administers it, writes down what was seen, and follows what the model allows."""
 
-from conformance.admin.checkers import CHECKERS
-from conformance.admin.oracle import EXPLANATION, State
-from conformance.admin.steps import (
+from mqproof.conformance.admin.checkers import CHECKERS
+from mqproof.conformance.admin.oracle import EXPLANATION, State
+from mqproof.conformance.admin.steps import (
     ById,
     ByKey,
     Clone,
@@ -18,10 +18,10 @@ from conformance.admin.steps import (
     ShowGroup,
     ShowTopic,
 )
-from conformance.admin.target import GROUPS, TOPICS, AdminTarget
-from conformance.broker_faults import Befall, BrokerFault
-from conformance.stepped import Stepped
-from reference.administration import Group, Topic
+from mqproof.conformance.admin.target import GROUPS, TOPICS, AdminTarget
+from mqproof.conformance.broker_faults import Befall, BrokerFault
+from mqproof.conformance.stepped import Stepped
+from mqproof.reference.administration import Group, Topic
 
 
 class AdminSession(Stepped[State, Operation]):

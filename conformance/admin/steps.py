@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from conformance.broker_faults import Befall
-from reference.administration import READ, WRITE, Group, Topic
+from mqproof.conformance.broker_faults import Befall
+from mqproof.reference.administration import READ, WRITE, Group, Topic
 
 
 def _topic(settings: Topic | None) -> str:

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from conformance.admin.checkers import CHECKERS
-from conformance.admin.machine import AdminMachine
-from conformance.session import SPEC_1
-from conformance.suite import Suite
+from mqproof.conformance.admin.checkers import CHECKERS
+from mqproof.conformance.admin.machine import AdminMachine
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.suite import Suite
 
 ADMIN: Final = Suite(
     "admin",

@@ -5,8 +5,8 @@ Topics and groups are the suite's own. The broker may serve others at the same t
 
 from typing import Final, Protocol
 
-from conformance.broker_faults import BrokerFault
-from reference.administration import Group, Topic
+from mqproof.conformance.broker_faults import BrokerFault
+from mqproof.reference.administration import Group, Topic
 
 TOPICS: Final = ("t", "u")
 GROUPS: Final = ("g", "h")

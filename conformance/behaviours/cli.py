@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 if TYPE_CHECKING:
-    from conformance.behaviours.conditions import Outcome
-    from conformance.behaviours.corpus import Script
-    from conformance.behaviours.cover import Steps
-    from conformance.targets.crash_images import Recovered
+    from mqproof.conformance.behaviours.conditions import Outcome
+    from mqproof.conformance.behaviours.corpus import Script
+    from mqproof.conformance.behaviours.cover import Steps
+    from mqproof.conformance.targets.crash_images import Recovered
 
-from report.console import stages, stop
-from report.model import Exit, Figure, Report, Result, Table, Verdict, Witness, exit_code
+from mqproof.report.console import stages, stop
+from mqproof.report.model import Exit, Figure, Report, Result, Table, Verdict, Witness, exit_code
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -74,9 +74,9 @@ def behaviours(
     Examples: mqproof behaviours Flush --draw flush.svg; mqproof behaviours --target reference;
     mqproof behaviours --write build/corpus
     """
-    from conformance.behaviours.corpus import CORPUS, CorpusError, write_file
-    from conformance.behaviours.outcomes import FOLDER, write_files
-    from reference.models import MODELS, expect_models
+    from mqproof.conformance.behaviours.corpus import CORPUS, CorpusError, write_file
+    from mqproof.conformance.behaviours.outcomes import FOLDER, write_files
+    from mqproof.reference.models import MODELS, expect_models
 
     expect_models(models or ())
     if target not in TARGETS:
@@ -121,10 +121,10 @@ def behaviours(
 def _answered(model: str, target: str, variant: str) -> Result:
     """Held when the target leaves the counterexample: it has not got the defect. Unknown when it cannot be
     brought to take a step that is not the point."""
-    from conformance.behaviours.counterexample import CounterexampleError, ask
-    from conformance.behaviours.replay import Failure
-    from conformance.behaviours.target import resolve
-    from spec.tlc.errors import TlcError
+    from mqproof.conformance.behaviours.counterexample import CounterexampleError, ask
+    from mqproof.conformance.behaviours.replay import Failure
+    from mqproof.conformance.behaviours.target import resolve
+    from mqproof.spec.tlc.errors import TlcError
 
     make = resolve(target, model)
     if make is None:
@@ -161,13 +161,13 @@ def _answered(model: str, target: str, variant: str) -> Result:
 def _replayed(
     model: str, target: str, folder: Path, every: int, *, images: bool
 ) -> tuple[Result, tuple[Table, ...], Figure | None]:
-    from conformance.behaviours.corpus import bounded, file_of, read, read_lines
-    from conformance.behaviours.cover import graph
-    from conformance.behaviours.drawing import draw
-    from conformance.behaviours.outcomes import FOLDER, behaviours, there_are
-    from conformance.behaviours.replay import replay
-    from conformance.behaviours.target import resolve
-    from reference.models import MODELS
+    from mqproof.conformance.behaviours.corpus import bounded, file_of, read, read_lines
+    from mqproof.conformance.behaviours.cover import graph
+    from mqproof.conformance.behaviours.drawing import draw
+    from mqproof.conformance.behaviours.outcomes import FOLDER, behaviours, there_are
+    from mqproof.conformance.behaviours.replay import replay
+    from mqproof.conformance.behaviours.target import resolve
+    from mqproof.reference.models import MODELS
 
     began = time.perf_counter()
     name = f"Behaviours {model}"
@@ -245,8 +245,8 @@ def _recovered(
     model: str, scripts: "Sequence[Script]", ends: "Sequence[Script]", steps: "Steps[Any]"
 ) -> "Recovered | None":
     """What starts make of the images of crashes; None for a model without any on our disks."""
-    from conformance.behaviours.corpus import bounded
-    from conformance.targets import crash_images, member_images, pair_images
+    from mqproof.conformance.behaviours.corpus import bounded
+    from mqproof.conformance.targets import crash_images, member_images, pair_images
 
     found = crash_images.Recovered()
     match model:
@@ -276,7 +276,7 @@ def _outcomes_table(model: str, which: str, outcomes: "Iterable[Outcome]") -> Ta
 
 
 def _witness(failure: Any) -> Witness:
-    from conformance.behaviours.plain import order
+    from mqproof.conformance.behaviours.plain import order
 
     steps = failure.script.steps[: failure.at + 1]
     told = " ".join(f"{step.action}{order(step.parameters)}" for step in steps)
@@ -284,9 +284,9 @@ def _witness(failure: Any) -> Witness:
 
 
 def _show(report: Report, json_file: Path | None, report_file: Path | None, draw: Path | None) -> None:
-    from report import terminal
-    from report.files import write_files
-    from report.write import write_text
+    from mqproof.report import terminal
+    from mqproof.report.files import write_files
+    from mqproof.report.write import write_text
 
     terminal.show(report)
     write_files(report, json=json_file, page=report_file)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from types import FunctionType
 from typing import Any, Final, Generic, NamedTuple
 
-from reference.model import ConfigT, Model, Parameters, StateT
+from mqproof.reference.model import ConfigT, Model, Parameters, StateT
 
 _WATCH: Final = "_watch"
 _UNDECIDED: Final = (

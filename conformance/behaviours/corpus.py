@@ -15,13 +15,13 @@ from typing import Any, Final
 
 import msgspec
 
-from conformance.behaviours.conditions import Outcome
-from conformance.behaviours.cover import Path as Behaviour
-from conformance.behaviours.cover import Steps, cover, graph
-from conformance.behaviours.plain import order, plain
-from reference.equiv import constants
-from reference.explorer import Label
-from reference.models import MODELS
+from mqproof.conformance.behaviours.conditions import Outcome
+from mqproof.conformance.behaviours.cover import Path as Behaviour
+from mqproof.conformance.behaviours.cover import Steps, cover, graph
+from mqproof.conformance.behaviours.plain import order, plain
+from mqproof.reference.equiv import constants
+from mqproof.reference.explorer import Label
+from mqproof.reference.models import MODELS
 
 SCHEMA: Final = 1
 CORPUS: Final = Path(__file__).parent / "corpus"

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.behaviours.corpus import TLA, Script, Stimulus
-from conformance.behaviours.plain import plain
-from conformance.behaviours.replay import Failure, replay
-from conformance.behaviours.target import BehaviourTarget
-from reference.equiv import constants
-from reference.model import Model, Parameters
-from reference.models import MODELS
-from spec.tlc import config as tlc_config
-from spec.tlc import values
-from spec.tlc.graph import ground
-from spec.tlc.run import Job, run
+from mqproof.conformance.behaviours.corpus import TLA, Script, Stimulus
+from mqproof.conformance.behaviours.plain import plain
+from mqproof.conformance.behaviours.replay import Failure, replay
+from mqproof.conformance.behaviours.target import BehaviourTarget
+from mqproof.reference.equiv import constants
+from mqproof.reference.model import Model, Parameters
+from mqproof.reference.models import MODELS
+from mqproof.spec.tlc import config as tlc_config
+from mqproof.spec.tlc import values
+from mqproof.spec.tlc.graph import ground
+from mqproof.spec.tlc.run import Job, run
 
 RECOVERY: Final = {"Flush": ("RecoverLog", "TruncateQueues", "Redispatch", "Start")}
 """By model: what follows a counterexample that ends in a crash, so that it can be seen what is left."""

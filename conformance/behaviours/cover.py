@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Generic
 
-from conformance.behaviours.plain import order
-from reference.explorer import Label, explore
-from reference.model import ConfigT, Model, StateT
+from mqproof.conformance.behaviours.plain import order
+from mqproof.reference.explorer import Label, explore
+from mqproof.reference.model import ConfigT, Model, StateT
 
 NEAR_MAX: Final = 40
 """So many states are looked at for a step that is left, before a path ends."""

@@ -11,9 +11,9 @@ from functools import lru_cache
 from html import escape
 from typing import Any, Final
 
-from conformance.behaviours.cover import Steps
-from conformance.behaviours.plain import order, plain
-from conformance.behaviours.replay import Taken
+from mqproof.conformance.behaviours.cover import Steps
+from mqproof.conformance.behaviours.plain import order, plain
+from mqproof.conformance.behaviours.replay import Taken
 
 ALIKE: Final[dict[str, Callable[[Any], str]]] = {
     "Flush": lambda s: (

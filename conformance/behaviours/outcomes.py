@@ -16,16 +16,16 @@ from typing import Any, Final
 
 import msgspec
 
-from conformance.behaviours.conditions import Conditions, Outcome
-from conformance.behaviours.corpus import CORPUS, SCHEMA, Script, read, read_lines, write_lines
-from conformance.behaviours.plain import plain
-from reference.equiv import constants
-from reference.explorer import Label, explore
-from reference.explorer import Step as Taken
-from reference.model import Action, Model, Parameters
-from reference.models import MODELS
-from reference.survey import bounded_models
-from spec.model_file import Question, load
+from mqproof.conformance.behaviours.conditions import Conditions, Outcome
+from mqproof.conformance.behaviours.corpus import CORPUS, SCHEMA, Script, read, read_lines, write_lines
+from mqproof.conformance.behaviours.plain import plain
+from mqproof.reference.equiv import constants
+from mqproof.reference.explorer import Label, explore
+from mqproof.reference.explorer import Step as Taken
+from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.models import MODELS
+from mqproof.reference.survey import bounded_models
+from mqproof.spec.model_file import Question, load
 
 FOLDER: Final = CORPUS / "outcomes"
 _PROFILES: Final = ("smoke", "ci")

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.behaviours.conditions import Outcome
-from conformance.behaviours.corpus import Script, Stimulus, Variables
-from conformance.behaviours.plain import order
-from conformance.behaviours.target import BehaviourTarget, DeviationError, ImpossibleError
+from mqproof.conformance.behaviours.conditions import Outcome
+from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables
+from mqproof.conformance.behaviours.plain import order
+from mqproof.conformance.behaviours.target import BehaviourTarget, DeviationError, ImpossibleError
 
 Taken = tuple[str, str, str]
 """A step: state, action with parameters, state; each as text."""

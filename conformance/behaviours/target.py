@@ -9,10 +9,10 @@ from functools import cache
 from pkgutil import resolve_name
 from typing import Any, Final, Protocol
 
-from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
-from conformance.behaviours.plain import plain
-from reference.model import Action, Parameters
-from reference.models import MODELS
+from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
+from mqproof.conformance.behaviours.plain import plain
+from mqproof.reference.model import Action, Parameters
+from mqproof.reference.models import MODELS
 
 
 class DeviationError(AssertionError):
@@ -96,14 +96,14 @@ def _key(parameters: object) -> str:
 
 
 _OURS: Final = {
-    "Flush": "conformance.targets.stepped_store:SteppedStore",
-    "Routing": "conformance.targets.routing.stepped:SteppedNameServers",
-    "Election": "conformance.targets.stepped_group:SteppedGroup",
-    "Replication": "conformance.targets.stepped_pair:SteppedPair",
-    "QueueChoice": "conformance.targets.producers.stepped:SteppedProducer",
-    "OrderLock": "conformance.targets.stepped_lock:SteppedLock",
-    "Delivery": "conformance.targets.stepped_service:SteppedDelivery",
-    "Group": "conformance.targets.stepped_consumers:SteppedConsumers",
+    "Flush": "mqproof.conformance.targets.stepped_store:SteppedStore",
+    "Routing": "mqproof.conformance.targets.routing.stepped:SteppedNameServers",
+    "Election": "mqproof.conformance.targets.stepped_group:SteppedGroup",
+    "Replication": "mqproof.conformance.targets.stepped_pair:SteppedPair",
+    "QueueChoice": "mqproof.conformance.targets.producers.stepped:SteppedProducer",
+    "OrderLock": "mqproof.conformance.targets.stepped_lock:SteppedLock",
+    "Delivery": "mqproof.conformance.targets.stepped_service:SteppedDelivery",
+    "Group": "mqproof.conformance.targets.stepped_consumers:SteppedConsumers",
 }
 """By name, since each brings much of ours along."""
 

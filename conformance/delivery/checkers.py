@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.broker_faults import CRASHES, Befall, BrokerFault
-from conformance.delivery.steps import (
+from mqproof.conformance.broker_faults import CRASHES, Befall, BrokerFault
+from mqproof.conformance.delivery.steps import (
     Change,
     Commit,
     Deliver,
@@ -22,9 +22,9 @@ from conformance.delivery.steps import (
     Send,
     Settled,
 )
-from conformance.delivery.target import QUEUES, Message
-from conformance.history.finding import Finding, Tally
-from conformance.stepped import Checkers, Run
+from mqproof.conformance.delivery.target import QUEUES, Message
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.stepped import Checkers, Run
 
 
 @dataclass(slots=True)

@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from conformance.delivery.checkers import CHECKERS
-from conformance.fault_kinds import FaultKind
-from conformance.history.finding import Finding
-from conformance.order import Order, Part
-from conformance.session import SPEC_1
-from conformance.suite import scripted, shared
-from conformance.targets import IMPL, UnknownTargetError
-from report.model import Result, Verdict
-from spec.catalogue import catalogue
+from mqproof.conformance.delivery.checkers import CHECKERS
+from mqproof.conformance.fault_kinds import FaultKind
+from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.order import Order, Part
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.suite import scripted, shared
+from mqproof.conformance.targets import IMPL, UnknownTargetError
+from mqproof.report.model import Result, Verdict
+from mqproof.spec.catalogue import catalogue
 
 NAME: Final = "consumers"
 
@@ -37,7 +37,10 @@ def lines(order: Order) -> Iterator[str]:
 
 def run(order: Order, progress: Callable[[int, int], None]) -> Part:
     """Raises UnknownTargetError: the target is another than ours."""
-    from conformance.targets.brokers.push_members import CHANGES, live  # nobody else needs the clients
+    from mqproof.conformance.targets.brokers.push_members import (  # nobody else needs the clients
+        CHANGES,
+        live,
+    )
 
     if order.target != IMPL:
         raise UnknownTargetError(f"{order.target!r}: the suite examines our own consumers, on {IMPL}")

@@ -6,11 +6,11 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from conformance.broker_faults import FAULTS_MAX, BrokerFault
-from conformance.delivery.session import DeliverySession
-from conformance.delivery.steps import Change
-from conformance.delivery.target import MEMBERS, QUEUES, Capability, DeliveryTarget
-from conformance.machine import Machine
+from mqproof.conformance.broker_faults import FAULTS_MAX, BrokerFault
+from mqproof.conformance.delivery.session import DeliverySession
+from mqproof.conformance.delivery.steps import Change
+from mqproof.conformance.delivery.target import MEMBERS, QUEUES, Capability, DeliveryTarget
+from mqproof.conformance.machine import Machine
 
 UNKNOWN_MAX: Final = 3
 """Commits in one example whose end nobody knows: each multiplies what the oracle has to keep."""

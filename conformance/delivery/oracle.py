@@ -9,8 +9,8 @@ queue is the allocation of reference/allocation.py over who is there, which the 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Final, NamedTuple
 
-from conformance.broker_faults import ENDS, Befall, BrokerFault, found_after
-from conformance.delivery.steps import (
+from mqproof.conformance.broker_faults import ENDS, Befall, BrokerFault, found_after
+from mqproof.conformance.delivery.steps import (
     Change,
     Commit,
     Deliver,
@@ -21,10 +21,10 @@ from conformance.delivery.steps import (
     Reset,
     Send,
 )
-from conformance.delivery.target import MEMBERS, QUEUES
-from conformance.stepped import Explanation
-from reference import allocation, delivery, group
-from reference.state import replace
+from mqproof.conformance.delivery.target import MEMBERS, QUEUES
+from mqproof.conformance.stepped import Explanation
+from mqproof.reference import allocation, delivery, group
+from mqproof.reference.state import replace
 
 NAMES: Final = tuple(f"q{number}" for number in range(QUEUES))
 

@@ -4,10 +4,10 @@ model allows."""
 from collections.abc import Iterable
 from typing import Final
 
-from conformance.broker_faults import Befall, BrokerFault
-from conformance.delivery.checkers import CHECKERS
-from conformance.delivery.oracle import EXPLANATION, State, share
-from conformance.delivery.steps import (
+from mqproof.conformance.broker_faults import Befall, BrokerFault
+from mqproof.conformance.delivery.checkers import CHECKERS
+from mqproof.conformance.delivery.oracle import EXPLANATION, State, share
+from mqproof.conformance.delivery.steps import (
     Change,
     Commit,
     Deliver,
@@ -19,9 +19,9 @@ from conformance.delivery.steps import (
     Settled,
     faults_of_members,
 )
-from conformance.delivery.target import QUEUES, DeliveryTarget, Message
-from conformance.fault_kinds import FaultKind
-from conformance.stepped import Stepped
+from mqproof.conformance.delivery.target import QUEUES, DeliveryTarget, Message
+from mqproof.conformance.fault_kinds import FaultKind
+from mqproof.conformance.stepped import Stepped
 
 _COUNT: Final = 8
 _READS_MAX: Final = 100

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from conformance.broker_faults import Befall
-from conformance.delivery.target import Message
-from conformance.fault_kinds import FaultKind
+from mqproof.conformance.broker_faults import Befall
+from mqproof.conformance.delivery.target import Message
+from mqproof.conformance.fault_kinds import FaultKind
 
 
 class Change(StrEnum):

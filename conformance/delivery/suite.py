@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from conformance.delivery.checkers import CHECKERS
-from conformance.delivery.machine import DeliveryMachine
-from conformance.session import SPEC_1
-from conformance.suite import Suite
+from mqproof.conformance.delivery.checkers import CHECKERS
+from mqproof.conformance.delivery.machine import DeliveryMachine
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.suite import Suite
 
 DELIVERY: Final = Suite(
     "delivery",

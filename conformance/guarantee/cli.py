@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from report.console import stages, stop
-from report.model import Exit
-from spec.guarantee import options
+from mqproof.report.console import stages, stop
+from mqproof.report.model import Exit
+from mqproof.spec.guarantee import options
 
 if TYPE_CHECKING:
-    from conformance.guarantee.live import Lived
+    from mqproof.conformance.guarantee.live import Lived
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -50,8 +50,8 @@ def matrix(
 
     Example: mqproof matrix --on impl --flush SYNC_FLUSH --producer sync --fault process --runs 10
     """
-    from conformance.guarantee import live, show
-    from report.write import write_text
+    from mqproof.conformance.guarantee import live, show
+    from mqproof.report.write import write_text
 
     if on != "impl":
         stop(f"--on {on}: expected impl or model", Exit.USAGE)
@@ -80,9 +80,9 @@ def matrix(
 
 
 def _on_machines(chosen: Mapping[str, str], runs: int | None, workers: int) -> "Iterator[Lived]":
-    from conformance.guarantee import live
-    from spec.guarantee.matrix import decide
-    from spec.tlc.errors import TlcError
+    from mqproof.conformance.guarantee import live
+    from mqproof.spec.guarantee.matrix import decide
+    from mqproof.spec.tlc.errors import TlcError
 
     rows = {name: value for name, value in chosen.items() if name != "fault"}
     with stages("matrix") as on_stage:
@@ -99,9 +99,9 @@ def _on_machines(chosen: Mapping[str, str], runs: int | None, workers: int) -> "
 def _on_processes(chosen: Mapping[str, str], runs: int | None) -> "Iterator[Lived]":
     import tempfile
 
-    from conformance.cluster import ClusterError
-    from conformance.guarantee import processes
-    from spec.guarantee import recorded
+    from mqproof.conformance.cluster import ClusterError
+    from mqproof.conformance.guarantee import processes
+    from mqproof.spec.guarantee import recorded
 
     with stages("matrix") as on_stage, tempfile.TemporaryDirectory() as folder:
         found = processes.live_through_all(

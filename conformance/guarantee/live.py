@@ -6,9 +6,9 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.targets.cell import Played, ReplayError, live, replay
-from spec.guarantee.matrix import Cell, Matrix, Outcome
-from spec.tlc.trace import Trace
+from mqproof.conformance.targets.cell import Played, ReplayError, live, replay
+from mqproof.spec.guarantee.matrix import Cell, Matrix, Outcome
+from mqproof.spec.tlc.trace import Trace
 
 RUNS: Final = 50
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from conformance.guarantee.live import Lived, tell
-from conformance.targets.cell_processes import FAULTS, live
-from spec.guarantee.matrix import Cell, Outcome, Verdicts
+from mqproof.conformance.guarantee.live import Lived, tell
+from mqproof.conformance.targets.cell_processes import FAULTS, live
+from mqproof.spec.guarantee.matrix import Cell, Outcome, Verdicts
 
 RUNS: Final = 1
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from conformance.guarantee.live import Lived, keeps_acknowledged
-from spec.guarantee.matrix import FAULTS, Cell, Setup, columns
-from spec.guarantee.view import LETTERS, WORDS
+from mqproof.conformance.guarantee.live import Lived, keeps_acknowledged
+from mqproof.spec.guarantee.matrix import FAULTS, Cell, Setup, columns
+from mqproof.spec.guarantee.view import LETTERS, WORDS
 
-DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "guarantees.md"
+DOCUMENT: Final = Path(__file__).resolve().parents[2] / "docs" / "guarantees.md"
 BEGIN: Final = "<!-- Written by `mqproof matrix --on impl --record`. -->\n"
 END: Final = "<!-- End of what it writes. -->\n"
 

@@ -11,13 +11,22 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from conformance.history.finding import Finding, Tally
-from conformance.history.lines import Handed
-from conformance.history.of_steps import as_lines, step_at
-from conformance.history.record import ASYNC_FLUSH, NEVER, SEND_OK, Outcome, Read, Record, Sent, record
-from conformance.history.rules.offsets import offset_regression
-from conformance.history.rules.places import phantom
-from conformance.history.steps import History
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.history.lines import Handed
+from mqproof.conformance.history.of_steps import as_lines, step_at
+from mqproof.conformance.history.record import (
+    ASYNC_FLUSH,
+    NEVER,
+    SEND_OK,
+    Outcome,
+    Read,
+    Record,
+    Sent,
+    record,
+)
+from mqproof.conformance.history.rules.offsets import offset_regression
+from mqproof.conformance.history.rules.places import phantom
+from mqproof.conformance.history.steps import History
 
 Checker = Callable[[Record], Finding]
 Scope = Callable[[Record, int, int], bool]

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from conformance.history.judge import check_files
-from conformance.history.lines import encode
-from conformance.history.perfect import SETUP, clean
-from report.model import Verdict
+from mqproof.conformance.history.judge import check_files
+from mqproof.conformance.history.lines import encode
+from mqproof.conformance.history.perfect import SETUP, clean
+from mqproof.report.model import Verdict
 
 _OPERATIONS_PER_MESSAGE: Final = 19.5
 """Of each of the two producers that `clean` is told the messages of."""

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from report.console import stages, stop, terminable
-from report.model import Exit, exit_code
+from mqproof.report.console import stages, stop, terminable
+from mqproof.report.model import Exit, exit_code
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -41,10 +41,10 @@ def check_history(
 
     Examples: mqproof workload --target impl --out h.jsonl; mqproof check-history h.jsonl --json h.json
     """
-    from conformance.history.judge import check_files
-    from conformance.history.lines import HistoryError
-    from report import terminal
-    from report.files import write_files
+    from mqproof.conformance.history.judge import check_files
+    from mqproof.conformance.history.lines import HistoryError
+    from mqproof.report import terminal
+    from mqproof.report.files import write_files
 
     try:
         with orders.open("wb") if orders else nullcontext() as order_file:
@@ -70,8 +70,8 @@ def convert_history(
     Examples: mqproof convert-history h.jsonl history.edn; mqproof convert-history h.jsonl h.edn --to elle;
     mqproof convert-history history-file h.jsonl --from openchaos --to jsonl
     """
-    from conformance.history.exchange import READERS, WRITERS
-    from conformance.history.lines import HistoryError
+    from mqproof.conformance.history.exchange import READERS, WRITERS
+    from mqproof.conformance.history.lines import HistoryError
 
     if read not in READERS:
         stop(f"--from {read}: expected {', '.join(READERS)}", Exit.USAGE)
@@ -102,10 +102,10 @@ def workload(
 
     Example: mqproof workload --target impl --seed 7 --out h.jsonl && mqproof check-history h.jsonl
     """
-    from conformance.history.lines import encode
-    from conformance.history.workload import Workload
-    from conformance.target import TargetError
-    from conformance.targets.workload import run
+    from mqproof.conformance.history.lines import encode
+    from mqproof.conformance.history.workload import Workload
+    from mqproof.conformance.target import TargetError
+    from mqproof.conformance.targets.workload import run
 
     try:
         with terminable(), stages(f"workload {target}") as told:

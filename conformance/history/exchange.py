@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from conformance.history import edn, lines
-from conformance.history.edn import Keyword
-from conformance.history.lines import (
+from mqproof.conformance.history import edn, lines
+from mqproof.conformance.history.edn import Keyword
+from mqproof.conformance.history.lines import (
     NEMESIS,
     AssignValue,
     FaultValue,
@@ -30,7 +30,7 @@ from conformance.history.lines import (
     decode_lines,
     encode,
 )
-from conformance.history.record import SEND_OK, Outcome, Read, Sent, is_own, record
+from mqproof.conformance.history.record import SEND_OK, Outcome, Read, Sent, is_own, record
 
 _NS: Final = 1_000_000
 

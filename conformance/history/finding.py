@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from report.model import Verdict, Witness
+from mqproof.report.model import Verdict, Witness
 
 WITNESSES_MAX: Final = 16
 """So many are kept; all are counted."""

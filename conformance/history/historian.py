@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from conformance.history import lines
-from conformance.history.lines import (
+from mqproof.conformance.history import lines
+from mqproof.conformance.history.lines import (
     AckValue,
     AssignValue,
     BoundsValue,

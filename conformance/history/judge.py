@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from conformance.history import orders
-from conformance.history.finding import Finding
-from conformance.history.lines import Line, decode_lines
-from conformance.history.record import Record, record
-from conformance.history.rules import RULES, Rule
-from report.model import Report, Result, Table, Verdict
-from spec.catalogue import catalogue
+from mqproof.conformance.history import orders
+from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.history.lines import Line, decode_lines
+from mqproof.conformance.history.record import Record, record
+from mqproof.conformance.history.rules import RULES, Rule
+from mqproof.report.model import Report, Result, Table, Verdict
+from mqproof.spec.catalogue import catalogue
 
 LAYER: Final = "history"
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from conformance.history import lines
-from conformance.history.lines import (
+from mqproof.conformance.history import lines
+from mqproof.conformance.history.lines import (
     NEMESIS,
     BoundsValue,
     CommitValue,
@@ -19,7 +19,7 @@ from conformance.history.lines import (
     SetupValue,
     Type,
 )
-from conformance.history.steps import (
+from mqproof.conformance.history.steps import (
     Bounds,
     Commit,
     Down,
@@ -31,7 +31,7 @@ from conformance.history.steps import (
     Send,
     checksum,
 )
-from conformance.target import Outcome, PulledMessage, Setup
+from mqproof.conformance.target import Outcome, PulledMessage, Setup
 
 EXAMINER = "examiner"
 """The group that looks at queues without consuming them."""

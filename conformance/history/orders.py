@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from conformance.history.linearize import Kind, Violation, certified, linearize
-from conformance.history.record import Record
-from conformance.history.rules.linear import INSTANTS, Seen, queues, words
-from report.model import Table
+from mqproof.conformance.history.linearize import Kind, Violation, certified, linearize
+from mqproof.conformance.history.record import Record
+from mqproof.conformance.history.rules.linear import INSTANTS, Seen, queues, words
+from mqproof.report.model import Table
 
 _TOLD_MAX: Final = 6
 

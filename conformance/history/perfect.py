@@ -11,8 +11,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from conformance.history.historian import Historian
-from conformance.history.lines import (
+from mqproof.conformance.history.historian import Historian
+from mqproof.conformance.history.lines import (
     AckValue,
     AssignValue,
     BoundsValue,

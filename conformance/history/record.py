@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from conformance.history import lines
-from conformance.history.lines import (
+from mqproof.conformance.history import lines
+from mqproof.conformance.history.lines import (
     DEAD,
     RETRY,
     Fault,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from conformance.target import Fault, Outcome, Pulled, PulledMessage, PullStatus, Sent, Setup
-from spec.events import SCHEMA_VERSION, Event, Kind
+from mqproof.conformance.target import Fault, Outcome, Pulled, PulledMessage, PullStatus, Sent, Setup
+from mqproof.spec.events import SCHEMA_VERSION, Event, Kind
 
 
 class End(StrEnum):

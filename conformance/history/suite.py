@@ -8,16 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from conformance.fault_kinds import KINDS
-from conformance.history.judge import results
-from conformance.history.lines import encode
-from conformance.history.record import record
-from conformance.history.rules import RULES, Rule
-from conformance.history.workload import Workload
-from conformance.order import Order, OrderError, Part
-from conformance.suite import shared
-from conformance.targets import UnknownTargetError
-from report.model import Result, Verdict
+from mqproof.conformance.fault_kinds import KINDS
+from mqproof.conformance.history.judge import results
+from mqproof.conformance.history.lines import encode
+from mqproof.conformance.history.record import record
+from mqproof.conformance.history.rules import RULES, Rule
+from mqproof.conformance.history.workload import Workload
+from mqproof.conformance.order import Order, OrderError, Part
+from mqproof.conformance.suite import shared
+from mqproof.conformance.targets import UnknownTargetError
+from mqproof.report.model import Result, Verdict
 
 NAME: Final = "workload"
 _EXAMPLES_PER_FAULT: Final = 20
@@ -39,7 +39,7 @@ def run(order: Order, progress: Callable[[int, int], None]) -> Part:
     Raises:
         OrderError, UnknownTargetError, TargetError.
     """
-    from conformance.targets.workload import run as run_workload  # nobody else needs the clients
+    from mqproof.conformance.targets.workload import run as run_workload  # nobody else needs the clients
 
     began = time.perf_counter()
     workload = Workload(

@@ -10,11 +10,11 @@ from hypothesis import reject
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from conformance.history.steps import SYSTEM_CRASHES, End
-from conformance.machine import Machine
-from conformance.session import Session
-from conformance.target import Capability, Fault, Setup, Target
-from reference import flush
+from mqproof.conformance.history.steps import SYSTEM_CRASHES, End
+from mqproof.conformance.machine import Machine
+from mqproof.conformance.session import Session
+from mqproof.conformance.target import Capability, Fault, Setup, Target
+from mqproof.reference import flush
 
 T = TypeVar("T")
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from conformance.broker_faults import CRASHES, Befall, BrokerFault
-from conformance.history.finding import Finding, Tally
-from conformance.offsets.steps import (
+from mqproof.conformance.broker_faults import CRASHES, Befall, BrokerFault
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.offsets.steps import (
     Bounds,
     Commit,
     Expire,
@@ -22,9 +22,9 @@ from conformance.offsets.steps import (
     Send,
     Write,
 )
-from conformance.offsets.target import Message, Pulled
-from conformance.stepped import Checkers, Run
-from reference.pulling import Status, selects
+from mqproof.conformance.offsets.target import Message, Pulled
+from mqproof.conformance.stepped import Checkers, Run
+from mqproof.reference.pulling import Status, selects
 
 
 def no_acked_lost(run: Run[Operation]) -> Finding:

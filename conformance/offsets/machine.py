@@ -6,10 +6,10 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from conformance.broker_faults import FAULTS_MAX, BrokerFault
-from conformance.machine import Machine
-from conformance.offsets.session import OffsetsSession
-from conformance.offsets.target import QUEUES, Capability, OffsetsTarget
+from mqproof.conformance.broker_faults import FAULTS_MAX, BrokerFault
+from mqproof.conformance.machine import Machine
+from mqproof.conformance.offsets.session import OffsetsSession
+from mqproof.conformance.offsets.target import QUEUES, Capability, OffsetsTarget
 
 UNKNOWN_MAX: Final = 3
 """Commits in one example whose end nobody knows: each multiplies what the oracle has to keep."""

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Final, NamedTuple
 
-from conformance.broker_faults import ENDS, Befall, BrokerFault, found_after
-from conformance.offsets.steps import (
+from mqproof.conformance.broker_faults import ENDS, Befall, BrokerFault, found_after
+from mqproof.conformance.offsets.steps import (
     Bounds,
     Commit,
     Expire,
@@ -22,11 +22,11 @@ from conformance.offsets.steps import (
     Send,
     Write,
 )
-from conformance.offsets.target import QUEUES, Message, Pulled
-from conformance.stepped import Explanation
-from reference import pulling
-from reference.pulling import Answer, Queue, Status
-from reference.state import with_item
+from mqproof.conformance.offsets.target import QUEUES, Message, Pulled
+from mqproof.conformance.stepped import Explanation
+from mqproof.reference import pulling
+from mqproof.reference.pulling import Answer, Queue, Status
+from mqproof.reference.state import with_item
 
 Committed = tuple[int | None, ...]
 _NOTHING: Final[Committed] = (None,) * QUEUES

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from conformance.broker_faults import Befall, BrokerFault
-from conformance.fault_kinds import FaultKind
-from conformance.offsets.checkers import CHECKERS
-from conformance.offsets.oracle import EXPLANATION, State
-from conformance.offsets.steps import (
+from mqproof.conformance.broker_faults import Befall, BrokerFault
+from mqproof.conformance.fault_kinds import FaultKind
+from mqproof.conformance.offsets.checkers import CHECKERS
+from mqproof.conformance.offsets.oracle import EXPLANATION, State
+from mqproof.conformance.offsets.steps import (
     Bounds,
     Commit,
     Expire,
@@ -19,9 +19,9 @@ from conformance.offsets.steps import (
     Send,
     Write,
 )
-from conformance.offsets.target import QUEUES, Capability, Message, OffsetsTarget
-from conformance.stepped import Stepped
-from reference.pulling import EVERYTHING, Status, selects
+from mqproof.conformance.offsets.target import QUEUES, Capability, Message, OffsetsTarget
+from mqproof.conformance.stepped import Stepped
+from mqproof.reference.pulling import EVERYTHING, Status, selects
 
 PROMPT_S: Final = 1.0
 """So long after a wanted message the pull that waits for it is answered, where nothing else takes time."""

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from conformance.broker_faults import Befall
-from conformance.offsets.target import Held, Message, Pulled, Searched
+from mqproof.conformance.broker_faults import Befall
+from mqproof.conformance.offsets.target import Held, Message, Pulled, Searched
 
 
 @dataclass(frozen=True, slots=True)

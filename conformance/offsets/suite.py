@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from conformance.offsets.checkers import CHECKERS
-from conformance.offsets.machine import OffsetsMachine
-from conformance.session import SPEC_1
-from conformance.suite import Suite
+from mqproof.conformance.offsets.checkers import CHECKERS
+from mqproof.conformance.offsets.machine import OffsetsMachine
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.suite import Suite
 
 OFFSETS: Final = Suite(
     "offsets",

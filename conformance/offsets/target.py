@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
-from conformance.broker_faults import BrokerFault
-from reference.pulling import Status
+from mqproof.conformance.broker_faults import BrokerFault
+from mqproof.reference.pulling import Status
 
 QUEUES: Final = 2
 

@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from conformance.broker_faults import ENDS, Befall
-from conformance.history.finding import Finding, Tally
-from conformance.ordering.steps import Begin, End, Lock, Operation
-from conformance.stepped import Checkers, Run
+from mqproof.conformance.broker_faults import ENDS, Befall
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.ordering.steps import Begin, End, Lock, Operation
+from mqproof.conformance.stepped import Checkers, Run
 
 _Key = tuple[str, int, str]
 """Group, queue and member."""

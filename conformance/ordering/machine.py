@@ -6,10 +6,10 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from conformance.broker_faults import FAULTS_MAX, BrokerFault
-from conformance.machine import Machine
-from conformance.ordering.session import OrderingSession
-from conformance.ordering.target import GROUPS, MEMBERS, QUEUES, Capability, OrderingTarget
+from mqproof.conformance.broker_faults import FAULTS_MAX, BrokerFault
+from mqproof.conformance.machine import Machine
+from mqproof.conformance.ordering.session import OrderingSession
+from mqproof.conformance.ordering.target import GROUPS, MEMBERS, QUEUES, Capability, OrderingTarget
 
 UNHEARD_MAX: Final = 3
 """Requests in one example whose end nobody knows: each multiplies what the oracle has to keep."""

@@ -10,13 +10,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
-from conformance.broker_faults import ENDS, Befall
-from conformance.ordering.steps import Lock, Operation, Unlock
-from conformance.ordering.target import GROUPS, MEMBERS, QUEUES, Span
-from conformance.stepped import Explanation
-from reference import order_lock
-from reference.order_lock import NOBODY
-from reference.state import with_item
+from mqproof.conformance.broker_faults import ENDS, Befall
+from mqproof.conformance.ordering.steps import Lock, Operation, Unlock
+from mqproof.conformance.ordering.target import GROUPS, MEMBERS, QUEUES, Span
+from mqproof.conformance.stepped import Explanation
+from mqproof.reference import order_lock
+from mqproof.reference.order_lock import NOBODY
+from mqproof.reference.state import with_item
 
 _CONFIG: Final = order_lock.Config(MEMBERS, lock_lease=1)
 """One tick is the lease."""

@@ -3,13 +3,13 @@ what the model allows."""
 
 from collections.abc import Iterable, Set
 
-from conformance.broker_faults import ENDS, Befall, BrokerFault
-from conformance.fault_kinds import FaultKind
-from conformance.ordering.checkers import checkers
-from conformance.ordering.oracle import State, explanation
-from conformance.ordering.steps import Begin, End, Lock, Operation, Unlock, Wait
-from conformance.ordering.target import OrderingTarget
-from conformance.stepped import Stepped
+from mqproof.conformance.broker_faults import ENDS, Befall, BrokerFault
+from mqproof.conformance.fault_kinds import FaultKind
+from mqproof.conformance.ordering.checkers import checkers
+from mqproof.conformance.ordering.oracle import State, explanation
+from mqproof.conformance.ordering.steps import Begin, End, Lock, Operation, Unlock, Wait
+from mqproof.conformance.ordering.target import OrderingTarget
+from mqproof.conformance.stepped import Stepped
 
 
 class OrderingSession(Stepped[State, Operation]):

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from conformance.broker_faults import Befall
-from conformance.ordering.target import Span
+from mqproof.conformance.broker_faults import Befall
+from mqproof.conformance.ordering.target import Span
 
 
 @dataclass(frozen=True, slots=True)

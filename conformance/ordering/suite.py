@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from conformance.ordering.machine import OrderingMachine
-from conformance.session import SPEC_1
-from conformance.suite import Suite
+from mqproof.conformance.ordering.machine import OrderingMachine
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.suite import Suite
 
 ORDERING: Final = Suite(
     "ordering",

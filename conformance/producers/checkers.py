@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 
-from conformance.history.finding import Finding, Tally
-from conformance.producers.oracle import CLOCK_S, ended_s, rest_s
-from conformance.producers.steps import Operation, Route, Send
-from conformance.producers.target import BROKERS, Attempt, Setup
-from conformance.stepped import Checkers, Run
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.producers.oracle import CLOCK_S, ended_s, rest_s
+from mqproof.conformance.producers.steps import Operation, Route, Send
+from mqproof.conformance.producers.target import BROKERS, Attempt, Setup
+from mqproof.conformance.stepped import Checkers, Run
 
 
 def retry_avoids_last_broker(setup: Setup, run: Run[Operation]) -> Finding:

@@ -6,9 +6,9 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from conformance.machine import Machine
-from conformance.producers.session import ProducerSession
-from conformance.producers.target import ATTEMPTS_MAX, BROKERS, Fate, ProducerTarget, Setup
+from mqproof.conformance.machine import Machine
+from mqproof.conformance.producers.session import ProducerSession
+from mqproof.conformance.producers.target import ATTEMPTS_MAX, BROKERS, Fate, ProducerTarget, Setup
 
 _PAUSES_S: Final = (0.5, 2.0, 5.5, 11.0)
 """Shorter than any rest, as long as one, longer than some, longer than that of a failure."""

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
-from conformance.producers.steps import Operation, Route, Send
-from conformance.producers.target import ATTEMPTS_MAX, BROKERS, SEND_S, SLOW_S, Attempt, Fate, Setup
-from conformance.stepped import Explanation
-from reference import latency, queue_choice
-from reference.state import with_item
+from mqproof.conformance.producers.steps import Operation, Route, Send
+from mqproof.conformance.producers.target import ATTEMPTS_MAX, BROKERS, SEND_S, SLOW_S, Attempt, Fate, Setup
+from mqproof.conformance.stepped import Explanation
+from mqproof.reference import latency, queue_choice
+from mqproof.reference.state import with_item
 
 CLOCK_S: Final = 0.02
 """An attempt is decided, and arrives, within so much."""

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Final
 
-from conformance.fault_kinds import FaultKind
-from conformance.producers.checkers import checkers
-from conformance.producers.oracle import State, explanation
-from conformance.producers.steps import Operation, Route, Send, Wait
-from conformance.producers.target import Fate, ProducerTarget, Setup
-from conformance.stepped import Stepped
+from mqproof.conformance.fault_kinds import FaultKind
+from mqproof.conformance.producers.checkers import checkers
+from mqproof.conformance.producers.oracle import State, explanation
+from mqproof.conformance.producers.steps import Operation, Route, Send, Wait
+from mqproof.conformance.producers.target import Fate, ProducerTarget, Setup
+from mqproof.conformance.stepped import Stepped
 
 _KINDS: Final = {
     Fate.SLOW: FaultKind.DELAY,

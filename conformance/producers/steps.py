@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from conformance.producers.target import Attempt
+from mqproof.conformance.producers.target import Attempt
 
 
 @dataclass(frozen=True, slots=True)

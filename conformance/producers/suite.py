@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from conformance.producers.machine import ProducerMachine
-from conformance.session import SPEC_1
-from conformance.suite import Suite
+from mqproof.conformance.producers.machine import ProducerMachine
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.suite import Suite
 
 PRODUCERS: Final = Suite(
     "producers",

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from functools import partial
 from operator import le
 
-from conformance.broker_faults import CRASHES, Befall
-from conformance.history.finding import Finding, Tally
-from conformance.retry.oracle import bound_for, wait_s
-from conformance.retry.steps import Operation, Read, Send, SendBack
-from conformance.retry.target import Answer, Place, Setup
-from conformance.stepped import Checkers, Run
+from mqproof.conformance.broker_faults import CRASHES, Befall
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.retry.oracle import bound_for, wait_s
+from mqproof.conformance.retry.steps import Operation, Read, Send, SendBack
+from mqproof.conformance.retry.target import Answer, Place, Setup
+from mqproof.conformance.stepped import Checkers, Run
 
 Key = tuple[str, int]
 """Message and how often it was sent back."""

@@ -6,10 +6,10 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from conformance.broker_faults import FAULTS_MAX, BrokerFault
-from conformance.machine import Machine
-from conformance.retry.session import RetrySession
-from conformance.retry.target import RETRIES_MAX, Copy, RetryTarget
+from mqproof.conformance.broker_faults import FAULTS_MAX, BrokerFault
+from mqproof.conformance.machine import Machine
+from mqproof.conformance.retry.session import RetrySession
+from mqproof.conformance.retry.target import RETRIES_MAX, Copy, RetryTarget
 
 UNKNOWN_MAX: Final = 3
 """Requests in one example whose end nobody knows: each doubles what the oracle has to keep."""

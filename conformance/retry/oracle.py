@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
-from conformance.broker_faults import CRASHES, Befall, BrokerFault
-from conformance.retry.steps import Operation, Read, Send, SendBack
-from conformance.retry.target import RETRIES_MAX, Answer, Place, Setup, Span
-from conformance.stepped import Explanation
-from reference import delay
+from mqproof.conformance.broker_faults import CRASHES, Befall, BrokerFault
+from mqproof.conformance.retry.steps import Operation, Read, Send, SendBack
+from mqproof.conformance.retry.target import RETRIES_MAX, Answer, Place, Setup, Span
+from mqproof.conformance.stepped import Explanation
+from mqproof.reference import delay
 
 
 class Way(NamedTuple):

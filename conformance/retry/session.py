@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from conformance.broker_faults import Befall, BrokerFault
-from conformance.fault_kinds import FaultKind
-from conformance.retry.checkers import checkers
-from conformance.retry.oracle import State, bound_for, explanation, wait_s
-from conformance.retry.steps import Operation, Read, Send, SendBack, Wait
-from conformance.retry.target import Answer, Copy, Place, RetryTarget, Span
-from conformance.stepped import Stepped
+from mqproof.conformance.broker_faults import Befall, BrokerFault
+from mqproof.conformance.fault_kinds import FaultKind
+from mqproof.conformance.retry.checkers import checkers
+from mqproof.conformance.retry.oracle import State, bound_for, explanation, wait_s
+from mqproof.conformance.retry.steps import Operation, Read, Send, SendBack, Wait
+from mqproof.conformance.retry.target import Answer, Copy, Place, RetryTarget, Span
+from mqproof.conformance.stepped import Stepped
 
 PATIENCE_S: Final = 10.0
 """So long a real clock is waited for in an example; what would take longer is not asked for."""

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from conformance.broker_faults import Befall
-from conformance.retry.target import Answer, Copy, Place, Span
+from mqproof.conformance.broker_faults import Befall
+from mqproof.conformance.retry.target import Answer, Copy, Place, Span
 
 
 @dataclass(frozen=True, slots=True)

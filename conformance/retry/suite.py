@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from conformance.retry.machine import RetryMachine
-from conformance.session import SPEC_1
-from conformance.suite import Suite
+from mqproof.conformance.retry.machine import RetryMachine
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.suite import Suite
 
 RETRY: Final = Suite(
     "retry",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
-from conformance.broker_faults import BrokerFault
+from mqproof.conformance.broker_faults import BrokerFault
 
 RETRIES_MAX: Final = 2
 """Of the group."""

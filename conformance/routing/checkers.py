@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from conformance.history.finding import Finding, Tally
-from conformance.routing.steps import (
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.routing.steps import (
     AskCluster,
     AskPublish,
     AskRoute,
@@ -22,7 +22,7 @@ from conformance.routing.steps import (
     Unregister,
     Wait,
 )
-from conformance.routing.target import MASTER, Broker
+from mqproof.conformance.routing.target import MASTER, Broker
 
 
 @dataclass(slots=True)

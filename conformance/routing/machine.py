@@ -9,10 +9,10 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from conformance.machine import Machine
-from conformance.routing.oracle import BROKERS, NAMES
-from conformance.routing.session import RoutingSession
-from conformance.routing.target import TOPICS, Broker, Capability, NameServerTarget
+from mqproof.conformance.machine import Machine
+from mqproof.conformance.routing.oracle import BROKERS, NAMES
+from mqproof.conformance.routing.session import RoutingSession
+from mqproof.conformance.routing.target import TOPICS, Broker, Capability, NameServerTarget
 
 _brokers = st.sampled_from(BROKERS)
 _registrations = st.lists(st.tuples(_brokers, st.sampled_from((TOPICS, TOPICS[1:]))), min_size=1, max_size=4)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, combinations
 from typing import Final
 
-from conformance.routing.steps import (
+from mqproof.conformance.routing.steps import (
     AskCluster,
     AskPublish,
     AskRoute,
@@ -23,9 +23,9 @@ from conformance.routing.steps import (
     Wait,
     Wipe,
 )
-from conformance.routing.target import MASTER, TOPICS, Broker, Route, Times
-from reference import routing
-from reference.routing import Tables
+from mqproof.conformance.routing.target import MASTER, TOPICS, Broker, Route, Times
+from mqproof.reference import routing
+from mqproof.reference.routing import Tables
 
 NAMES: Final = ("a", "b")
 BROKERS: Final = tuple(Broker(name, broker_id) for name in NAMES for broker_id in (MASTER, 1))

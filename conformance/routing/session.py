@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from conformance.fault_kinds import FaultKind
-from conformance.history.finding import Finding
-from conformance.routing.checkers import CHECKERS
-from conformance.routing.oracle import Oracle
-from conformance.routing.steps import (
+from mqproof.conformance.fault_kinds import FaultKind
+from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.routing.checkers import CHECKERS
+from mqproof.conformance.routing.oracle import Oracle
+from mqproof.conformance.routing.steps import (
     AskCluster,
     AskPublish,
     AskRoute,
@@ -22,9 +22,9 @@ from conformance.routing.steps import (
     Wait,
     Wipe,
 )
-from conformance.routing.target import TOPICS, Broker, Capability, NameServerTarget
-from conformance.session import SPEC_1
-from report.model import Verdict, Witness
+from mqproof.conformance.routing.target import TOPICS, Broker, Capability, NameServerTarget
+from mqproof.conformance.session import SPEC_1
+from mqproof.report.model import Verdict, Witness
 
 _KINDS: Final[Mapping[type[Operation], FaultKind]] = {
     HangUp: FaultKind.CUT,

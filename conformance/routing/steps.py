@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from conformance.routing.target import Broker, Route, Times
+from mqproof.conformance.routing.target import Broker, Route, Times
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from conformance.routing.checkers import CHECKERS
-from conformance.routing.machine import RoutingMachine
-from conformance.routing.target import Capability
-from conformance.session import SPEC_1
-from conformance.suite import Need, Suite
+from mqproof.conformance.routing.checkers import CHECKERS
+from mqproof.conformance.routing.machine import RoutingMachine
+from mqproof.conformance.routing.target import Capability
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.suite import Need, Suite
 
 ROUTING: Final = Suite(
     "routing",

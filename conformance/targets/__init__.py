@@ -7,8 +7,8 @@ they implement is conformance/target.py.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
-from conformance.controls import Controls
-from conformance.target import Target
+from mqproof.conformance.controls import Controls
+from mqproof.conformance.target import Target
 
 T = TypeVar("T")
 
@@ -50,22 +50,22 @@ def resolve(name: str, controls: Controls = NO_CONTROLS) -> Callable[[], Target]
     """
     # Imported late: an examination of a cluster does not need the broker, and the other way round.
     if name == REFERENCE:
-        from conformance.targets.reference import ReferenceTarget
+        from mqproof.conformance.targets.reference import ReferenceTarget
 
         return ReferenceTarget
     if name == IMPL:
-        from conformance.targets.impl import ImplTarget
+        from mqproof.conformance.targets.impl import ImplTarget
 
         return ImplTarget
     if name.startswith(REMOTING):
         return _remoting(name, controls)
     if name.startswith(MUTANT):
-        from conformance.targets.mutants import MUTANTS, MutantTarget
+        from mqproof.conformance.targets.mutants import MUTANTS, MutantTarget
 
         mutant = mutant_called(name, MUTANTS)
         return lambda: MutantTarget(mutant)
     if name.startswith(PYTHON):
-        from conformance.targets.adapter import adapter
+        from mqproof.conformance.targets.adapter import adapter
 
         return adapter(name, Target)
     raise UnknownTargetError(
@@ -75,9 +75,9 @@ def resolve(name: str, controls: Controls = NO_CONTROLS) -> Callable[[], Target]
 
 
 def _remoting(name: str, controls: Controls) -> Callable[[], Target]:
-    from conformance.targets.levers import by_shell
-    from conformance.targets.remoting import RemotingTarget, asked_flush_mode
-    from impl.runtime.network import Address
+    from mqproof.conformance.targets.levers import by_shell
+    from mqproof.conformance.targets.remoting import RemotingTarget, asked_flush_mode
+    from mqproof.impl.runtime.network import Address
 
     try:
         address = Address.parse(name.removeprefix(REMOTING))

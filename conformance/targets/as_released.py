@@ -1,11 +1,11 @@
 """Consumers that tell their offsets to a slave while its master is away, as released ones do and ours do not:
 what our brokers make of it is seen with them alone. See docs/protocol.md, "Replication"."""
 
-from impl.client.calls import GroupCalls
-from impl.client.model import MessageQueue
-from impl.client.offset_store import BrokerOffsets, FileOffsets
-from impl.client.push_consumer import PushConsumer
-from impl.runtime.network import Address
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.offset_store import BrokerOffsets, FileOffsets
+from mqproof.impl.client.push_consumer import PushConsumer
+from mqproof.impl.runtime.network import Address
 
 
 class ReleasedCommits(GroupCalls):

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from conformance.silence import silenced
-from conformance.targets.machines import (
+from mqproof.conformance.silence import silenced
+from mqproof.conformance.targets.machines import (
     BROKER_NAMES,
     MASTER,
     NAME_SERVERS,
@@ -24,18 +24,18 @@ from conformance.targets.machines import (
     Cluster,
     Setup,
 )
-from impl.client.model import ClientError, MessageQueue, NoRouteError, Outcome, Sent
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.pull_consumer import PullConsumer
-from impl.message import UNIQUE_KEY, Message
-from impl.remoting.channel import RemotingError
-from impl.replication.config import ReplicationConfig, Role
-from impl.runtime.simulated_disk import Image
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store.config import FlushMode
-from spec.guarantee.matrix import Cell
-from spec.guarantee.matrix import Outcome as Became
-from spec.tlc.trace import Step, Trace
+from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, Outcome, Sent
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.message import UNIQUE_KEY, Message
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.simulated_disk import Image
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.config import FlushMode
+from mqproof.spec.guarantee.matrix import Cell
+from mqproof.spec.guarantee.matrix import Outcome as Became
+from mqproof.spec.tlc.trace import Step, Trace
 
 T = TypeVar("T")
 
@@ -90,7 +90,7 @@ def _play(cell: Cell, seed: int, scene: Callable[["_Stage"], Coroutine[Any, Any,
         await stage.begin()
         return await scene(stage)
 
-    with silenced("impl", "asyncio"):
+    with silenced("mqproof.impl", "asyncio"):
         return run_simulated(main(), loop)
 
 

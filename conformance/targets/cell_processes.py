@@ -13,17 +13,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from conformance.cluster import STOP_SECONDS_MAX, Cluster, cluster, free_port
-from conformance.targets.cell import TOPIC, Played, fate
-from impl.client.connect import connect
-from impl.client.model import ClientError, MessageQueue, NoRouteError, Outcome, Sent
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.pull_consumer import PullConsumer
-from impl.client.session import Session
-from impl.message import UNIQUE_KEY, Message
-from impl.remoting.channel import RemotingError
-from spec.guarantee.matrix import Cell
-from spec.guarantee.matrix import Outcome as Became
+from mqproof.conformance.cluster import STOP_SECONDS_MAX, Cluster, cluster, free_port
+from mqproof.conformance.targets.cell import TOPIC, Played, fate
+from mqproof.impl.client.connect import connect
+from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, Outcome, Sent
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.client.session import Session
+from mqproof.impl.message import UNIQUE_KEY, Message
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.spec.guarantee.matrix import Cell
+from mqproof.spec.guarantee.matrix import Outcome as Became
 
 FAULTS: Final = ("clean", "process", "disk", "machine")
 """Those that processes can be struck by."""

@@ -1,18 +1,18 @@
-"""Our client as the caller that a target needs: its answers in the words of `conformance.target`."""
+"""Our client as the caller that a target needs: its answers in the words of `mqproof.conformance.target`."""
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
-from conformance.target import Outcome, Pulled, PulledMessage, PullStatus, Sent, TargetError
-from impl.client.model import ClientError, MessageQueue, NoRouteError, PullResult, Refused
-from impl.client.model import Sent as Stored
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.pull_consumer import PullConsumer
-from impl.client.session import Session
-from impl.message import UNIQUE_KEY, Message, StoredMessage
-from impl.remoting.channel import RemotingError
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
+from mqproof.conformance.target import Outcome, Pulled, PulledMessage, PullStatus, Sent, TargetError
+from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, PullResult, Refused
+from mqproof.impl.client.model import Sent as Stored
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.client.session import Session
+from mqproof.impl.message import UNIQUE_KEY, Message, StoredMessage
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
 
 TEMPLATE_TOPIC = "TBW102"
 """Every broker that creates topics by itself has it, so that its route tells which brokers there are."""

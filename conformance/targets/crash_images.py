@@ -9,14 +9,14 @@ from collections.abc import Callable, Collection, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from conformance.behaviours.corpus import Script, Variables
-from conformance.behaviours.cover import Steps
-from conformance.behaviours.plain import order, plain
-from conformance.behaviours.replay import Failure
-from conformance.behaviours.target import DeviationError
-from conformance.targets.stepped_store import SteppedStore
-from impl.runtime.simulated_disk import Image, SimulatedDisk
-from impl.store.errors import StoreError
+from mqproof.conformance.behaviours.corpus import Script, Variables
+from mqproof.conformance.behaviours.cover import Steps
+from mqproof.conformance.behaviours.plain import order, plain
+from mqproof.conformance.behaviours.replay import Failure
+from mqproof.conformance.behaviours.target import DeviationError
+from mqproof.conformance.targets.stepped_store import SteppedStore
+from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk
+from mqproof.impl.store.errors import StoreError
 
 T = TypeVar("T", bound=Hashable)
 """What a recovery lands in, as far as it can be seen."""

@@ -8,12 +8,12 @@ among the simulation's: `mqproof mutants --layer simulation`.
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
-from conformance.targets.mutants import Mutant
-from impl.dledger import rules
-from impl.dledger.changes import Written
-from impl.dledger.codes import RoundResult, Vote
-from impl.dledger.messages import Entry
-from impl.dledger.state import State
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.impl.dledger import rules
+from mqproof.impl.dledger.changes import Written
+from mqproof.impl.dledger.codes import RoundResult, Vote
+from mqproof.impl.dledger.messages import Entry
+from mqproof.impl.dledger.state import State
 
 _vote_result, _round_result = rules.vote_result, rules.round_result
 _append = State.append
@@ -54,8 +54,8 @@ def _nothing(*_: object) -> None:
     return None
 
 
-_RULES: Final = "impl.dledger.rules"
-_STATE: Final = "impl.dledger.state:State"
+_RULES: Final = "mqproof.impl.dledger.rules"
+_STATE: Final = "mqproof.impl.dledger.state:State"
 
 MUTANTS: Final = {
     mutant.name: mutant
@@ -86,7 +86,7 @@ MUTANTS: Final = {
         ),
         Mutant(
             "commit-not-learned", "a follower never hears what is committed", "SPEC-1",
-            "impl.dledger.replication:Following._learn_commit", _nothing,
+            "mqproof.impl.dledger.replication:Following._learn_commit", _nothing,
         ),
     )
 }  # fmt: skip

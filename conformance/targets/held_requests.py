@@ -5,16 +5,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
 
-from conformance.behaviours.target import DeviationError
-from impl.client.name_servers import NameServerChoice
-from impl.client.routes import Routes
-from impl.client.session import Session
-from impl.remoting.channel import ConnectionLostError
-from impl.remoting.client import RemotingClient
-from impl.remoting.command import Command
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
-from impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.conformance.behaviours.target import DeviationError
+from mqproof.impl.client.name_servers import NameServerChoice
+from mqproof.impl.client.routes import Routes
+from mqproof.impl.client.session import Session
+from mqproof.impl.remoting.channel import ConnectionLostError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 
 NAME_SERVER: Final = Address("127.0.0.1", 9876)
 _TURNS_MAX: Final = 1000

@@ -12,20 +12,20 @@ import random
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
-from conformance.target import Capability, Fault, Pulled, RestartFailedError, Sent, Setup
-from conformance.targets.client import Client
-from impl.broker.broker import Broker
-from impl.broker.config import BrokerConfig
-from impl.event_log import EventLog
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import Runtime, SlowCalls
-from impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
-from impl.runtime.simulated_loop import EPOCH_US, SimulatedClock, SimulatedLoop
-from impl.store.config import FlushMode, StoreConfig
-from impl.store.errors import StoreError
-from spec.events import Event
+from mqproof.conformance.target import Capability, Fault, Pulled, RestartFailedError, Sent, Setup
+from mqproof.conformance.targets.client import Client
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, SlowCalls
+from mqproof.impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
+from mqproof.impl.runtime.simulated_loop import EPOCH_US, SimulatedClock, SimulatedLoop
+from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.impl.store.errors import StoreError
+from mqproof.spec.events import Event
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ _SLOW_MS_MAX: Final = 40 * _FLUSH_MS_MAX
 _LOSSES: Final = frozenset({Fault.ISOLATE, Fault.LOSE_REQUESTS, Fault.LOSE_ANSWERS})
 _CUT_S: Final = (0.0, 0.001, 0.004)
 
-_log = logging.getLogger("impl")
+_log = logging.getLogger("mqproof.impl")
 
 
 class ImplTarget:

@@ -7,12 +7,12 @@ from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from conformance.controls import Controls, run
-from conformance.target import Capability, TargetError
-from conformance.targets.client import Place
+from mqproof.conformance.controls import Controls, run
+from mqproof.conformance.target import Capability, TargetError
+from mqproof.conformance.targets.client import Place
 
 if TYPE_CHECKING:
-    from conformance.targets.apache.servers import ApacheServer
+    from mqproof.conformance.targets.apache.servers import ApacheServer
 
 
 class Lever(StrEnum):
@@ -76,7 +76,7 @@ def of_apache_names(server: "ApacheServer") -> Levers:
 
 
 def _lever(work: Callable[[], None]) -> Callable[[Place], None]:
-    from conformance.targets.apache.servers import ApacheServerError
+    from mqproof.conformance.targets.apache.servers import ApacheServerError
 
     def pulled(_: Place) -> None:
         try:

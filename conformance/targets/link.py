@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from conformance.target import Fault
-from conformance.targets.relay import Relay
-from impl.runtime.network import Address, Connection, Listener, Network, ReceiverFactory
+from mqproof.conformance.target import Fault
+from mqproof.conformance.targets.relay import Relay
+from mqproof.impl.runtime.network import Address, Connection, Listener, Network, ReceiverFactory
 
 DELAY_S: Final = 0.1
 FAULTS: Final = frozenset({Fault.CUT, Fault.DELAY, Fault.LOSE_REQUESTS, Fault.LOSE_ANSWERS})

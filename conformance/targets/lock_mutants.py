@@ -7,12 +7,12 @@ import asyncio
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from conformance.targets.mutants import Mutant
-from impl.client.locks import QueueLocks
-from impl.client.model import MessageQueue, ReceivedMessage
-from impl.client.orderly import OrderlyConsumption, _Lane
-from impl.client.process_queue import ProcessQueue
-from impl.client.push_consumer import PushConsumer
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.impl.client.locks import QueueLocks
+from mqproof.impl.client.model import MessageQueue, ReceivedMessage
+from mqproof.impl.client.orderly import OrderlyConsumption, _Lane
+from mqproof.impl.client.process_queue import ProcessQueue
+from mqproof.impl.client.push_consumer import PushConsumer
 
 _gain, _unlock, _renew = PushConsumer.gain, QueueLocks.unlock, QueueLocks._renew
 
@@ -62,8 +62,8 @@ def _a_lane_a_pull(consumption: OrderlyConsumption, held: ProcessQueue, _: Seque
     lane.task = asyncio.create_task(consumption._run(held, lane))
 
 
-_LOCKS: Final = "impl.client.locks:QueueLocks"
-_CONSUMER: Final = "impl.client.push_consumer:PushConsumer"
+_LOCKS: Final = "mqproof.impl.client.locks:QueueLocks"
+_CONSUMER: Final = "mqproof.impl.client.push_consumer:PushConsumer"
 
 MUTANTS: Final = {
     mutant.name: mutant
@@ -94,7 +94,7 @@ MUTANTS: Final = {
         ),
         Mutant(
             "lane-for-each-pull", "messages that come while the listener is at work do not wait", "SPEC-1",
-            "impl.client.orderly:OrderlyConsumption.receive", _a_lane_a_pull,
+            "mqproof.impl.client.orderly:OrderlyConsumption.receive", _a_lane_a_pull,
         ),
     )
 }  # fmt: skip

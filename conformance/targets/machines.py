@@ -11,27 +11,27 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from impl.broker.broker import Broker
-from impl.broker.config import BrokerConfig
-from impl.client.session import Session, SessionConfig
-from impl.dledger.config import Membership, Peer
-from impl.dledger.ledger_log import stored_in
-from impl.dledger.state import Role as MemberRole
-from impl.dledger.store import LedgerStore
-from impl.event_log import EventLog
-from impl.message import StoredMessage
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.replication.config import ReplicationConfig, Role
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
-from impl.runtime.simulated_disk import Image, SimulatedDisk
-from impl.runtime.simulated_internet import Link, SimulatedInternet
-from impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop
-from impl.store.config import FlushMode, StoreConfig
-from impl.store.message_store import MessageStore
-from impl.store.record import decode, peek
-from spec.events import Event, Kind
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.client.session import Session, SessionConfig
+from mqproof.impl.dledger.config import Membership, Peer
+from mqproof.impl.dledger.ledger_log import stored_in
+from mqproof.impl.dledger.state import Role as MemberRole
+from mqproof.impl.dledger.store import LedgerStore
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import StoredMessage
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk
+from mqproof.impl.runtime.simulated_internet import Link, SimulatedInternet
+from mqproof.impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop
+from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.record import decode, peek
+from mqproof.spec.events import Event, Kind
 
 T = TypeVar("T")
 

@@ -8,14 +8,14 @@ written; and of its entries what was durable, and a prefix of what was there.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from conformance.behaviours.corpus import Script
-from conformance.behaviours.target import DeviationError
-from conformance.targets.crash_images import Recovered, first_crash, images, recover_each
-from impl.dledger import ballot_file
-from impl.dledger.changes import Ballot
-from impl.dledger.ledger import Ledger, LedgerConfig
-from impl.dledger.messages import NO_OP, NORMAL
-from impl.runtime.simulated_disk import Image, SimulatedDisk, Step
+from mqproof.conformance.behaviours.corpus import Script
+from mqproof.conformance.behaviours.target import DeviationError
+from mqproof.conformance.targets.crash_images import Recovered, first_crash, images, recover_each
+from mqproof.impl.dledger import ballot_file
+from mqproof.impl.dledger.changes import Ballot
+from mqproof.impl.dledger.ledger import Ledger, LedgerConfig
+from mqproof.impl.dledger.messages import NO_OP, NORMAL
+from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk, Step
 
 CRASH: Final = "Crash"
 _BALLOT: Final = "member/currterm"

@@ -10,20 +10,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from conformance.planting import planted
-from conformance.target import Setup
-from conformance.targets.impl import ImplTarget
-from impl.broker.broker import Broker
-from impl.broker.offsets import OffsetTable
-from impl.store import reader, record, recovery
-from impl.store.appender import Appender
-from impl.store.commit_log import CommitLog
-from impl.store.consume_queue import ConsumeQueue
-from impl.store.errors import StoreError
-from impl.store.flush import FlushRound, LogFlusher
-from impl.store.message_store import MessageStore
-from impl.store.recovery import Parts
-from impl.store.results import GetResult, PutStatus
+from mqproof.conformance.planting import planted
+from mqproof.conformance.target import Setup
+from mqproof.conformance.targets.impl import ImplTarget
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.store import reader, record, recovery
+from mqproof.impl.store.appender import Appender
+from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.consume_queue import ConsumeQueue
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.flush import FlushRound, LogFlusher
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.recovery import Parts
+from mqproof.impl.store.results import GetResult, PutStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +161,9 @@ _get = MessageStore.get
 _read_messages = reader.read_messages
 _commit = OffsetTable.commit
 
-_STORE: Final = "impl.store.message_store:MessageStore"
-_FLUSH: Final = "impl.store.flush:LogFlusher"
-_RECOVERY: Final = "impl.store.recovery"
+_STORE: Final = "mqproof.impl.store.message_store:MessageStore"
+_FLUSH: Final = "mqproof.impl.store.flush:LogFlusher"
+_RECOVERY: Final = "mqproof.impl.store.recovery"
 
 MUTANTS: Final[dict[str, Mutant]] = {
     mutant.name: mutant
@@ -228,14 +228,14 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "offsets-counted-from-zero",
             "after a restart the queue offsets begin anew",
             "FLUSH-4",
-            "impl.store.appender:Appender.next_queue_offset",
+            "mqproof.impl.store.appender:Appender.next_queue_offset",
             _count_from_zero,
         ),
         Mutant(
             "torn-text-accepted",
             "a record whose properties are torn counts as whole",
             "FLUSH-5",
-            "impl.store.record:text_is_whole",
+            "mqproof.impl.store.record:text_is_whole",
             _any_text,
         ),
         Mutant(
@@ -256,7 +256,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "pull-skips",
             "a pull leaves out the first of several messages",
             "DELIV-4",
-            "impl.store.store:read_messages",
+            "mqproof.impl.store.store:read_messages",
             _skip_one,
         ),
         Mutant(
@@ -277,14 +277,14 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "commit-goes-back",
             "a committed offset is stored as the one before",
             "DELIV-5",
-            "impl.broker.offsets:OffsetTable.commit",
+            "mqproof.impl.broker.offsets:OffsetTable.commit",
             _commit_one_less,
         ),
         Mutant(
             "offsets-not-persisted",
             "consumer offsets are not written, not even by a clean exit",
             "SPEC-1",
-            "impl.broker.broker:Broker._persist_offsets",
+            "mqproof.impl.broker.broker:Broker._persist_offsets",
             _persist_nothing,
         ),
     )

@@ -3,16 +3,16 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-from conformance.targets.as_released import ReleasedCommits
-from conformance.targets.machines import MASTER, SLAVE, Cluster, Setup
-from impl.broker.broker import Broker
-from impl.client.model import MessageQueue, NoRouteError, Unknown
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.pull_consumer import PullConsumer
-from impl.message import UNIQUE_KEY, WAIT, Message
-from impl.replication.config import ReplicationConfig, Role
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store.config import FlushMode
+from mqproof.conformance.targets.as_released import ReleasedCommits
+from mqproof.conformance.targets.machines import MASTER, SLAVE, Cluster, Setup
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.client.model import MessageQueue, NoRouteError, Unknown
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.message import UNIQUE_KEY, WAIT, Message
+from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.config import FlushMode
 
 TOPIC: Final = "T"
 QUEUE: Final = MessageQueue(TOPIC, "broker-a", 0)

@@ -5,12 +5,12 @@ Whatever is left, the log that it finds has what was durable and is a prefix of 
 durable then, and all of it is shown.
 """
 
-from conformance.behaviours.corpus import Script
-from conformance.behaviours.target import DeviationError
-from conformance.targets.crash_images import Recovered, first_crash, recover_each
-from conformance.targets.stepped_pair import TOPIC, Node, SteppedPair
-from impl.runtime.simulated_disk import Image, SimulatedDisk
-from impl.store import record
+from mqproof.conformance.behaviours.corpus import Script
+from mqproof.conformance.behaviours.target import DeviationError
+from mqproof.conformance.targets.crash_images import Recovered, first_crash, recover_each
+from mqproof.conformance.targets.stepped_pair import TOPIC, Node, SteppedPair
+from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk
+from mqproof.impl.store import record
 
 CRASH = "SystemCrash"
 

@@ -4,14 +4,14 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.replication import Life, LogsSeen, ReadsSeen, SendSeen
-from conformance.silence import silenced
-from conformance.targets.machines import MASTER, SLAVE
-from conformance.targets.pair import QUEUE, TOPIC, Pair, play
-from impl.client.model import ClientError
-from impl.replication.config import LogCheck, Role
-from impl.store.config import FlushMode
-from spec.events import Event
+from mqproof.conformance.replication import Life, LogsSeen, ReadsSeen, SendSeen
+from mqproof.conformance.silence import silenced
+from mqproof.conformance.targets.machines import MASTER, SLAVE
+from mqproof.conformance.targets.pair import QUEUE, TOPIC, Pair, play
+from mqproof.impl.client.model import ClientError
+from mqproof.impl.replication.config import LogCheck, Role
+from mqproof.impl.store.config import FlushMode
+from mqproof.spec.events import Event
 
 STEPS: Final = 24
 CALM_S: Final = 120.0
@@ -40,7 +40,7 @@ def _play(seed: int) -> tuple[Life, list[Event]]:
     async def scene(pair: Pair) -> tuple[Life, list[Event]]:
         return await _Witness(pair, role).watch(), pair.events
 
-    with silenced("impl"):  # every fault is meant, and each would be a warning
+    with silenced("mqproof.impl"):  # every fault is meant, and each would be a warning
         return play(scene, seed, flush=flush, role=role, log_check=log_check())
 
 

@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from conformance.targets.mutants import Mutant
-from impl.message import StoredMessage
-from impl.replication.config import LogCheck
-from impl.store.message_store import MessageStore
-from impl.store.results import PutStatus
-from impl.store.store import Store
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.impl.message import StoredMessage
+from mqproof.impl.replication.config import LogCheck
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import PutStatus
+from mqproof.impl.store.store import Store
 
 
 def _always(*_arguments: Any) -> bool:
@@ -42,8 +42,8 @@ def _masters_offset(_own: int | None, masters: int, *, untold: bool) -> int:  # 
     return masters
 
 
-_RULES: Final = "impl.replication.rules"
-_STORE: Final = "impl.store.message_store"
+_RULES: Final = "mqproof.impl.replication.rules"
+_STORE: Final = "mqproof.impl.store.message_store"
 
 MUTANTS: Final[dict[str, Mutant]] = {
     mutant.name: mutant
@@ -66,7 +66,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "logs-compared-as-shipped",
             "positions are compared and nothing else, as released brokers do it",
             "REPL-2",
-            "conformance.targets.pair_life:log_check",
+            "mqproof.conformance.targets.pair_life:log_check",
             _as_shipped,
         ),
         Mutant(
@@ -80,7 +80,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "replica-status-lost",
             "what became of the replica is not told, the flush's status is",
             "REPL-3",
-            "impl.store.results:put_status",
+            "mqproof.impl.store.results:put_status",
             _flush_status_wins,
         ),
         Mutant(
@@ -94,7 +94,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "slave-never-hangs-up",
             "a slave stays on a connection whose other end is gone",
             "REPL-5",
-            "impl.replication.client:SlaveClient._stay",
+            "mqproof.impl.replication.client:SlaveClient._stay",
             _stays_for_ever,
         ),
         Mutant(

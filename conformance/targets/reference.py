@@ -7,8 +7,17 @@ import random
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.target import Capability, Fault, Outcome, Pulled, PulledMessage, PullStatus, Sent, Setup
-from reference import flush
+from mqproof.conformance.target import (
+    Capability,
+    Fault,
+    Outcome,
+    Pulled,
+    PulledMessage,
+    PullStatus,
+    Sent,
+    Setup,
+)
+from mqproof.reference import flush
 
 _INNER_STEPS_MAX: Final = 4
 _TIMEOUT_CHANCE: Final = 0.1

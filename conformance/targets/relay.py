@@ -7,8 +7,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
-from impl.remoting.frame import FrameError
-from impl.runtime.network import Address
+from mqproof.impl.remoting.frame import FrameError
+from mqproof.impl.runtime.network import Address
 
 _CHUNK_BYTES: Final = 1 << 16
 

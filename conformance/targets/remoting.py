@@ -14,7 +14,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from conformance.target import (
+from mqproof.conformance.target import (
     Capability,
     Fault,
     Pulled,
@@ -25,17 +25,17 @@ from conformance.target import (
     TargetError,
     WireOnly,
 )
-from conformance.targets import REMOTING, levers
-from conformance.targets.brokers.caller import Caller
-from conformance.targets.client import Client
-from conformance.targets.levers import Lever, Levers
-from conformance.targets.link import FAULTS, Link, LinkedNetwork
-from impl.admin.brokers import properties_of
-from impl.client.model import ClientError
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.runtime.network import Address, AsyncioNetwork
-from impl.runtime.runtime import production
-from reference.flush import ASYNC_FLUSH, SYNC_FLUSH
+from mqproof.conformance.targets import REMOTING, levers
+from mqproof.conformance.targets.brokers.caller import Caller
+from mqproof.conformance.targets.client import Client
+from mqproof.conformance.targets.levers import Lever, Levers
+from mqproof.conformance.targets.link import FAULTS, Link, LinkedNetwork
+from mqproof.impl.admin.brokers import properties_of
+from mqproof.impl.client.model import ClientError
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.runtime.network import Address, AsyncioNetwork
+from mqproof.impl.runtime.runtime import production
+from mqproof.reference.flush import ASYNC_FLUSH, SYNC_FLUSH
 
 T = TypeVar("T")
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from conformance.cluster import ClusterError
-from impl.client.blocking import BlockingClient
-from impl.client.compose import new_message
-from impl.client.model import Sent
+from mqproof.conformance.cluster import ClusterError
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.model import Sent
 
 _SECONDS_MAX: Final = 120.0
 _POLL_S: Final = 0.02

@@ -10,24 +10,24 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
-from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
-from conformance.behaviours.target import DeviationError, ImpossibleError
-from conformance.silence import silenced
-from conformance.targets.held_requests import Held, all_ended, at_rest
-from conformance.targets.stepped_member import QUEUE, SteppedMember
-from conformance.targets.stepped_service import SERVICE, Service
-from impl.client.assigned import PullLimits
-from impl.client.model import ReceivedMessage
-from impl.client.push_consumer import PushConsumerConfig
-from impl.client.start_offset import ConsumeFrom
-from impl.remoting import headers
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import PullRequest
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import Runtime, simulated
-from impl.runtime.simulated_loop import SimulatedLoop
-from reference.delivery import PASSED
-from reference.group import IDLE, Config
+from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
+from mqproof.conformance.behaviours.target import DeviationError, ImpossibleError
+from mqproof.conformance.silence import silenced
+from mqproof.conformance.targets.held_requests import Held, all_ended, at_rest
+from mqproof.conformance.targets.stepped_member import QUEUE, SteppedMember
+from mqproof.conformance.targets.stepped_service import SERVICE, Service
+from mqproof.impl.client.assigned import PullLimits
+from mqproof.impl.client.model import ReceivedMessage
+from mqproof.impl.client.push_consumer import PushConsumerConfig
+from mqproof.impl.client.start_offset import ConsumeFrom
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import PullRequest
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.reference.delivery import PASSED
+from mqproof.reference.group import IDLE, Config
 
 _CONFIG: Final = PushConsumerConfig(
     consume_from=ConsumeFrom.FIRST_OFFSET, limits=PullLimits(batch=1), concurrency=1
@@ -60,7 +60,7 @@ class SteppedConsumers:
         self._states = [state["service"] for state in script.states()]
         self._now = 0
         self._quiet = ExitStack()
-        self._quiet.enter_context(silenced("impl.client"))
+        self._quiet.enter_context(silenced("mqproof.impl.client"))
         config: Config = bounded("Group", script.configuration)
         self._loop = SimulatedLoop()
         self._runtime = simulated(self._loop, SimulatedNetwork())

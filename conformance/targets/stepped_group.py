@@ -12,13 +12,13 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
-from conformance.behaviours.target import DeviationError, ImpossibleError
-from impl.dledger.changes import Appended, Ballot, Cut, Written
-from impl.dledger.codes import PushType, ResponseCode, Vote
-from impl.dledger.config import GroupConfig
-from impl.dledger.core import Core
-from impl.dledger.messages import (
+from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
+from mqproof.conformance.behaviours.target import DeviationError, ImpossibleError
+from mqproof.impl.dledger.changes import Appended, Ballot, Cut, Written
+from mqproof.impl.dledger.codes import PushType, ResponseCode, Vote
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.core import Core
+from mqproof.impl.dledger.messages import (
     NO_OP,
     Entry,
     HeartBeatRequest,
@@ -29,8 +29,8 @@ from impl.dledger.messages import (
     VoteRequest,
     VoteResponse,
 )
-from impl.dledger.state import Role
-from impl.dledger.terms import Terms
+from mqproof.impl.dledger.state import Role
+from mqproof.impl.dledger.terms import Terms
 
 R = TypeVar("R", bound=Request)
 

@@ -13,35 +13,35 @@ from functools import lru_cache
 from math import ceil
 from typing import Any, Final, TypeVar, cast
 
-from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
-from conformance.behaviours.target import DeviationError, ImpossibleError
-from conformance.silence import silenced
-from conformance.targets.held_requests import Held, all_ended, at_rest
-from conformance.targets.stepped_member import GROUP, QUEUE, SteppedMember
-from impl.broker import groups
-from impl.broker.config import BrokerConfig
-from impl.broker.queue_locks import QueueLockTable, _Lease
-from impl.broker.services import Services
-from impl.client.calls import GroupCalls
-from impl.client.locks import LIFE_S, QueueLocks
-from impl.client.model import ReceivedMessage
-from impl.client.push_consumer import PushConsumerConfig
-from impl.message import UNIQUE_KEY, Message
-from impl.remoting import bodies, headers, java_json
-from impl.remoting.bodies import (
+from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
+from mqproof.conformance.behaviours.target import DeviationError, ImpossibleError
+from mqproof.conformance.silence import silenced
+from mqproof.conformance.targets.held_requests import Held, all_ended, at_rest
+from mqproof.conformance.targets.stepped_member import GROUP, QUEUE, SteppedMember
+from mqproof.impl.broker import groups
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.queue_locks import QueueLockTable, _Lease
+from mqproof.impl.broker.services import Services
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.locks import LIFE_S, QueueLocks
+from mqproof.impl.client.model import ReceivedMessage
+from mqproof.impl.client.push_consumer import PushConsumerConfig
+from mqproof.impl.message import UNIQUE_KEY, Message
+from mqproof.impl.remoting import bodies, headers, java_json
+from mqproof.impl.remoting.bodies import (
     LockedQueues,
     SubscriptionGroup,
     TopicConfig,
 )
-from impl.remoting.channel import Channel
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.headers import OffsetResponse, PullRequest, PullResponse
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import Runtime, simulated
-from impl.runtime.simulated_loop import SimulatedLoop
-from impl.store import record
-from reference.order_lock import NOBODY, Config
+from mqproof.impl.remoting.channel import Channel
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import OffsetResponse, PullRequest, PullResponse
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.store import record
+from mqproof.reference.order_lock import NOBODY, Config
 
 T = TypeVar("T")
 
@@ -167,7 +167,7 @@ class SteppedLock:
         self._config: Config = bounded("OrderLock", script.configuration)
         self._tick_s = LIFE_S / self._config.lock_trust
         self._quiet = ExitStack()
-        self._quiet.enter_context(silenced("impl.client"))
+        self._quiet.enter_context(silenced("mqproof.impl.client"))
         self._loop = SimulatedLoop()
         runtime = simulated(self._loop, SimulatedNetwork())
         self._broker = _Broker(

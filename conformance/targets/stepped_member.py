@@ -9,14 +9,14 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
-from conformance.targets.held_requests import Held, HeldRequests, at_rest, session
-from impl.client.model import Listener, MessageQueue
-from impl.client.push_consumer import PushConsumer, PushConsumerConfig
-from impl.remoting import java_json
-from impl.remoting.bodies import PERM_READ_WRITE, BrokerData, ConsumerIds, QueueData, TopicRoute
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.runtime.runtime import Runtime
+from mqproof.conformance.targets.held_requests import Held, HeldRequests, at_rest, session
+from mqproof.impl.client.model import Listener, MessageQueue
+from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import PERM_READ_WRITE, BrokerData, ConsumerIds, QueueData, TopicRoute
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.runtime.runtime import Runtime
 
 GROUP: Final = "G"
 QUEUE: Final = MessageQueue("T", "broker", 0)

@@ -11,28 +11,28 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, TypeVar
 
-from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
-from conformance.behaviours.target import DeviationError, ImpossibleError
-from impl.broker.offsets import OffsetTable
-from impl.message import UNIQUE_KEY, Message
-from impl.remoting.java_json import read
-from impl.replication.acks import Acks
-from impl.replication.config import LogCheck, ReplicationConfig, Role
-from impl.replication.feed import Feed
-from impl.replication.follow import DivergedError, Follow
-from impl.replication.metadata import ConsumerOffsets
-from impl.replication.stream import StreamError
-from impl.replication.waits import ReplicaWaits
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import Runtime
-from impl.runtime.simulated_disk import Image, SimulatedDisk
-from impl.runtime.simulated_loop import ManualClock, SimulatedLoop
-from impl.store import record, results
-from impl.store.config import FlushMode, StoreConfig
-from impl.store.dispatch import Appended
-from impl.store.errors import StoreError
-from impl.store.message_store import MessageStore
-from impl.store.results import GetStatus, PutStatus
+from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
+from mqproof.conformance.behaviours.target import DeviationError, ImpossibleError
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.message import UNIQUE_KEY, Message
+from mqproof.impl.remoting.java_json import read
+from mqproof.impl.replication.acks import Acks
+from mqproof.impl.replication.config import LogCheck, ReplicationConfig, Role
+from mqproof.impl.replication.feed import Feed
+from mqproof.impl.replication.follow import DivergedError, Follow
+from mqproof.impl.replication.metadata import ConsumerOffsets
+from mqproof.impl.replication.stream import StreamError
+from mqproof.impl.replication.waits import ReplicaWaits
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import ManualClock, SimulatedLoop
+from mqproof.impl.store import record, results
+from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.impl.store.dispatch import Appended
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import GetStatus, PutStatus
 
 T = TypeVar("T")
 

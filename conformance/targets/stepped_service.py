@@ -15,39 +15,39 @@ from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
-from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
-from conformance.behaviours.target import DeviationError, ImpossibleError
-from conformance.targets.stepped_member import GROUP, QUEUE
-from conformance.targets.stepped_pair import LOG, TOPIC, Node
-from impl.broker import offset_admin, pull, queries
-from impl.broker.clients import ClientTable
-from impl.broker.config import BrokerConfig
-from impl.broker.handed_out import HandedOut
-from impl.broker.holds import PullHolds
-from impl.broker.services import Processor, Services
-from impl.broker.statistics import Statistics
-from impl.client.records import read_records
-from impl.message import UNIQUE_KEY, Message
-from impl.remoting import headers
-from impl.remoting.bodies import SubscriptionGroup, TopicConfig
-from impl.remoting.channel import Channel
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.dispatch import handler
-from impl.remoting.headers import (
+from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
+from mqproof.conformance.behaviours.target import DeviationError, ImpossibleError
+from mqproof.conformance.targets.stepped_member import GROUP, QUEUE
+from mqproof.conformance.targets.stepped_pair import LOG, TOPIC, Node
+from mqproof.impl.broker import offset_admin, pull, queries
+from mqproof.impl.broker.clients import ClientTable
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.handed_out import HandedOut
+from mqproof.impl.broker.holds import PullHolds
+from mqproof.impl.broker.services import Processor, Services
+from mqproof.impl.broker.statistics import Statistics
+from mqproof.impl.client.records import read_records
+from mqproof.impl.message import UNIQUE_KEY, Message
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.channel import Channel
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.dispatch import handler
+from mqproof.impl.remoting.headers import (
     PULL_HAS_SUBSCRIPTION,
     PullRequest,
     PullResponse,
     ResetOffsetRequest,
     UpdateOffsetRequest,
 )
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import Runtime, inline
-from impl.runtime.simulated_loop import ManualClock, SimulatedLoop
-from impl.store.config import FlushMode
-from impl.store.dispatch import Appended
-from impl.store.results import PutStatus
-from reference.delivery import Config
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, inline
+from mqproof.impl.runtime.simulated_loop import ManualClock, SimulatedLoop
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.dispatch import Appended
+from mqproof.impl.store.results import PutStatus
+from mqproof.reference.delivery import Config
 
 T = TypeVar("T")
 

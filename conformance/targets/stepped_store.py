@@ -12,21 +12,21 @@ import random
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
-from conformance.behaviours.corpus import Script, Stimulus, Variables
-from conformance.behaviours.target import DeviationError, ImpossibleError
-from impl.broker.offsets import OffsetTable
-from impl.message import UNIQUE_KEY, Message
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import Runtime
-from impl.runtime.simulated_disk import Image, SimulatedDisk
-from impl.runtime.simulated_loop import ManualClock, SimulatedLoop
-from impl.store import record
-from impl.store.config import FlushMode, StoreConfig
-from impl.store.dispatch import Appended
-from impl.store.errors import StoreError
-from impl.store.layout import Layout
-from impl.store.message_store import MessageStore
-from impl.store.results import GetStatus, PutStatus
+from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables
+from mqproof.conformance.behaviours.target import DeviationError, ImpossibleError
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.message import UNIQUE_KEY, Message
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import ManualClock, SimulatedLoop
+from mqproof.impl.store import record
+from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.impl.store.dispatch import Appended
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.layout import Layout
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import GetStatus, PutStatus
 
 T = TypeVar("T")
 

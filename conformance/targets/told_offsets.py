@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any, Final
 
-from conformance.history.historian import Historian
-from conformance.history.lines import CommitValue, QueryValue, Type
-from impl.client.calls import GroupCalls
-from impl.client.model import ClientError, MessageQueue
-from impl.client.offset_store import BrokerOffsets, FileOffsets
-from impl.client.push_consumer import PushConsumer
+from mqproof.conformance.history.historian import Historian
+from mqproof.conformance.history.lines import CommitValue, QueryValue, Type
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.client.offset_store import BrokerOffsets, FileOffsets
+from mqproof.impl.client.push_consumer import PushConsumer
 
 _ERROR_MAX: Final = 200
 

@@ -13,20 +13,20 @@ from typing import Any, Final, TypeVar
 
 from msgspec import structs
 
-from conformance.silence import silenced
-from conformance.targets.mutants import Mutant
-from impl.broker.broker import Broker
-from impl.broker.config import BrokerConfig
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.remoting import command, dispatch, headers
-from impl.remoting.channel import Channel, Handler, Reply
-from impl.remoting.codes import ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.frame import LENGTH_BYTES, read_frame
-from impl.remoting.headers import Header, HeaderError, OffsetResponse
-from impl.runtime.network import AsyncioNetwork
-from impl.runtime.runtime import production
+from mqproof.conformance.silence import silenced
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.remoting import command, dispatch, headers
+from mqproof.impl.remoting.channel import Channel, Handler, Reply
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.frame import LENGTH_BYTES, read_frame
+from mqproof.impl.remoting.headers import Header, HeaderError, OffsetResponse
+from mqproof.impl.runtime.network import AsyncioNetwork
+from mqproof.impl.runtime.runtime import production
 
 H = TypeVar("H", bound=Header)
 
@@ -40,7 +40,7 @@ def serving() -> Iterator[str]:
     """The address of the name server of a cluster of ours, which runs in a thread until the block ends."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
-    with tempfile.TemporaryDirectory(prefix="mqproof-wire-") as folder, silenced("impl"):
+    with tempfile.TemporaryDirectory(prefix="mqproof-wire-") as folder, silenced("mqproof.impl"):
         cluster = _Cluster(Path(folder))
         thread.start()
         try:
@@ -164,10 +164,10 @@ def _unknown_ends_it(processors: Mapping[int, Handler]) -> Handler:
     return handle
 
 
-_CHANNEL: Final = "impl.remoting.channel"
-_COMMAND: Final = "impl.remoting.command"
-_HEADERS: Final = "impl.remoting.headers"
-_BROKER: Final = "impl.broker.broker"
+_CHANNEL: Final = "mqproof.impl.remoting.channel"
+_COMMAND: Final = "mqproof.impl.remoting.command"
+_HEADERS: Final = "mqproof.impl.remoting.headers"
+_BROKER: Final = "mqproof.impl.broker.broker"
 
 MUTANTS: Final = {
     mutant.name: mutant

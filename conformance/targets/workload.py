@@ -17,28 +17,28 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from conformance.controls import Controls
-from conformance.history.historian import Historian
-from conformance.history.lines import Line, SetupValue
-from conformance.history.workload import Workload
-from conformance.planting import planted
-from conformance.silence import silenced
-from conformance.target import Fault, TargetError
-from conformance.targets import APACHE, IMPL, MUTANT, REMOTING, mutant_called
-from conformance.targets.brokers.caller import Caller
-from conformance.targets.client import Place
-from conformance.targets.levers import Lever, Levers, by_shell, of_apache
-from conformance.targets.link import FAULTS, LinkedNetwork
-from conformance.targets.workload_clients import Clients, groups
-from impl.broker.broker import Broker
-from impl.broker.config import BrokerConfig
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.runtime.network import Address, AsyncioNetwork, SimulatedNetwork
-from impl.runtime.runtime import SlowCalls, production, simulated
-from impl.runtime.simulated_disk import SimulatedDisk, Step
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store.config import FlushMode, StoreConfig
+from mqproof.conformance.controls import Controls
+from mqproof.conformance.history.historian import Historian
+from mqproof.conformance.history.lines import Line, SetupValue
+from mqproof.conformance.history.workload import Workload
+from mqproof.conformance.planting import planted
+from mqproof.conformance.silence import silenced
+from mqproof.conformance.target import Fault, TargetError
+from mqproof.conformance.targets import APACHE, IMPL, MUTANT, REMOTING, mutant_called
+from mqproof.conformance.targets.brokers.caller import Caller
+from mqproof.conformance.targets.client import Place
+from mqproof.conformance.targets.levers import Lever, Levers, by_shell, of_apache
+from mqproof.conformance.targets.link import FAULTS, LinkedNetwork
+from mqproof.conformance.targets.workload_clients import Clients, groups
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.runtime.network import Address, AsyncioNetwork, SimulatedNetwork
+from mqproof.impl.runtime.runtime import SlowCalls, production, simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.config import FlushMode, StoreConfig
 
 Progress = Callable[[str], None]
 NO_CONTROLS: Final = Controls()
@@ -56,7 +56,7 @@ def run(
     if target == IMPL:
         return _simulated(workload, told)
     if target.startswith(MUTANT):
-        from conformance.targets.workload_mutants import MUTANTS  # it needs what is above
+        from mqproof.conformance.targets.workload_mutants import MUTANTS  # it needs what is above
 
         with planted(mutant_called(target, MUTANTS)):
             return _simulated(workload, told)
@@ -93,7 +93,7 @@ async def _remote(address: Address, levers: Levers, workload: Workload, told: Pr
         await caller.stop()
         network.link(caller.broker)  # before the first connection to the broker
         place = Place(caller.broker_name, str(caller.broker), str(address))
-        with tempfile.TemporaryDirectory() as directory, silenced("impl"):
+        with tempfile.TemporaryDirectory() as directory, silenced("mqproof.impl"):
             clients = Clients(address, runtime, historian, workload, prefix, directory, same_clock=False)
             await clients.run(_Hand(network, levers, place), told)
     finally:
@@ -139,8 +139,8 @@ class _Hand:
 @contextmanager
 def _apache(line: str) -> Iterator[tuple[Address, Levers]]:
     """A name server and a broker of Apache's, and what can be done to the broker."""
-    from conformance.targets.apache import servers  # nobody else needs them
-    from conformance.targets.apache.artifacts import ApacheMissingError, release_of
+    from mqproof.conformance.targets.apache import servers  # nobody else needs them
+    from mqproof.conformance.targets.apache.artifacts import ApacheMissingError, release_of
 
     release = release_of(line)
     with tempfile.TemporaryDirectory(prefix="mqproof-workload-") as folder, ExitStack() as stack:
@@ -287,5 +287,5 @@ def _simulated(workload: Workload, told: Progress) -> list[Line]:
         await world.stop()
         return historian.lines
 
-    with silenced("impl"):  # what our faults break is no news
+    with silenced("mqproof.impl"):  # what our faults break is no news
         return run_simulated(main(), loop)

@@ -15,8 +15,8 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from conformance.history.historian import Historian
-from conformance.history.lines import (
+from mqproof.conformance.history.historian import Historian
+from mqproof.conformance.history.lines import (
     DEAD,
     AssignValue,
     BoundsValue,
@@ -30,25 +30,25 @@ from conformance.history.lines import (
     SendValue,
     Type,
 )
-from conformance.history.lines import Message as Told
-from conformance.history.workload import Workload
-from conformance.target import TargetError
-from conformance.targets.told_offsets import ToldPushConsumer, queue_name, told_commit, told_query
-from impl.client.model import ClientError, MessageQueue, ReceivedMessage, RetryLater, Sent, Unknown
-from impl.client.model import Outcome as SendOutcome
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.pull_consumer import PullConsumer
-from impl.client.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
-from impl.client.session import Session
-from impl.client.start_offset import ConsumeFrom
-from impl.event_log import EventLog
-from impl.message import DELAY, KEYS, TAGS, UNIQUE_KEY, Message, StoredMessage
-from impl.remoting.channel import RemotingError
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
-from spec.events import Event, Kind
+from mqproof.conformance.history.lines import Message as Told
+from mqproof.conformance.history.workload import Workload
+from mqproof.conformance.target import TargetError
+from mqproof.conformance.targets.told_offsets import ToldPushConsumer, queue_name, told_commit, told_query
+from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage, RetryLater, Sent, Unknown
+from mqproof.impl.client.model import Outcome as SendOutcome
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.client.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
+from mqproof.impl.client.session import Session
+from mqproof.impl.client.start_offset import ConsumeFrom
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import DELAY, KEYS, TAGS, UNIQUE_KEY, Message, StoredMessage
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.spec.events import Event, Kind
 
-_log: Final = logging.getLogger("impl")
+_log: Final = logging.getLogger("mqproof.impl")
 
 _MS: Final = 1_000_000
 _LEVEL_MS: Final = (1000, 5000)

@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from conformance.targets.mutants import Mutant
-from impl.broker.checks import scheduled_or_refused
-from impl.client import calls
-from impl.client.concurrent import ConcurrentConsumption
-from impl.client.model import ClientError, MessageQueue, ReceivedMessage
-from impl.client.offset_store import Offsets
-from impl.client.orderly import OrderlyConsumption
-from impl.client.process_queue import ProcessQueue
-from impl.client.routes import subscribe_queues
-from impl.message import Message, StoredMessage
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.impl.broker.checks import scheduled_or_refused
+from mqproof.impl.client import calls
+from mqproof.impl.client.concurrent import ConcurrentConsumption
+from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
+from mqproof.impl.client.offset_store import Offsets
+from mqproof.impl.client.orderly import OrderlyConsumption
+from mqproof.impl.client.process_queue import ProcessQueue
+from mqproof.impl.client.routes import subscribe_queues
+from mqproof.impl.message import Message, StoredMessage
 
 _receive = ConcurrentConsumption.receive
 _receive_orderly = OrderlyConsumption.receive
@@ -75,35 +75,35 @@ MUTANTS: Final = {
     for mutant in (
         Mutant(
             "consumed-twice", "a listener is called twice for each message", "DELIV-3",
-            "impl.client.concurrent:ConcurrentConsumption.receive", _consume_twice,
+            "mqproof.impl.client.concurrent:ConcurrentConsumption.receive", _consume_twice,
         ),
         Mutant(
             "one-too-many-committed", "a push consumer commits one message more than it consumed", "DELIV-1",
-            "impl.client.offset_store:Offsets.advance", _one_too_many,
+            "mqproof.impl.client.offset_store:Offsets.advance", _one_too_many,
         ),
         Mutant(
             "everybody-owns-everything", "a rebalance gives each member all queues", "DELIV-6",
-            "impl.client.rebalance:Rebalancer._share", _everything,
+            "mqproof.impl.client.rebalance:Rebalancer._share", _everything,
         ),
         Mutant(
             "never-given-up", "no message comes often enough to be a dead letter", "DELIV-7",
-            "impl.broker.retries:is_given_up", _never_given_up,
+            "mqproof.impl.broker.retries:is_given_up", _never_given_up,
         ),
         Mutant(
             "delays-ignored", "a delayed message is stored where it can be read at once", "DELIV-8",
-            "impl.broker.send:scheduled_or_refused", _at_once,
+            "mqproof.impl.broker.send:scheduled_or_refused", _at_once,
         ),
         Mutant(
             "wanted-messages-dropped", "a subscription by tags leaves some of its messages out", "DELIV-10",
-            "impl.client.calls:_wanted", _some_of_the_wanted,
+            "mqproof.impl.client.calls:_wanted", _some_of_the_wanted,
         ),
         Mutant(
             "cached-messages-dropped", "some messages that a consumer pulled never reach its listener",
-            "DELIV-11", "impl.client.concurrent:ConcurrentConsumption.receive", _forget_some,
+            "DELIV-11", "mqproof.impl.client.concurrent:ConcurrentConsumption.receive", _forget_some,
         ),
         Mutant(
             "two-lanes", "an orderly queue is consumed by several at a time", "DELIV-13",
-            "impl.client.orderly:OrderlyConsumption.receive", _another_lane,
+            "mqproof.impl.client.orderly:OrderlyConsumption.receive", _another_lane,
         ),
     )
 }  # fmt: skip

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from conformance.traces.models import MODELS, Part, Size, TraceModel
-from conformance.traces.store import RECORDS_MAX, Window
-from report.model import Result, Verdict, Witness
-from spec.events import read_log
-from spec.nearest import Obstacles, nearest
-from spec.tlc.trace_check import TraceVerdict, check_traces
+from mqproof.conformance.traces.models import MODELS, Part, Size, TraceModel
+from mqproof.conformance.traces.store import RECORDS_MAX, Window
+from mqproof.report.model import Result, Verdict, Witness
+from mqproof.spec.events import read_log
+from mqproof.spec.nearest import Obstacles, nearest
+from mqproof.spec.tlc.trace_check import TraceVerdict, check_traces
 
 TLA: Final = Path(__file__).parents[2] / "spec" / "tla"
 

@@ -11,9 +11,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.traces.raft_events import check_dense, index_of, number_of, term_of, text_of, unrecorded
-from conformance.traces.store import TraceEvent, Window
-from spec.events import Event, EventError, Kind
+from mqproof.conformance.traces.raft_events import (
+    check_dense,
+    index_of,
+    number_of,
+    term_of,
+    text_of,
+    unrecorded,
+)
+from mqproof.conformance.traces.store import TraceEvent, Window
+from mqproof.spec.events import Event, EventError, Kind
 
 RAFT_KINDS: Final = frozenset({Kind.BECOME_LEADER, Kind.RAFT_APPEND, Kind.RAFT_COMMIT})
 """An event log that has one of these is a group's."""

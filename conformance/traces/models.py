@@ -1,14 +1,14 @@
 """The models that event logs are held against: which logs each claims, how they become traces, and what TLC
-is told. `MODELS` is all that `conformance.traces.check` knows of them.
+is told. `MODELS` is all that `mqproof.conformance.traces.check` knows of them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.traces import group, name_server, pair, reign
-from conformance.traces.store import SETTLED, TraceEvent, Window, windows
-from spec.events import Event, Kind
+from mqproof.conformance.traces import group, name_server, pair, reign
+from mqproof.conformance.traces.store import SETTLED, TraceEvent, Window, windows
+from mqproof.spec.events import Event, Kind
 
 Log = Sequence[Event]
 Size = tuple[str, ...]

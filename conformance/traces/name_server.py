@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from conformance.traces.store import RECORDS_MAX, TraceEvent, Window
-from spec.events import Event, EventError, Kind
+from mqproof.conformance.traces.store import RECORDS_MAX, TraceEvent, Window
+from mqproof.spec.events import Event, EventError, Kind
 
 DEFAULT_TOPIC: Final = "TBW102"
 TOPICS_MAX: Final = 8

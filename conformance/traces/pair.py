@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from conformance.traces.store import RECORDS_MAX, TraceEvent, Window
-from spec.events import Event, EventError, Kind
+from mqproof.conformance.traces.store import RECORDS_MAX, TraceEvent, Window
+from mqproof.spec.events import Event, EventError, Kind
 
 MASTER: Final = "master"
 SLAVE: Final = "slave"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from spec.events import Event, EventError, Kind
+from mqproof.spec.events import Event, EventError, Kind
 
 OPTIONAL: Final = frozenset(
     {Kind.VOTE, Kind.STEP_DOWN, Kind.HEARTBEAT, Kind.FLUSH, Kind.HA_ACK, Kind.RAFT_COMMIT, Kind.SEND_ACK}

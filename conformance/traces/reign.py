@@ -11,9 +11,16 @@ voted for this one.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from conformance.traces.raft_events import check_dense, index_of, number_of, term_of, text_of, unrecorded
-from conformance.traces.store import TraceEvent, Window
-from spec.events import Event, EventError, Kind
+from mqproof.conformance.traces.raft_events import (
+    check_dense,
+    index_of,
+    number_of,
+    term_of,
+    text_of,
+    unrecorded,
+)
+from mqproof.conformance.traces.store import TraceEvent, Window
+from mqproof.spec.events import Event, EventError, Kind
 
 Record = tuple[int, int]
 """Index, from 1, and term: which record it is, wherever it stands."""

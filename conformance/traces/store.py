@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from spec.events import Event, EventError, Kind
+from mqproof.spec.events import Event, EventError, Kind
 
 SETTLED: Final = "settled"
 """Stands for every message that was left out; the model never sends it, so no event about it is explained."""

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Final
 
-from conformance.wire.code_cases import code_cases
-from conformance.wire.frame_cases import frame_cases
-from conformance.wire.model import Case, Since
-from conformance.wire.operations import ALL
-from conformance.wire.semantics import semantic_cases
-from conformance.wire.systematic import systematic
+from mqproof.conformance.wire.code_cases import code_cases
+from mqproof.conformance.wire.frame_cases import frame_cases
+from mqproof.conformance.wire.model import Case, Since
+from mqproof.conformance.wire.operations import ALL
+from mqproof.conformance.wire.semantics import semantic_cases
+from mqproof.conformance.wire.systematic import systematic
 
 
 def _all() -> tuple[Case, ...]:

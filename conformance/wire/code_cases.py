@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from conformance.wire.model import ANY, Ask, Case, Expect, Manner, Request, Server, Since, Strength
-from conformance.wire.operations.undescribed import EXISTING, OF_CLIENTS, UNKNOWN, WITHOUT_HANDLER
+from mqproof.conformance.wire.model import ANY, Ask, Case, Expect, Manner, Request, Server, Since, Strength
+from mqproof.conformance.wire.operations.undescribed import EXISTING, OF_CLIENTS, UNKNOWN, WITHOUT_HANDLER
 
 _SOURCE: Final = "Request codes"
 _UNSUPPORTED: Final = Expect(codes=(3,))

@@ -3,15 +3,15 @@
 import time
 from collections.abc import Iterator
 
-from conformance.order import Order, Part
-from conformance.target import TargetError
-from conformance.wire.catalogue import choose
-from conformance.wire.model import Case, Since
-from conformance.wire.scene import SceneError
-from conformance.wire.servers import ServersError, servers
-from conformance.wire.suite import LAYER, Progress, Run, examine, results, summary, table, untested
-from conformance.wire.talk import UnreachableError
-from report.model import Result
+from mqproof.conformance.order import Order, Part
+from mqproof.conformance.target import TargetError
+from mqproof.conformance.wire.catalogue import choose
+from mqproof.conformance.wire.model import Case, Since
+from mqproof.conformance.wire.scene import SceneError
+from mqproof.conformance.wire.servers import ServersError, servers
+from mqproof.conformance.wire.suite import LAYER, Progress, Run, examine, results, summary, table, untested
+from mqproof.conformance.wire.talk import UnreachableError
+from mqproof.report.model import Result
 
 
 def listed(order: Order) -> tuple[Result, ...]:

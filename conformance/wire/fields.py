@@ -7,7 +7,7 @@ brought it. The value is that of the valid request; without one the field is lef
 import re
 from typing import Final
 
-from conformance.wire.model import Field, Kind, Since
+from mqproof.conformance.wire.model import Field, Kind, Since
 
 _LINE: Final = re.compile(r"(\w+) +([SILB])([!?])(5?)(?: +(.*))?")
 

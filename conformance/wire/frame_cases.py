@@ -9,8 +9,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
-from conformance.wire.frames import LANGUAGE, VERSION, Header, entry, framed
-from conformance.wire.model import ANY, Ask, Case, Expect, Request, Server, Step, Strength, Written
+from mqproof.conformance.wire.frames import LANGUAGE, VERSION, Header, entry, framed
+from mqproof.conformance.wire.model import ANY, Ask, Case, Expect, Request, Server, Step, Strength, Written
 
 _ROUTE: Final = 105
 _OPAQUE: Final = 77

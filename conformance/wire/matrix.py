@@ -1,6 +1,6 @@
 """The compatibility matrix: the verdicts of several servers, kept as data and as a page.
 
-    python -m conformance.wire.matrix "Apache 4.9.5=a.json" "Apache 5.5.0=b.json" mqproof=c.json
+    python -m mqproof.conformance.wire.matrix "Apache 4.9.5=a.json" "Apache 5.5.0=b.json" mqproof=c.json
 
 reads reports of `mqproof conform --suite wire --json` and writes docs/conformance/wire.json and wire.md.
 """
@@ -15,13 +15,13 @@ from typing import Final
 
 import msgspec
 
-from conformance.wire.catalogue import CASES
-from conformance.wire.model import Verdict
-from conformance.wire.suite import operation_of, verdict_of
-from report.json_file import from_json
-from report.write import write_text
+from mqproof.conformance.wire.catalogue import CASES
+from mqproof.conformance.wire.model import Verdict
+from mqproof.conformance.wire.suite import operation_of, verdict_of
+from mqproof.report.json_file import from_json
+from mqproof.report.write import write_text
 
-FOLDER: Final = Path(__file__).parents[2] / "docs" / "conformance"
+FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance"
 NOT_ASKED: Final = "-"
 """Of a rule that holds since a later release only."""
 _DETAIL_MAX: Final = 160
@@ -39,7 +39,7 @@ This page is made, of the reports of three runs (the last command writes it and 
 mqproof conform --target apache:4.9 --suite wire --json 4.9.json
 mqproof conform --target apache:5 --suite wire --json 5.json
 mqproof conform --target impl --suite wire --json ours.json
-python -m conformance.wire.matrix "{first}=4.9.json" "{second}=5.json" {third}=ours.json
+python -m mqproof.conformance.wire.matrix "{first}=4.9.json" "{second}=5.json" {third}=ours.json
 ```
 
 Servers of your own: `mqproof conform --target remoting://HOST:PORT --suite wire`, where the address is a name

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from conformance.wire.frames import LANGUAGE, VERSION, Header
+from mqproof.conformance.wire.frames import LANGUAGE, VERSION, Header
 
 NOT_SUPPORTED: Final = 3
 """The response code of whoever does not know the request code."""

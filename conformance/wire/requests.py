@@ -1,6 +1,6 @@
 """Requests made of an operation's table."""
 
-from conformance.wire.model import Operation, Request
+from mqproof.conformance.wire.model import Operation, Request
 
 
 def valid(operation: Operation, body: str | bytes | None = None, **fields: str | None) -> Request:

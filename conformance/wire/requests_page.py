@@ -1,23 +1,23 @@
 """The page of all requests and their fields, made of the tables that the cases are made of.
 
-python -m conformance.wire.requests_page
+python -m mqproof.conformance.wire.requests_page
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from conformance.wire.model import Field, Operation, Since
-from conformance.wire.operations import ALL
-from report.write import write_text
+from mqproof.conformance.wire.model import Field, Operation, Since
+from mqproof.conformance.wire.operations import ALL
+from mqproof.report.write import write_text
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "conformance" / "requests.md"
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance" / "requests.md"
 
 _INTRODUCTION: Final = """# Requests and their fields
 
 Every operation that the wire cases ask for. **Bold** fields are mandatory; I and L are signed decimal numbers
 of 32 and 64 bit, B is `true` or `false`, the others are text; ⁵ marks what came with 5.x. A body is JSON
-unless docs/protocol.md says otherwise. Made by `python -m conformance.wire.requests_page`.
+unless docs/protocol.md says otherwise. Made by `python -m mqproof.conformance.wire.requests_page`.
 
 | code | name | asked of | fields | body | described in protocol.md |
 |---|---|---|---|---|---|

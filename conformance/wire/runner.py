@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Final
 
-from conformance.wire.frames import ONEWAY, RESPONSE, Frame, MalformedError, encode
-from conformance.wire.model import (
+from mqproof.conformance.wire.frames import ONEWAY, RESPONSE, Frame, MalformedError, encode
+from mqproof.conformance.wire.model import (
     COMMIT_OFFSET,
     NOT_SUPPORTED,
     Ask,
@@ -28,7 +28,7 @@ from conformance.wire.model import (
     Verdict,
     Written,
 )
-from conformance.wire.talk import (
+from mqproof.conformance.wire.talk import (
     Address,
     ClosedError,
     Connection,

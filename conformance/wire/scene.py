@@ -13,12 +13,19 @@ from dataclasses import dataclass, field
 from string import Template
 from typing import Final
 
-from conformance.wire.frames import Frame, MalformedError, encode
-from conformance.wire.model import COMMIT_OFFSET, NOT_SUPPORTED, Request, Server
-from conformance.wire.operations import administration, messages, name_server, offsets
-from conformance.wire.requests import valid
-from conformance.wire.runner import kept
-from conformance.wire.talk import Address, ClosedError, Connection, SilentError, UnreachableError, connected
+from mqproof.conformance.wire.frames import Frame, MalformedError, encode
+from mqproof.conformance.wire.model import COMMIT_OFFSET, NOT_SUPPORTED, Request, Server
+from mqproof.conformance.wire.operations import administration, messages, name_server, offsets
+from mqproof.conformance.wire.requests import valid
+from mqproof.conformance.wire.runner import kept
+from mqproof.conformance.wire.talk import (
+    Address,
+    ClosedError,
+    Connection,
+    SilentError,
+    UnreachableError,
+    connected,
+)
 
 MESSAGES: Final = 8
 """In queue 0 of `$topic`, which nobody else sends to. The group `$reader` has consumed three, no more."""

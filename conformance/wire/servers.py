@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from conformance import load
-from conformance.cluster import ClusterError, cluster
-from conformance.targets import APACHE, IMPL, REMOTING, UnknownTargetError
-from conformance.wire.talk import Address
+from mqproof.conformance import load
+from mqproof.conformance.cluster import ClusterError, cluster
+from mqproof.conformance.targets import APACHE, IMPL, REMOTING, UnknownTargetError
+from mqproof.conformance.wire.talk import Address
 
 _ROOM: Final = ("-Xmx512m", "-XX:MaxDirectMemorySize=1g")
 """5.5.0 takes 4 MiB for each thread outside the heap, and without them leaves pops unanswered."""
@@ -73,8 +73,8 @@ def _ours(folder: Path) -> Iterator[list[Address]]:
 @contextmanager
 def _apache(line: str, folder: Path) -> Iterator[list[Address]]:
     # Imported late: nobody else needs them.
-    from conformance.targets.apache import servers as apache
-    from conformance.targets.apache.artifacts import ApacheMissingError, release_of
+    from mqproof.conformance.targets.apache import servers as apache
+    from mqproof.conformance.targets.apache.artifacts import ApacheMissingError, release_of
 
     release = release_of(line)
     try:

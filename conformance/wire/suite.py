@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.wire import runner
-from conformance.wire.model import Case, Since, Verdict
-from conformance.wire.runner import Judged
-from conformance.wire.scene import scene
-from conformance.wire.talk import Address
-from report import model
-from report.model import Result, Table, Witness
+from mqproof.conformance.wire import runner
+from mqproof.conformance.wire.model import Case, Since, Verdict
+from mqproof.conformance.wire.runner import Judged
+from mqproof.conformance.wire.scene import scene
+from mqproof.conformance.wire.talk import Address
+from mqproof.report import model
+from mqproof.report.model import Result, Table, Witness
 
 SECONDS_MAX: Final = 10.0
 """How long an answer may take; released brokers look at held pulls every 5 s only."""

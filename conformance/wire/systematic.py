@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from conformance.wire.frames import Header
-from conformance.wire.model import (
+from mqproof.conformance.wire.frames import Header
+from mqproof.conformance.wire.model import (
     ANY,
     Ask,
     Case,
@@ -20,7 +20,7 @@ from conformance.wire.model import (
     Operation,
     Strength,
 )
-from conformance.wire.requests import valid
+from mqproof.conformance.wire.requests import valid
 
 HANDWRITTEN: Final = 400
 _BODY: Final = 300

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.wire.frames import Frame, take
+from mqproof.conformance.wire.frames import Frame, take
 
 _CHUNK: Final = 1 << 16
 _CONNECT_S: Final = 10.0

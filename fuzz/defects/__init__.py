@@ -1,4 +1,4 @@
-"""Planted defects that the fuzz targets must find, a module for each target; `fuzz.mutants` judges them.
+"""Injected defects that fuzz targets must find, one module per target; `mqproof.fuzz.mutants` judges them.
 
 Begin at `defect.py`, which says what a mutant is.
 """

@@ -5,19 +5,19 @@ import asyncio
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.targets import mutants, pair_mutants
-from fuzz.defects import dledger
-from fuzz.defects.defect import Mutant
-from impl.broker.offsets import OffsetTable
-from impl.client.calls import GroupCalls
-from impl.client.model import MessageQueue
-from impl.replication.client import SlaveClient
-from impl.replication.follow import Follow
-from impl.replication.stream import write_position
-from impl.replication.waits import ReplicaWaits
-from impl.store.commit_log import CommitLog
-from impl.store.results import PutStatus
-from spec import catalogue
+from mqproof.conformance.targets import mutants, pair_mutants
+from mqproof.fuzz.defects import dledger
+from mqproof.fuzz.defects.defect import Mutant
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.replication.client import SlaveClient
+from mqproof.impl.replication.follow import Follow
+from mqproof.impl.replication.stream import write_position
+from mqproof.impl.replication.waits import ReplicaWaits
+from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.results import PutStatus
+from mqproof.spec import catalogue
 
 _TARGET: Final = "cluster"
 _received = Follow.received
@@ -116,7 +116,7 @@ def _as_here(theirs: mutants.Mutant) -> Mutant:
 
 
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Any) -> Mutant:
-    return Mutant(name, defect, _TARGET, breaks, f"impl.{where}", wrong)
+    return Mutant(name, defect, _TARGET, breaks, f"mqproof.impl.{where}", wrong)
 
 
 MUTANTS: Final = (

@@ -5,17 +5,17 @@ from typing import Any, Final
 
 import msgspec
 
-from fuzz.defects.defect import Mutant
-from impl.dledger import ballot_file
-from impl.dledger.changes import Ballot, Cut, Leads, Written
-from impl.dledger.codes import RoundResult, Vote
-from impl.dledger.election import Election
-from impl.dledger.member import Member
-from impl.dledger.messages import NORMAL, Entry, HeartBeatRequest, HeartBeatResponse, PushRequest
-from impl.dledger.pending import Pending
-from impl.dledger.replication import Following, Leading
-from impl.dledger.state import Role, State
-from impl.runtime.disk import Disk, write_durably
+from mqproof.fuzz.defects.defect import Mutant
+from mqproof.impl.dledger import ballot_file
+from mqproof.impl.dledger.changes import Ballot, Cut, Leads, Written
+from mqproof.impl.dledger.codes import RoundResult, Vote
+from mqproof.impl.dledger.election import Election
+from mqproof.impl.dledger.member import Member
+from mqproof.impl.dledger.messages import NORMAL, Entry, HeartBeatRequest, HeartBeatResponse, PushRequest
+from mqproof.impl.dledger.pending import Pending
+from mqproof.impl.dledger.replication import Following, Leading
+from mqproof.impl.dledger.state import Role, State
+from mqproof.impl.runtime.disk import Disk, write_durably
 
 _append = State.append
 _write = State.write
@@ -160,7 +160,7 @@ def _cut_uncommitted_at_leading(state: State) -> None:
 
 
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Any) -> Mutant:
-    return Mutant(name, defect, "dledger-group", breaks, f"impl.dledger.{where}", wrong)
+    return Mutant(name, defect, "dledger-group", breaks, f"mqproof.impl.dledger.{where}", wrong)
 
 
 MUTANTS: Final = (

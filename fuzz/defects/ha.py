@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from fuzz.defects.defect import Mutant
-from impl.replication import stream
-from impl.replication.feed import Feed
-from impl.replication.follow import Follow
-from impl.replication.stream import HEADER_BYTES, Transfer, write_position
+from mqproof.fuzz.defects.defect import Mutant
+from mqproof.impl.replication import stream
+from mqproof.impl.replication.feed import Feed
+from mqproof.impl.replication.follow import Follow
+from mqproof.impl.replication.stream import HEADER_BYTES, Transfer, write_position
 
 _asked = Feed._asked
 
@@ -45,7 +45,7 @@ def _read_any(buffer: bytearray) -> int | None:
 
 
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
-    return Mutant(name, defect, "ha-stream", breaks, f"impl.{where}", wrong)
+    return Mutant(name, defect, "ha-stream", breaks, f"mqproof.impl.{where}", wrong)
 
 
 MUTANTS: Final = (

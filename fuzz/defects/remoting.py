@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from fuzz.defects.defect import Mutant
-from impl.remoting import command, frame
-from impl.remoting.command import Command
-from impl.remoting.frame import LENGTH_BYTES, FrameError
+from mqproof.fuzz.defects.defect import Mutant
+from mqproof.impl.remoting import command, frame
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.frame import LENGTH_BYTES, FrameError
 
 _read_frame = frame.read_frame
 _decode = command.decode
@@ -49,7 +49,7 @@ def _encode_without_remark(each: Command) -> bytes:
 
 
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
-    return Mutant(name, defect, "remoting-decode", breaks, f"impl.remoting.{where}", wrong)
+    return Mutant(name, defect, "remoting-decode", breaks, f"mqproof.impl.remoting.{where}", wrong)
 
 
 MUTANTS: Final = (

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from fuzz.defects.defect import Mutant
-from impl.store.appender import Appender
-from impl.store.checkpoint import Checkpoint
-from impl.store.commit_log import CommitLog
-from impl.store.consume_queue import ConsumeQueue, Unit
-from impl.store.errors import StoreError
-from impl.store.flush import LogFlusher
-from impl.store.queue_flush import CheckpointWriter
-from impl.store.segments import SegmentedFile
+from mqproof.fuzz.defects.defect import Mutant
+from mqproof.impl.store.appender import Appender
+from mqproof.impl.store.checkpoint import Checkpoint
+from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.consume_queue import ConsumeQueue, Unit
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.flush import LogFlusher
+from mqproof.impl.store.queue_flush import CheckpointWriter
+from mqproof.impl.store.segments import SegmentedFile
 
 _load_segments = SegmentedFile.load
 _put_unit = ConsumeQueue.put
@@ -71,7 +71,7 @@ def _always_write_unit(queue: ConsumeQueue, queue_offset: int, unit: Unit) -> bo
 
 
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
-    return Mutant(name, defect, "store-recovery", breaks, f"impl.store.{where}", wrong)
+    return Mutant(name, defect, "store-recovery", breaks, f"mqproof.impl.store.{where}", wrong)
 
 
 MUTANTS: Final = (

@@ -1,4 +1,4 @@
-"""The fuzz targets: a module each, whose class `TARGET` follows `fuzz.target.Target`.
+"""The fuzz targets: a module each, whose class `TARGET` follows `mqproof.fuzz.target.Target`.
 
 Begin at `canary.py`, which fails on purpose. Modules are imported late: a worker must be able to prepare the
 tracing of what a target imports.
@@ -7,7 +7,7 @@ tracing of what a target imports.
 import importlib
 from typing import Final
 
-from fuzz.target import Target
+from mqproof.fuzz.target import Target
 
 NAMES: Final = ("canary", "remoting-decode", "ha-stream", "store-recovery", "dledger-group", "cluster")
 """Every target, in the order of `mqproof fuzz list`; the module has underscores for the hyphens."""
@@ -26,6 +26,6 @@ def load(name: str) -> Target:
     if name not in NAMES:
         raise UnknownTargetError(f"no fuzz target {name!r}, expected one of {', '.join(NAMES)}")
     module = name.replace("-", "_")
-    target: Target = importlib.import_module(f"fuzz.targets.{module}").TARGET()
+    target: Target = importlib.import_module(f"mqproof.fuzz.targets.{module}").TARGET()
     assert target.name == name, f"fuzz/targets/{module}.py calls itself {target.name!r}"
     return target

@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar
 
-from fuzz.target import Finding
+from mqproof.fuzz.target import Finding
 
 
 class Canary:
     name: ClassVar = "canary"
     invariants: ClassVar = {"CanaryAlive": "no input kills the canary (broken on purpose)"}
-    watched: ClassVar = ("fuzz.targets.canary",)
+    watched: ClassVar = ("mqproof.fuzz.targets.canary",)
     input_bytes_max: ClassVar = 256
 
     def __init__(self) -> None:

@@ -10,9 +10,9 @@ conformance's checkers and, of the members of a group, by fuzz/raft_judge.py.
 from functools import partial
 from typing import Final
 
-from fuzz.cluster_program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, random_program
-from fuzz.simulated import Simulated
-from spec import catalogue
+from mqproof.fuzz.cluster_program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, random_program
+from mqproof.fuzz.simulated import Simulated
+from mqproof.spec import catalogue
 
 _IDS: Final = (
     *("FLUSH-1", "FLUSH-2", "FLUSH-3", "FLUSH-4", "FLUSH-5", "FLUSH-7", "FLUSH-8"),
@@ -25,7 +25,7 @@ TARGET = partial(
     Simulated,
     name="cluster",
     invariants={each.name: each.statement for each in (catalogue.catalogue()[id_] for id_ in _IDS)},
-    watched=("impl.replication", "impl.dledger"),
+    watched=("mqproof.impl.replication", "mqproof.impl.dledger"),
     input_bytes_max=HEAD_BYTES + FAULTS_MAX * FAULT_BYTES,
     program=random_program,
     numbers=range(32),

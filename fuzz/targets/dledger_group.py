@@ -8,8 +8,8 @@ An input is a program for a group in simulation (fuzz/raft_program.py).
 from functools import partial
 from typing import Final
 
-from fuzz.raft_program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, random_program
-from fuzz.simulated import Simulated
+from mqproof.fuzz.raft_program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, random_program
+from mqproof.fuzz.simulated import Simulated
 
 _SEEDS: Final = (17, *range(64))
 """Seed 17 tears an entry, which few do."""
@@ -29,7 +29,7 @@ TARGET = partial(
         "LogsConverge": "once faults end all members have one log, committed, within two minutes",
         "NoAckedLost": "what was acknowledged is in the log of every member at last",
     },
-    watched=("impl.dledger",),
+    watched=("mqproof.impl.dledger",),
     input_bytes_max=HEAD_BYTES + FAULTS_MAX * FAULT_BYTES,
     program=random_program,
     numbers=_SEEDS,

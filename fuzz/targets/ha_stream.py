@@ -13,15 +13,15 @@ from functools import cache
 from itertools import chain
 from typing import ClassVar, Final
 
-from fuzz.target import Finding
-from impl.message import Message, StoredMessage
-from impl.replication.acks import Acks
-from impl.replication.config import LogCheck
-from impl.replication.feed import Feed
-from impl.replication.follow import DivergedError, Follow
-from impl.replication.stream import StreamError, Transfer, write_position, write_transfer
-from impl.runtime.network import Address
-from impl.store import record
+from mqproof.fuzz.target import Finding
+from mqproof.impl.message import Message, StoredMessage
+from mqproof.impl.replication.acks import Acks
+from mqproof.impl.replication.config import LogCheck
+from mqproof.impl.replication.feed import Feed
+from mqproof.impl.replication.follow import DivergedError, Follow
+from mqproof.impl.replication.stream import StreamError, Transfer, write_position, write_transfer
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.store import record
 
 SEGMENT_BYTES: Final = 1024
 RECORD_BYTES_MAX: Final = 600
@@ -103,7 +103,11 @@ class HaStream:
         "AcknowledgesWhatIsSaid": "a master counts what a slave says after its first position, if it can be",
         "ChunkingIrrelevant": "a stream is taken alike in one piece and byte by byte",
     }
-    watched: ClassVar = ("impl.replication.follow", "impl.replication.feed", "impl.replication.stream")
+    watched: ClassVar = (
+        "mqproof.impl.replication.follow",
+        "mqproof.impl.replication.feed",
+        "mqproof.impl.replication.stream",
+    )
     input_bytes_max: ClassVar = 2048
 
     def __init__(self) -> None:

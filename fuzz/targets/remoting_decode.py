@@ -14,10 +14,10 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from fuzz.target import Finding
-from impl.remoting import command, frame
-from impl.remoting.command import Command, Serialization
-from impl.remoting.frame import LENGTH_BYTES, FrameError
+from mqproof.fuzz.target import Finding
+from mqproof.impl.remoting import command, frame
+from mqproof.impl.remoting.command import Command, Serialization
+from mqproof.impl.remoting.frame import LENGTH_BYTES, FrameError
 
 FRAME_BYTES_MAX: Final = 1 << 20
 """A limit that inputs announce easily, and that is much more than they may make us allocate."""
@@ -46,7 +46,7 @@ class RemotingDecode:
         "RoundTrip": "a decoded command is the same after being encoded and decoded again",
         "BoundedAllocation": "decoding allocates in proportion to what arrived, not to what was announced",
     }
-    watched: ClassVar = ("impl.remoting.frame", "impl.remoting.command")
+    watched: ClassVar = ("mqproof.impl.remoting.frame", "mqproof.impl.remoting.command")
     input_bytes_max: ClassVar = 512
 
     def __init__(self) -> None:

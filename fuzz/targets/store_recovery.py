@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
-from fuzz.store_program import ASYNC, ENDING, HARMING, SYNC, Run, program
+from mqproof.fuzz.store_program import ASYNC, ENDING, HARMING, SYNC, Run, program
 
 # Pieces of programs to begin with. Parameter of "append": queue + 3 * size.
 _WRITTEN: Final = ("append", 0, "append", 5, "flush_log", "dispatch", "flush_queues", "write_checkpoint")
@@ -29,7 +29,7 @@ class StoreRecovery:
         "ServesAfterDamage": "a damaged store that opens gives back what it takes and no more",
         "RecoveryIdempotent": "recovering again finds the same log end and nothing to do",
     }
-    watched: ClassVar = ("impl.store",)
+    watched: ClassVar = ("mqproof.impl.store",)
     input_bytes_max: ClassVar = 160
 
     def __init__(self) -> None:

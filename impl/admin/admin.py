@@ -10,18 +10,18 @@ from typing import Final, Self, TypeVar
 
 from msgspec import structs
 
-from impl.client.model import ClientError, NoRouteError, RefusalError
-from impl.client.session import Session
-from impl.remoting import headers, java_json
-from impl.remoting.address_server import NameServers
-from impl.remoting.bodies import ClusterInfo, TopicRoute
-from impl.remoting.channel import RemotingError
-from impl.remoting.codes import RequestCode, ResponseCode, response_name
-from impl.remoting.command import LANGUAGE, Command, new_request
-from impl.remoting.headers import RouteRequest
-from impl.remoting.signing import Credentials
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
+from mqproof.impl.client.model import ClientError, NoRouteError, RefusalError
+from mqproof.impl.client.session import Session
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.address_server import NameServers
+from mqproof.impl.remoting.bodies import ClusterInfo, TopicRoute
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode, response_name
+from mqproof.impl.remoting.command import LANGUAGE, Command, new_request
+from mqproof.impl.remoting.headers import RouteRequest
+from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
 
 MASTER_ID: Final = 0
 

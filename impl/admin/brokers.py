@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from impl.admin.admin import Admin, UnreachableError, address_of, read_body
-from impl.client.model import ClientError, RefusalError
-from impl.properties import ConfigError, parse
-from impl.remoting.bodies import Table
-from impl.remoting.codes import RequestCode
-from impl.runtime.network import Address
+from mqproof.impl.admin.admin import Admin, UnreachableError, address_of, read_body
+from mqproof.impl.client.model import ClientError, RefusalError
+from mqproof.impl.properties import ConfigError, parse
+from mqproof.impl.remoting.bodies import Table
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.runtime.network import Address
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from impl.admin.admin import Admin, read_body
-from impl.admin.brokers import status
-from impl.admin.topics import delete_topic, queue_of, topic_names
-from impl.client.calls import GroupCalls
-from impl.client.model import ClientError, MessageQueue, NoRouteError, RefusalError
-from impl.remoting import java_json
-from impl.remoting.bodies import (
+from mqproof.impl.admin.admin import Admin, read_body
+from mqproof.impl.admin.brokers import status
+from mqproof.impl.admin.topics import delete_topic, queue_of, topic_names
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, RefusalError
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import (
     ConsumerConnection,
     ConsumeStats,
     QueueOffsets,
@@ -19,16 +19,16 @@ from impl.remoting.bodies import (
     RunningInfo,
     SubscriptionGroup,
 )
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import IMPLEMENTATION_KEY, LANGUAGE
-from impl.remoting.headers import (
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import IMPLEMENTATION_KEY, LANGUAGE
+from mqproof.impl.remoting.headers import (
     ConsumerGroupRequest,
     ConsumerRequest,
     ConsumeStatsRequest,
     DeleteGroupRequest,
     ResetOffsetRequest,
 )
-from impl.runtime.network import Address
+from mqproof.impl.runtime.network import Address
 
 RETRY_PREFIX: Final = "%RETRY%"
 DEAD_LETTER_PREFIX: Final = "%DLQ%"

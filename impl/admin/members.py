@@ -2,17 +2,17 @@
 
 import asyncio
 
-from impl.admin import brokers
-from impl.admin.admin import Admin, UnreachableError
-from impl.client.model import ClientError
-from impl.dledger import wire
-from impl.dledger.codes import ResponseCode
-from impl.dledger.config import Peer, parse_peers
-from impl.dledger.messages import Message, MetadataRequest, TransferRequest
-from impl.remoting.channel import RemotingError
-from impl.remoting.client import RemotingClient
-from impl.remoting.java_json import BodyError
-from impl.runtime.network import Address
+from mqproof.impl.admin import brokers
+from mqproof.impl.admin.admin import Admin, UnreachableError
+from mqproof.impl.client.model import ClientError
+from mqproof.impl.dledger import wire
+from mqproof.impl.dledger.codes import ResponseCode
+from mqproof.impl.dledger.config import Peer, parse_peers
+from mqproof.impl.dledger.messages import Message, MetadataRequest, TransferRequest
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.java_json import BodyError
+from mqproof.impl.runtime.network import Address
 
 _TIMEOUT_S = 5.0
 _OURSELVES = "admin"

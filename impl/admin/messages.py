@@ -6,22 +6,22 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from impl.admin.admin import Admin, read_body
-from impl.client.calls import GroupCalls
-from impl.client.model import ClientError, MessageQueue, Outcome, RefusalError
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.records import read_records
-from impl.client.routes import subscribe_queues
-from impl.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage, parse_offset_message_id
-from impl.remoting.bodies import ConsumedDirectly
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import (
+from mqproof.impl.admin.admin import Admin, read_body
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.model import ClientError, MessageQueue, Outcome, RefusalError
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.records import read_records
+from mqproof.impl.client.routes import subscribe_queues
+from mqproof.impl.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage, parse_offset_message_id
+from mqproof.impl.remoting.bodies import ConsumedDirectly
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import (
     UNIQUE_KEY_QUERY,
     ConsumerRequest,
     QueryMessageRequest,
     ViewMessageRequest,
 )
-from impl.runtime.network import Address
+from mqproof.impl.runtime.network import Address
 
 READER_GROUP: Final = "TOOLS_CONSUMER"
 """Brokers have this group from their first start."""

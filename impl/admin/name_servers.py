@@ -1,16 +1,16 @@
 """Name servers: what each of them keeps for itself. Every operation tells all of them."""
 
-from impl.admin.admin import Admin, read_header
-from impl.admin.brokers import properties_of
-from impl.remoting.codes import RequestCode
-from impl.remoting.headers import (
+from mqproof.impl.admin.admin import Admin, read_header
+from mqproof.impl.admin.brokers import properties_of
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.headers import (
     AddWriteResponse,
     BrokerNameRequest,
     KvRequest,
     PutKvRequest,
     WipeWriteResponse,
 )
-from impl.runtime.network import Address
+from mqproof.impl.runtime.network import Address
 
 
 async def wipe_write(admin: Admin, broker_name: str) -> dict[Address, int]:

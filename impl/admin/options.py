@@ -5,10 +5,10 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from impl.admin import times
-from impl.admin.run import WRONG_USE, fail
-from impl.remoting import address_server
-from impl.runtime.network import Address
+from mqproof.impl.admin import times
+from mqproof.impl.admin.run import WRONG_USE, fail
+from mqproof.impl.remoting import address_server
+from mqproof.impl.runtime.network import Address
 
 T = TypeVar("T")
 

@@ -8,14 +8,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from impl.admin.admin import Admin, UnreachableError
-from impl.admin.tables import visible
-from impl.client.model import ClientError
-from impl.remoting.address_server import NameServers
-from impl.remoting.signing import Credentials
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
-from impl.serve import run, unread
+from mqproof.impl.admin.admin import Admin, UnreachableError
+from mqproof.impl.admin.tables import visible
+from mqproof.impl.client.model import ClientError
+from mqproof.impl.remoting.address_server import NameServers
+from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.serve import run, unread
 
 REFUSED: Final = 1
 WRONG_USE: Final = 2

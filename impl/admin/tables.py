@@ -8,12 +8,12 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from impl.admin import times
-from impl.admin.brokers import BrokerState
-from impl.admin.groups import GroupSummary, Progress
-from impl.client.model import MessageQueue
-from impl.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage
-from impl.remoting.bodies import (
+from mqproof.impl.admin import times
+from mqproof.impl.admin.brokers import BrokerState
+from mqproof.impl.admin.groups import GroupSummary, Progress
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage
+from mqproof.impl.remoting.bodies import (
     PERM_READ,
     PERM_WRITE,
     ConsumerConnection,
@@ -21,7 +21,7 @@ from impl.remoting.bodies import (
     QueueProgress,
     TopicRoute,
 )
-from impl.runtime.network import Address
+from mqproof.impl.runtime.network import Address
 
 _NOT_TOLD: Final = "-"
 

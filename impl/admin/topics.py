@@ -5,12 +5,12 @@ from typing import Final
 
 import msgspec
 
-from impl.admin.admin import Admin, read_body
-from impl.client.model import ClientError, MessageQueue
-from impl.remoting import bodies
-from impl.remoting.bodies import GroupList, QueueExtent, TopicConfig, TopicList, TopicStats
-from impl.remoting.codes import RequestCode
-from impl.remoting.headers import (
+from mqproof.impl.admin.admin import Admin, read_body
+from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.remoting import bodies
+from mqproof.impl.remoting.bodies import GroupList, QueueExtent, TopicConfig, TopicList, TopicStats
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.headers import (
     ClusterRequest,
     DeleteRoutedTopicRequest,
     KvRequest,
@@ -18,8 +18,8 @@ from impl.remoting.headers import (
     TopicRequest,
     UpdateTopicRequest,
 )
-from impl.remoting.java_json import ObjectKey
-from impl.runtime.network import Address
+from mqproof.impl.remoting.java_json import ObjectKey
+from mqproof.impl.runtime.network import Address
 
 _TEMPLATE: Final = "TBW102"
 """A mandatory member of the request, which no broker reads."""

@@ -11,16 +11,16 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from impl.broker.white_list import Match, white_list
-from impl.message import RETRY_PREFIX
-from impl.properties import ConfigError
-from impl.remoting import java_json
-from impl.remoting.bodies import Heartbeat, QueueLocks
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import UNIQUE_KEY_QUERY
-from impl.remoting.signing import ACCESS_KEY, is_signed_with
+from mqproof.impl.broker.white_list import Match, white_list
+from mqproof.impl.message import RETRY_PREFIX
+from mqproof.impl.properties import ConfigError
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import Heartbeat, QueueLocks
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import UNIQUE_KEY_QUERY
+from mqproof.impl.remoting.signing import ACCESS_KEY, is_signed_with
 
 DENY: Final = 1
 ANY: Final = 2

@@ -5,15 +5,15 @@ from typing import Any, Final
 
 import msgspec
 
-from impl.broker.acl import AccountEntry, AclEntries
-from impl.broker.acl_file import AclFile
-from impl.broker.services import Processor, Services
-from impl.remoting import headers, java_json
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import (
+from mqproof.impl.broker.acl import AccountEntry, AclEntries
+from mqproof.impl.broker.acl_file import AclFile
+from mqproof.impl.broker.services import Processor, Services
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import (
     AccountRequest,
     AclVersionResponse,
     DeleteAccountRequest,

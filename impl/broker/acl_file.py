@@ -11,12 +11,12 @@ from typing import Final
 import msgspec
 import yaml
 
-from impl.broker.acl import AclEntries, Rules, parse, rules
-from impl.properties import ConfigError
-from impl.remoting.bodies import DataVersion
-from impl.runtime.clock import now_ms
-from impl.runtime.disk import read_whole, write_durably
-from impl.runtime.runtime import Runtime
+from mqproof.impl.broker.acl import AclEntries, Rules, parse, rules
+from mqproof.impl.properties import ConfigError
+from mqproof.impl.remoting.bodies import DataVersion
+from mqproof.impl.runtime.clock import now_ms
+from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.runtime import Runtime
 
 _log = logging.getLogger(__name__)
 

@@ -6,47 +6,47 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
-from impl import tools_file
-from impl.broker import groups
-from impl.broker.acl_file import POLL_S, AclFile
-from impl.broker.clients import ClientTable
-from impl.broker.config import BrokerConfig
-from impl.broker.delayed import DelayedDelivery
-from impl.broker.elected import Elected
-from impl.broker.flow_control import SendGate
-from impl.broker.handed_out import HandedOut
-from impl.broker.holds import PullHolds
-from impl.broker.offsets import OffsetTable
-from impl.broker.processors import PROCESSORS
-from impl.broker.queue_locks import QueueLockTable
-from impl.broker.registration import Registrar
-from impl.broker.replicas import Replicas, SlaveTables
-from impl.broker.services import Processor, Services, loop_ms
-from impl.broker.statistics import Statistics
-from impl.broker.subscription_groups import SubscriptionGroupTable
-from impl.broker.tallies import ROLL_S
-from impl.broker.topics import TopicTable, built_in
-from impl.config_file import ConfigFile
-from impl.dledger.store import LedgerStore
-from impl.event_log import EventLog
-from impl.remoting.address_server import FETCH_INTERVAL_S
-from impl.remoting.bodies import DataVersion
-from impl.remoting.channel import Channel, Handler, Reply
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError, handler
-from impl.remoting.java_json import BodyError
-from impl.remoting.server import RemotingServer
-from impl.remoting.signing import Credentials
-from impl.replication.metadata import MetadataSync
-from impl.runtime.clock import now_ms as wall_ms
-from impl.runtime.disk import read_whole
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
-from impl.store.message_store import MessageStore
-from impl.store.results import Recovery
-from impl.store.store import Store
+from mqproof.impl import tools_file
+from mqproof.impl.broker import groups
+from mqproof.impl.broker.acl_file import POLL_S, AclFile
+from mqproof.impl.broker.clients import ClientTable
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.delayed import DelayedDelivery
+from mqproof.impl.broker.elected import Elected
+from mqproof.impl.broker.flow_control import SendGate
+from mqproof.impl.broker.handed_out import HandedOut
+from mqproof.impl.broker.holds import PullHolds
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.broker.processors import PROCESSORS
+from mqproof.impl.broker.queue_locks import QueueLockTable
+from mqproof.impl.broker.registration import Registrar
+from mqproof.impl.broker.replicas import Replicas, SlaveTables
+from mqproof.impl.broker.services import Processor, Services, loop_ms
+from mqproof.impl.broker.statistics import Statistics
+from mqproof.impl.broker.subscription_groups import SubscriptionGroupTable
+from mqproof.impl.broker.tallies import ROLL_S
+from mqproof.impl.broker.topics import TopicTable, built_in
+from mqproof.impl.config_file import ConfigFile
+from mqproof.impl.dledger.store import LedgerStore
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S
+from mqproof.impl.remoting.bodies import DataVersion
+from mqproof.impl.remoting.channel import Channel, Handler, Reply
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError, handler
+from mqproof.impl.remoting.java_json import BodyError
+from mqproof.impl.remoting.server import RemotingServer
+from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.replication.metadata import MetadataSync
+from mqproof.impl.runtime.clock import now_ms as wall_ms
+from mqproof.impl.runtime.disk import read_whole
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import Recovery
+from mqproof.impl.store.store import Store
 
 _log = logging.getLogger(__name__)
 

@@ -3,22 +3,22 @@
 from dataclasses import replace
 from typing import Final
 
-from impl.broker import config
-from impl.broker.services import Processor, Services, loop_ms
-from impl.broker.statistics import Meter
-from impl.broker.topics import DEFAULT_TOPIC
-from impl.message import StoredMessage
-from impl.properties import ConfigError, ProtectedKeyError
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, DataVersion, Table
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import IMPLEMENTATION_KEY, VERSION, VERSION_NAME, Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import BrokerConfigResponse
-from impl.runtime.clock import now_ms
-from impl.store import record
-from impl.store.delay import SCHEDULE_TOPIC
+from mqproof.impl.broker import config
+from mqproof.impl.broker.services import Processor, Services, loop_ms
+from mqproof.impl.broker.statistics import Meter
+from mqproof.impl.broker.topics import DEFAULT_TOPIC
+from mqproof.impl.message import StoredMessage
+from mqproof.impl.properties import ConfigError, ProtectedKeyError
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, DataVersion, Table
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import IMPLEMENTATION_KEY, VERSION, VERSION_NAME, Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import BrokerConfigResponse
+from mqproof.impl.runtime.clock import now_ms
+from mqproof.impl.store import record
+from mqproof.impl.store.delay import SCHEDULE_TOPIC
 
 _STEPS: Final = (
     *("<=0ms", "0~10ms", "10~50ms", "50~100ms", "100~200ms", "200~500ms", "500ms~1s"),

@@ -1,12 +1,12 @@
 """Refusals that several requests share."""
 
-from impl.broker.services import Services
-from impl.broker.topics import name_problem
-from impl.message import RETRY_PREFIX, Message
-from impl.remoting.bodies import PERM_READ, PERM_WRITE, SubscriptionGroup, TopicConfig
-from impl.remoting.codes import ResponseCode
-from impl.remoting.dispatch import RefusedError
-from impl.store.delay import scheduled
+from mqproof.impl.broker.services import Services
+from mqproof.impl.broker.topics import name_problem
+from mqproof.impl.message import RETRY_PREFIX, Message
+from mqproof.impl.remoting.bodies import PERM_READ, PERM_WRITE, SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.store.delay import scheduled
 
 
 def require_group(services: Services, group: str) -> SubscriptionGroup:

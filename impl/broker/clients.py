@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from impl.remoting.bodies import ConsumerData, Heartbeat, Subscription
-from impl.remoting.channel import Channel
+from mqproof.impl.remoting.bodies import ConsumerData, Heartbeat, Subscription
+from mqproof.impl.remoting.channel import Channel
 
 BROADCASTING: Final = "BROADCASTING"
 

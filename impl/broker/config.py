@@ -4,15 +4,25 @@ from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address
 from typing import Any, Final
 
-from impl.dledger.config import GroupConfig, Membership, parse_peers
-from impl.properties import ConfigError, Option, apply, boolean, from_afar, number, one_of, parse, text
-from impl.remoting import address_server
-from impl.remoting.address_server import NameServers
-from impl.remoting.bodies import PERM_READ_WRITE
-from impl.replication.config import LogCheck, ReplicationConfig, Role
-from impl.runtime.network import Address
-from impl.store.config import QUEUE_UNIT_BYTES, FlushMode, StoreConfig
-from impl.store.delay import parse_levels, show_levels
+from mqproof.impl.dledger.config import GroupConfig, Membership, parse_peers
+from mqproof.impl.properties import (
+    ConfigError,
+    Option,
+    apply,
+    boolean,
+    from_afar,
+    number,
+    one_of,
+    parse,
+    text,
+)
+from mqproof.impl.remoting import address_server
+from mqproof.impl.remoting.address_server import NameServers
+from mqproof.impl.remoting.bodies import PERM_READ_WRITE
+from mqproof.impl.replication.config import LogCheck, ReplicationConfig, Role
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.store.config import QUEUE_UNIT_BYTES, FlushMode, StoreConfig
+from mqproof.impl.store.delay import parse_levels, show_levels
 
 _INT_MAX: Final = 2**31 - 1
 

@@ -2,22 +2,22 @@
 
 from collections.abc import Mapping
 
-from impl.broker.clients import Member
-from impl.broker.services import Services, loop_ms
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import (
+from mqproof.impl.broker.clients import Member
+from mqproof.impl.broker.services import Services, loop_ms
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import (
     Connection,
     ConsumerConnection,
     ProducerConnection,
     ProducerInfo,
     ProducerTable,
 )
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import ConsumerGroupRequest, ProducerGroupRequest
-from impl.runtime.clock import now_ms as wall_ms
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import ConsumerGroupRequest, ProducerGroupRequest
+from mqproof.impl.runtime.clock import now_ms as wall_ms
 
 
 def consumer_connections(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature

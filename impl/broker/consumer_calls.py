@@ -7,16 +7,16 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from impl.broker.services import Processor, Services
-from impl.message import parse_offset_message_id
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import ConsumerStatus
-from impl.remoting.channel import Channel, RemotingError, Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import ConsumerRequest, ConsumerStatusRequest
-from impl.remoting.java_json import ObjectKey
+from mqproof.impl.broker.services import Processor, Services
+from mqproof.impl.message import parse_offset_message_id
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import ConsumerStatus
+from mqproof.impl.remoting.channel import Channel, RemotingError, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import ConsumerRequest, ConsumerStatusRequest
+from mqproof.impl.remoting.java_json import ObjectKey
 
 _CALL_TIMEOUT_S: Final = 10.0
 _STATUS_TIMEOUT_S: Final = 5.0

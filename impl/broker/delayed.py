@@ -14,21 +14,21 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from impl.broker.durable_table import read_config
-from impl.broker.holds import PullHolds
-from impl.broker.topics import NOT_FOR_CLIENTS
-from impl.event_log import EventLog
-from impl.message import UNIQUE_KEY, Message
-from impl.remoting.java_json import write
-from impl.runtime.disk import write_durably
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
-from impl.store import record
-from impl.store.consume_queue import Unit
-from impl.store.delay import SCHEDULE_TOPIC, due
-from impl.store.results import PERHAPS_STORED, PutStatus
-from impl.store.store import Store
-from spec.events import Kind
+from mqproof.impl.broker.durable_table import read_config
+from mqproof.impl.broker.holds import PullHolds
+from mqproof.impl.broker.topics import NOT_FOR_CLIENTS
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import UNIQUE_KEY, Message
+from mqproof.impl.remoting.java_json import write
+from mqproof.impl.runtime.disk import write_durably
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.store import record
+from mqproof.impl.store.consume_queue import Unit
+from mqproof.impl.store.delay import SCHEDULE_TOPIC, due
+from mqproof.impl.store.results import PERHAPS_STORED, PutStatus
+from mqproof.impl.store.store import Store
+from mqproof.spec.events import Kind
 
 _log = logging.getLogger(__name__)
 

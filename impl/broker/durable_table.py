@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
-from impl.remoting.bodies import DataVersion
-from impl.remoting.java_json import BodyError, read, write
-from impl.runtime.clock import now_ms
-from impl.runtime.disk import Disk, read_whole, write_durably
-from impl.runtime.runtime import Runtime
-from impl.store.errors import StoreError
+from mqproof.impl.remoting.bodies import DataVersion
+from mqproof.impl.remoting.java_json import BodyError, read, write
+from mqproof.impl.runtime.clock import now_ms
+from mqproof.impl.runtime.disk import Disk, read_whole, write_durably
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.store.errors import StoreError
 
 Value = TypeVar("Value")
 File = TypeVar("File")

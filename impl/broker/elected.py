@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from impl.broker.services import Services
-from impl.dledger.store import LedgerStore
-from impl.remoting.bodies import TopicConfig
-from impl.remoting.dispatch import RefusedError
+from mqproof.impl.broker.services import Services
+from mqproof.impl.dledger.store import LedgerStore
+from mqproof.impl.remoting.bodies import TopicConfig
+from mqproof.impl.remoting.dispatch import RefusedError
 
 _log = logging.getLogger(__name__)
 

@@ -5,16 +5,16 @@ from typing import Final
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from impl.broker.services import Processor, Services
-from impl.broker.topics import name_problem
-from impl.message import RETRY_PREFIX
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import SubscriptionGroup, SubscriptionGroupList
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import DeleteGroupRequest, GroupRequest
+from mqproof.impl.broker.services import Processor, Services
+from mqproof.impl.broker.topics import name_problem
+from mqproof.impl.message import RETRY_PREFIX
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroupList
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import DeleteGroupRequest, GroupRequest
 
 
 async def update_group(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001

@@ -6,12 +6,12 @@ See docs/protocol.md, "Client registration" and "Queue locks".
 from collections.abc import Iterable
 from typing import Final
 
-from impl.broker.checks import require_group, require_sole_master
-from impl.broker.clients import Member
-from impl.broker.services import Services, loop_ms
-from impl.message import RETRY_PREFIX
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import (
+from mqproof.impl.broker.checks import require_group, require_sole_master
+from mqproof.impl.broker.clients import Member
+from mqproof.impl.broker.services import Services, loop_ms
+from mqproof.impl.message import RETRY_PREFIX
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import (
     ClientCheck,
     ConsumerIds,
     Heartbeat,
@@ -19,11 +19,11 @@ from impl.remoting.bodies import (
     MessageQueue,
     QueueLocks,
 )
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import ConsumerGroupRequest, UnregisterClientRequest
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import ConsumerGroupRequest, UnregisterClientRequest
 
 _HEARTBEAT_BYTES_MAX: Final = 1 << 20
 _GROUPS_OF_CLIENT_MAX: Final = 1000

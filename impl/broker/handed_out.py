@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from impl.pace import Pace
+from mqproof.impl.pace import Pace
 
 
 @dataclass(slots=True)

@@ -6,11 +6,11 @@ See docs/protocol.md, "Administration of a broker".
 import asyncio
 from typing import Final
 
-from impl.broker.offset_admin import group_progress
-from impl.broker.services import Processor, Services, loop_ms
-from impl.broker.tallies import Counted
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import (
+from mqproof.impl.broker.offset_admin import group_progress
+from mqproof.impl.broker.services import Processor, Services, loop_ms
+from mqproof.impl.broker.tallies import Counted
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import (
     BrokerStats,
     ConsumeStats,
     ConsumeStatsList,
@@ -21,11 +21,11 @@ from impl.remoting.bodies import (
     StatsWindow,
     TopicList,
 )
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import (
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import (
     AllConsumeStatsRequest,
     CorrectionRequest,
     GroupRequest,

@@ -5,13 +5,13 @@ See docs/protocol.md, "Looking messages up".
 
 from typing import Final
 
-from impl.broker.services import Services
-from impl.remoting import headers, java_json
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import (
+from mqproof.impl.broker.services import Services
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import (
     UNIQUE_KEY_QUERY,
     QueryMessageRequest,
     QueryMessageResponse,

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from impl.broker.checks import require_group, require_topic
-from impl.broker.consumer_calls import TELLABLE_VERSION
-from impl.broker.queries import offset_at_time
-from impl.broker.services import Processor, Services, loop_ms
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import (
+from mqproof.impl.broker.checks import require_group, require_topic
+from mqproof.impl.broker.consumer_calls import TELLABLE_VERSION
+from mqproof.impl.broker.queries import offset_at_time
+from mqproof.impl.broker.services import Processor, Services, loop_ms
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import (
     ConsumeStats,
     GroupList,
     ListedOffset,
@@ -22,18 +22,18 @@ from impl.remoting.bodies import (
     TimeSpans,
     TopicStats,
 )
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import (
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import (
     CloneOffsetRequest,
     ConsumeStatsRequest,
     ResetOffsetRequest,
     TopicGroupRequest,
     TopicRequest,
 )
-from impl.remoting.java_json import ObjectKey
+from mqproof.impl.remoting.java_json import ObjectKey
 
 _TO_THE_END: Final = -1
 _ALL_QUEUES: Final = -1

@@ -9,15 +9,15 @@ from typing import Final
 
 import msgspec
 
-from impl.broker.durable_table import read_config
-from impl.remoting.bodies import DataVersion
-from impl.remoting.codes import ResponseCode
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.java_json import write
-from impl.replication import rules
-from impl.runtime.clock import now_ms
-from impl.runtime.disk import write_durably
-from impl.runtime.runtime import Runtime
+from mqproof.impl.broker.durable_table import read_config
+from mqproof.impl.remoting.bodies import DataVersion
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.java_json import write
+from mqproof.impl.replication import rules
+from mqproof.impl.runtime.clock import now_ms
+from mqproof.impl.runtime.disk import write_durably
+from mqproof.impl.runtime.runtime import Runtime
 
 _SEPARATOR: Final = "@"
 """Between topic and group; no topic's name may have it."""

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from impl.broker import (
+from mqproof.impl.broker import (
     acl_admin,
     broker_admin,
     connections,
@@ -18,8 +18,8 @@ from impl.broker import (
     send,
     topic_admin,
 )
-from impl.broker.services import Processor
-from impl.remoting.codes import RequestCode
+from mqproof.impl.broker.services import Processor
+from mqproof.impl.remoting.codes import RequestCode
 
 PROCESSORS: Final[dict[int, Processor]] = {
     RequestCode.SEND_MESSAGE: send.send_message,

@@ -9,17 +9,21 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from impl.broker.checks import require_consuming_group, require_readable_broker, require_readable_queue
-from impl.broker.queries import commit_offset, is_far_behind
-from impl.broker.services import Services
-from impl.message import tags_code
-from impl.remoting import headers
-from impl.remoting.bodies import Subscription, SubscriptionGroup
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import (
+from mqproof.impl.broker.checks import (
+    require_consuming_group,
+    require_readable_broker,
+    require_readable_queue,
+)
+from mqproof.impl.broker.queries import commit_offset, is_far_behind
+from mqproof.impl.broker.services import Services
+from mqproof.impl.message import tags_code
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.bodies import Subscription, SubscriptionGroup
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import (
     PULL_CLASS_FILTER,
     PULL_COMMITS_OFFSET,
     PULL_HAS_SUBSCRIPTION,
@@ -27,7 +31,7 @@ from impl.remoting.headers import (
     PullRequest,
     PullResponse,
 )
-from impl.store.results import GetResult, GetStatus
+from mqproof.impl.store.results import GetResult, GetStatus
 
 _HOLD_MS_MAX: Final = 60_000
 """No pull is held for longer, whatever the client asks for."""

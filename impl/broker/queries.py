@@ -3,14 +3,14 @@
 See docs/protocol.md, "Offset requests".
 """
 
-from impl.broker.checks import require_group, require_readable_queue
-from impl.broker.services import Services
-from impl.remoting import headers
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import (
+from mqproof.impl.broker.checks import require_group, require_readable_queue
+from mqproof.impl.broker.services import Services
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import (
     OffsetResponse,
     PullRequest,
     QueryOffsetRequest,
@@ -19,7 +19,7 @@ from impl.remoting.headers import (
     StoreTimeResponse,
     UpdateOffsetRequest,
 )
-from spec.events import Kind
+from mqproof.spec.events import Kind
 
 
 def commit_offset(services: Services, header: UpdateOffsetRequest | PullRequest) -> None:

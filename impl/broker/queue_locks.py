@@ -6,7 +6,7 @@ See docs/protocol.md, "Queue locks".
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from impl.remoting.bodies import MessageQueue
+from mqproof.impl.remoting.bodies import MessageQueue
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,21 +7,21 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from impl.broker.services import Services
-from impl.remoting import headers, java_json
-from impl.remoting.address_server import AddressServer, AddressServerError
-from impl.remoting.bodies import RegisterBrokerBody
-from impl.remoting.channel import RemotingError
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode, ResponseCode, response_name
-from impl.remoting.command import Command, new_request
-from impl.remoting.headers import (
+from mqproof.impl.broker.services import Services
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.address_server import AddressServer, AddressServerError
+from mqproof.impl.remoting.bodies import RegisterBrokerBody
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode, response_name
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import (
     HeaderError,
     RegisterBrokerRequest,
     RegisterBrokerResponse,
     UnregisterBrokerRequest,
 )
-from impl.runtime.network import Address
+from mqproof.impl.runtime.network import Address
 
 _log = logging.getLogger(__name__)
 

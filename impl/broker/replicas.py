@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from impl.broker.config import BrokerConfig
-from impl.broker.services import Services
-from impl.event_log import EventLog
-from impl.remoting.bodies import AllTopics, SubscriptionGroups
-from impl.remoting.headers import RegisterBrokerResponse, UpdateOffsetRequest
-from impl.replication.client import SlaveClient
-from impl.replication.metadata import MetadataSync
-from impl.replication.server import MasterServer
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
-from impl.store import record
-from impl.store.message_store import MessageStore
-from impl.store.store import Store
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.services import Services
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.remoting.bodies import AllTopics, SubscriptionGroups
+from mqproof.impl.remoting.headers import RegisterBrokerResponse, UpdateOffsetRequest
+from mqproof.impl.replication.client import SlaveClient
+from mqproof.impl.replication.metadata import MetadataSync
+from mqproof.impl.replication.server import MasterServer
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.store import record
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.store import Store
 
 REFUSAL: Final = "this broker is a slave"
 

@@ -5,15 +5,15 @@ See docs/protocol.md, "Retries".
 
 from typing import Final
 
-from impl.broker.checks import (
+from mqproof.impl.broker.checks import (
     require_group,
     require_master,
     require_writable_broker,
     scheduled_or_refused,
 )
-from impl.broker.services import Services
-from impl.broker.topics import DEAD_LETTER_PREFIX
-from impl.message import (
+from mqproof.impl.broker.services import Services
+from mqproof.impl.broker.topics import DEAD_LETTER_PREFIX
+from mqproof.impl.message import (
     DELAY,
     ORIGIN_MESSAGE_ID,
     RETRY_PREFIX,
@@ -22,16 +22,16 @@ from impl.message import (
     Message,
     StoredMessage,
 )
-from impl.remoting import headers
-from impl.remoting.bodies import PERM_WRITE, SubscriptionGroup, TopicConfig
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import SendBackRequest
-from impl.store import record
-from impl.store.results import STORED, PutStatus
-from spec.events import Kind
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.bodies import PERM_WRITE, SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import SendBackRequest
+from mqproof.impl.store import record
+from mqproof.impl.store.results import STORED, PutStatus
+from mqproof.spec.events import Kind
 
 _FIRST_RETRY_LEVEL: Final = 3
 _STORED_WELL: Final = STORED - {PutStatus.FLUSH_DISK_TIMEOUT}

@@ -4,27 +4,27 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from impl.broker.acl_file import AclFile
-from impl.broker.clients import ClientTable
-from impl.broker.config import BrokerConfig
-from impl.broker.delayed import DelayedDelivery
-from impl.broker.flow_control import SendGate
-from impl.broker.handed_out import HandedOut
-from impl.broker.holds import PullHolds
-from impl.broker.offsets import OffsetTable
-from impl.broker.queue_locks import QueueLockTable
-from impl.broker.statistics import Statistics
-from impl.broker.subscription_groups import SubscriptionGroupTable
-from impl.broker.topics import TopicTable
-from impl.config_file import ConfigFile
-from impl.event_log import EventLog
-from impl.remoting.bodies import DataVersion
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.command import Command
-from impl.remoting.headers import RegisterBrokerResponse
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
-from impl.store.store import Store
+from mqproof.impl.broker.acl_file import AclFile
+from mqproof.impl.broker.clients import ClientTable
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.delayed import DelayedDelivery
+from mqproof.impl.broker.flow_control import SendGate
+from mqproof.impl.broker.handed_out import HandedOut
+from mqproof.impl.broker.holds import PullHolds
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.broker.queue_locks import QueueLockTable
+from mqproof.impl.broker.statistics import Statistics
+from mqproof.impl.broker.subscription_groups import SubscriptionGroupTable
+from mqproof.impl.broker.topics import TopicTable
+from mqproof.impl.config_file import ConfigFile
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.remoting.bodies import DataVersion
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import RegisterBrokerResponse
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.store.store import Store
 
 
 @dataclass(slots=True)

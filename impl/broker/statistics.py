@@ -3,7 +3,7 @@
 from collections import deque
 from typing import Final
 
-from impl.broker.tallies import Tallies
+from mqproof.impl.broker.tallies import Tallies
 
 WINDOWS_S: Final = (10, 60, 600)
 """The rates that RocketMQ shows."""

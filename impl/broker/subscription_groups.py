@@ -7,11 +7,11 @@ counts at once and is written with the consumer offsets. See docs/protocol.md, "
 from collections.abc import Iterable
 from typing import Final
 
-from impl.broker.durable_table import DurableTable, read_config
-from impl.remoting.bodies import SubscriptionGroup, SubscriptionGroups
-from impl.remoting.codes import ResponseCode
-from impl.remoting.dispatch import RefusedError
-from impl.runtime.runtime import Runtime
+from mqproof.impl.broker.durable_table import DurableTable, read_config
+from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroups
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.runtime.runtime import Runtime
 
 SYSTEM_PREFIX: Final = "CID_RMQ_SYS_"
 SYSTEM_GROUPS: Final = frozenset(

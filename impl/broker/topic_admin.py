@@ -4,16 +4,16 @@ from typing import Final
 
 from msgspec import UNSET
 
-from impl.broker.checks import require_topic
-from impl.broker.services import Processor, Services
-from impl.broker.topics import is_system_topic, name_problem, system_topics
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import PERM_READ_WRITE, AllTopics, TopicConfig, TopicConfigList, TopicList
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import TopicRequest, UpdateTopicRequest
+from mqproof.impl.broker.checks import require_topic
+from mqproof.impl.broker.services import Processor, Services
+from mqproof.impl.broker.topics import is_system_topic, name_problem, system_topics
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import PERM_READ_WRITE, AllTopics, TopicConfig, TopicConfigList, TopicList
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import TopicRequest, UpdateTopicRequest
 
 _PERM_MAX: Final = PERM_READ_WRITE | 1
 _FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")

@@ -10,12 +10,12 @@ from typing import Final
 
 import msgspec
 
-from impl.broker.durable_table import DurableTable, read_config
-from impl.message import RETRY_PREFIX
-from impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, TopicConfig, TopicConfigs
-from impl.remoting.codes import ResponseCode
-from impl.remoting.dispatch import RefusedError
-from impl.runtime.runtime import Runtime
+from mqproof.impl.broker.durable_table import DurableTable, read_config
+from mqproof.impl.message import RETRY_PREFIX
+from mqproof.impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, TopicConfig, TopicConfigs
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.runtime.runtime import Runtime
 
 DEFAULT_TOPIC: Final = "TBW102"
 """The template of topics that are created by a send."""

@@ -10,7 +10,7 @@ from functools import partial
 from hashlib import md5
 from typing import Final
 
-from impl.client.model import MessageQueue
+from mqproof.impl.client.model import MessageQueue
 
 Strategy = Callable[[Sequence[MessageQueue], Sequence[str], str], list[MessageQueue]]
 

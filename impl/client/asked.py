@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from impl.client.model import MessageQueue
-from impl.client.records import read_records
-from impl.message import StoredMessage
-from impl.remoting import bodies, headers, java_json
-from impl.remoting.bodies import ConsumedDirectly, ConsumerStatus, QueueOffsets, RunningInfo
-from impl.remoting.channel import Channel, Handler, Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import ConsumerRequest, ConsumerStatusRequest, ResetOffsetRequest
-from impl.remoting.java_json import ObjectKey
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.records import read_records
+from mqproof.impl.message import StoredMessage
+from mqproof.impl.remoting import bodies, headers, java_json
+from mqproof.impl.remoting.bodies import ConsumedDirectly, ConsumerStatus, QueueOffsets, RunningInfo
+from mqproof.impl.remoting.channel import Channel, Handler, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import ConsumerRequest, ConsumerStatusRequest, ResetOffsetRequest
+from mqproof.impl.remoting.java_json import ObjectKey
 
 
 class Member(Protocol):

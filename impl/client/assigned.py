@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from impl.client.calls import GroupCalls
-from impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
-from impl.client.offset_store import Offsets
-from impl.client.paces import Paces
-from impl.client.process_queue import ProcessQueue
-from impl.remoting.codes import ResponseCode
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
+from mqproof.impl.client.offset_store import Offsets
+from mqproof.impl.client.paces import Paces
+from mqproof.impl.client.process_queue import ProcessQueue
+from mqproof.impl.remoting.codes import ResponseCode
 
 _log = logging.getLogger(__name__)
 

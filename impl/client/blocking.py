@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from impl.client.connect import connect
-from impl.client.lite_pull_consumer import LitePullConfig, LitePullConsumer
-from impl.client.model import Listener, MessageQueue, Outcome, PullResult, ReceivedMessage
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.pull_consumer import PullConsumer
-from impl.client.push_consumer import PushConsumer, PushConsumerConfig
-from impl.client.queue_choice import Selector
-from impl.message import Message
-from impl.remoting.signing import Credentials
+from mqproof.impl.client.connect import connect
+from mqproof.impl.client.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from mqproof.impl.client.model import Listener, MessageQueue, Outcome, PullResult, ReceivedMessage
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.client.queue_choice import Selector
+from mqproof.impl.message import Message
+from mqproof.impl.remoting.signing import Credentials
 
 T = TypeVar("T")
 

@@ -7,16 +7,16 @@ when the broker refuses, cannot be reached, does not answer in time, or answers 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
-from impl.client.records import read_records
-from impl.client.session import Session
-from impl.message import TAGS, StoredMessage
-from impl.remoting import bodies, headers, java_json
-from impl.remoting.bodies import ConsumerIds, LockedQueues, QueueLocks
-from impl.remoting.channel import RemotingError
-from impl.remoting.codes import RequestCode, ResponseCode, response_name
-from impl.remoting.command import Command, new_request
-from impl.remoting.headers import (
+from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
+from mqproof.impl.client.records import read_records
+from mqproof.impl.client.session import Session
+from mqproof.impl.message import TAGS, StoredMessage
+from mqproof.impl.remoting import bodies, headers, java_json
+from mqproof.impl.remoting.bodies import ConsumerIds, LockedQueues, QueueLocks
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode, response_name
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import (
     PULL_HAS_SUBSCRIPTION,
     PULL_MAY_SUSPEND,
     ConsumerGroupRequest,
@@ -30,7 +30,7 @@ from impl.remoting.headers import (
     SendBackRequest,
     UpdateOffsetRequest,
 )
-from impl.runtime.network import Address
+from mqproof.impl.runtime.network import Address
 
 _TIMEOUT_S: Final = 5.0
 _LOCK_TIMEOUT_S: Final = 1.0

@@ -6,12 +6,12 @@
 docs/client.md has an example for each kind of producer and consumer.
 """
 
-from impl.client.session import Session
-from impl.remoting.address_server import parse
-from impl.remoting.signing import Credentials
-from impl.runtime.network import AsyncioNetwork
-from impl.runtime.runtime import production
-from impl.runtime.tls_file import load
+from mqproof.impl.client.session import Session
+from mqproof.impl.remoting.address_server import parse
+from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.runtime.network import AsyncioNetwork
+from mqproof.impl.runtime.runtime import production
+from mqproof.impl.runtime.tls_file import load
 
 
 def connect(

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from impl.client.model import MessageQueue
-from impl.event_log import EventLog
-from impl.message import KEYS, StoredMessage
-from spec.events import Kind
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import KEYS, StoredMessage
+from mqproof.spec.events import Kind
 
 
 class ConsumerEvents:

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Sequence
 from typing import cast
 
-from impl.client.model import Listener, ReceivedMessage, RetryLater
-from impl.client.paces import Paces
-from impl.runtime.runtime import Offload
+from mqproof.impl.client.model import Listener, ReceivedMessage, RetryLater
+from mqproof.impl.client.paces import Paces
+from mqproof.impl.runtime.runtime import Offload
 
 _log = logging.getLogger(__name__)
 

@@ -10,25 +10,25 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from impl.client.allocation import Strategy, averagely
-from impl.client.assigned import AssignedQueues, PullLimits
-from impl.client.calls import GroupCalls
-from impl.client.consumer_events import ConsumerEvents
-from impl.client.model import ClientError, MessageQueue, ReceivedMessage
-from impl.client.offset_store import BrokerOffsets, Offsets
-from impl.client.paces import Paces
-from impl.client.periodic import repeat
-from impl.client.process_queue import ProcessQueue
-from impl.client.pull_consumer import topic_queues
-from impl.client.rebalance import Rebalancer
-from impl.client.running import running_info
-from impl.client.session import Session
-from impl.client.start_offset import ConsumeFrom, start_offset
-from impl.client.subscriptions import Subscriptions
-from impl.event_log import EventLog
-from impl.message import StoredMessage
-from impl.remoting.bodies import ConsumerData, RunningInfo
-from impl.runtime.clock import now_ms
+from mqproof.impl.client.allocation import Strategy, averagely
+from mqproof.impl.client.assigned import AssignedQueues, PullLimits
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
+from mqproof.impl.client.offset_store import BrokerOffsets, Offsets
+from mqproof.impl.client.paces import Paces
+from mqproof.impl.client.periodic import repeat
+from mqproof.impl.client.process_queue import ProcessQueue
+from mqproof.impl.client.pull_consumer import topic_queues
+from mqproof.impl.client.rebalance import Rebalancer
+from mqproof.impl.client.running import running_info
+from mqproof.impl.client.session import Session
+from mqproof.impl.client.start_offset import ConsumeFrom, start_offset
+from mqproof.impl.client.subscriptions import Subscriptions
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import StoredMessage
+from mqproof.impl.remoting.bodies import ConsumerData, RunningInfo
+from mqproof.impl.runtime.clock import now_ms
 
 _log = logging.getLogger(__name__)
 

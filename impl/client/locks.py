@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from impl.client.calls import GroupCalls
-from impl.client.model import ClientError, MessageQueue
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.model import ClientError, MessageQueue
 
 _log = logging.getLogger(__name__)
 

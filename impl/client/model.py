@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from impl.message import KEYS, RETRY_TOPIC, TAGS, StoredMessage
-from impl.remoting.codes import ResponseCode
+from mqproof.impl.message import KEYS, RETRY_TOPIC, TAGS, StoredMessage
+from mqproof.impl.remoting.codes import ResponseCode
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -8,12 +8,12 @@ import random
 from collections.abc import Iterable
 from typing import Final
 
-from impl.remoting.address_server import AddressServer, AddressServerError, NameServers
-from impl.remoting.channel import ConnectError, RemotingError
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode
-from impl.remoting.command import Command, new_request
-from impl.runtime.network import Address, Network
+from mqproof.impl.remoting.address_server import AddressServer, AddressServerError, NameServers
+from mqproof.impl.remoting.channel import ConnectError, RemotingError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.runtime.network import Address, Network
 
 _log = logging.getLogger(__name__)
 

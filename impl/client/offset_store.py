@@ -12,13 +12,13 @@ from urllib.parse import quote
 
 import msgspec
 
-from impl.client.calls import GroupCalls
-from impl.client.consumer_events import ConsumerEvents
-from impl.client.model import ClientError, MessageQueue
-from impl.remoting import bodies
-from impl.remoting.java_json import BodyError, ObjectKey, read, write
-from impl.runtime.disk import read_whole, write_durably
-from impl.runtime.runtime import Runtime
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.remoting import bodies
+from mqproof.impl.remoting.java_json import BodyError, ObjectKey, read, write
+from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.runtime import Runtime
 
 _log = logging.getLogger(__name__)
 

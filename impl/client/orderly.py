@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from impl.client.consumer_events import ConsumerEvents
-from impl.client.listening import Listening
-from impl.client.locks import QueueLocks
-from impl.client.model import ReceivedMessage, RetryLater
-from impl.client.offset_store import Offsets
-from impl.client.process_queue import ProcessQueue
-from impl.client.redelivery import Redelivery
-from spec.events import Kind
+from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.listening import Listening
+from mqproof.impl.client.locks import QueueLocks
+from mqproof.impl.client.model import ReceivedMessage, RetryLater
+from mqproof.impl.client.offset_store import Offsets
+from mqproof.impl.client.process_queue import ProcessQueue
+from mqproof.impl.client.redelivery import Redelivery
+from mqproof.spec.events import Kind
 
 _log = logging.getLogger(__name__)
 

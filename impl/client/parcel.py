@@ -6,10 +6,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from impl.client.compose import check_batch, encode_batch
-from impl.client.compression import deflated
-from impl.client.model import MessageError
-from impl.message import (
+from mqproof.impl.client.compose import check_batch, encode_batch
+from mqproof.impl.client.compression import deflated
+from mqproof.impl.client.model import MessageError
+from mqproof.impl.message import (
     MAX_RECONSUME_TIMES,
     RETRY_PREFIX,
     SYS_COMPRESSED,
@@ -19,8 +19,8 @@ from impl.message import (
     UniqueKeys,
     encode_properties,
 )
-from impl.runtime.clock import now_ms
-from impl.runtime.runtime import Runtime
+from mqproof.impl.runtime.clock import now_ms
+from mqproof.impl.runtime.runtime import Runtime
 
 _PROPERTIES_BYTES_MAX: Final = 32767
 

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 from itertools import islice
 
-from impl.client.model import MessageQueue, ReceivedMessage
+from mqproof.impl.client.model import MessageQueue, ReceivedMessage
 
 
 class ProcessQueue:

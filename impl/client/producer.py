@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from impl.client.model import (
+from mqproof.impl.client.model import (
     STORED_STATUSES,
     MessageQueue,
     NoRouteError,
@@ -14,19 +14,19 @@ from impl.client.model import (
     Sent,
     Unknown,
 )
-from impl.client.parcel import Packing, Parcel, unique_key
-from impl.client.queue_choice import LEVELS_5, LatencyLevels, QueueChoice, Selector
-from impl.client.routes import publish_queues, require
-from impl.client.session import Session
-from impl.event_log import EventLog
-from impl.message import DELAY, KEYS, Message
-from impl.remoting import headers
-from impl.remoting.bodies import QueueData, TopicRoute
-from impl.remoting.channel import ConnectError, RemotingError
-from impl.remoting.codes import RequestCode, ResponseCode, is_retriable, response_name
-from impl.remoting.command import Command, new_request
-from impl.remoting.headers import HeaderError, SendRequest, SendResponse
-from spec.events import Kind
+from mqproof.impl.client.parcel import Packing, Parcel, unique_key
+from mqproof.impl.client.queue_choice import LEVELS_5, LatencyLevels, QueueChoice, Selector
+from mqproof.impl.client.routes import publish_queues, require
+from mqproof.impl.client.session import Session
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import DELAY, KEYS, Message
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.bodies import QueueData, TopicRoute
+from mqproof.impl.remoting.channel import ConnectError, RemotingError
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode, is_retriable, response_name
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import HeaderError, SendRequest, SendResponse
+from mqproof.spec.events import Kind
 
 _UNKNOWN: Final = "unknown"
 _NOT_CONNECTED: Final = "NOT_CONNECTED"

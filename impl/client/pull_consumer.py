@@ -1,13 +1,13 @@
 """Reads queues by offset: the application says from where, and how far it got."""
 
-from impl.client.calls import GroupCalls
-from impl.client.consumer_events import ConsumerEvents
-from impl.client.model import ClientError, MessageQueue, PullResult
-from impl.client.routes import require, subscribe_queues
-from impl.client.session import Session
-from impl.event_log import EventLog
-from impl.remoting.bodies import ConsumerData
-from impl.remoting.channel import RemotingError
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.model import ClientError, MessageQueue, PullResult
+from mqproof.impl.client.routes import require, subscribe_queues
+from mqproof.impl.client.session import Session
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.remoting.bodies import ConsumerData
+from mqproof.impl.remoting.channel import RemotingError
 
 
 class PullConsumer:

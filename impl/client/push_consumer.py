@@ -12,31 +12,31 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Any, Final, Self
 
-from impl.client.allocation import Strategy, averagely
-from impl.client.assigned import AssignedQueues, PullLimits
-from impl.client.calls import GroupCalls
-from impl.client.concurrent import ConcurrentConsumption
-from impl.client.consumer_events import ConsumerEvents
-from impl.client.listening import Listening
-from impl.client.locks import RENEWAL_S, QueueLocks
-from impl.client.model import ClientError, Listener, MessageQueue, ReceivedMessage
-from impl.client.offset_store import BrokerOffsets, FileOffsets, Offsets
-from impl.client.orderly import OrderlyConsumption
-from impl.client.paces import Paces
-from impl.client.periodic import repeat
-from impl.client.process_queue import ProcessQueue
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.rebalance import Rebalancer
-from impl.client.redelivery import Redelivery
-from impl.client.running import running_info
-from impl.client.session import Session
-from impl.client.start_offset import ConsumeFrom, start_offset
-from impl.client.subscriptions import Subscriptions
-from impl.event_log import EventLog
-from impl.message import RETRY_PREFIX, StoredMessage
-from impl.properties import as_text
-from impl.remoting.bodies import ConsumedDirectly, ConsumerData, RunningInfo
-from impl.runtime.clock import now_ms
+from mqproof.impl.client.allocation import Strategy, averagely
+from mqproof.impl.client.assigned import AssignedQueues, PullLimits
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.concurrent import ConcurrentConsumption
+from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.listening import Listening
+from mqproof.impl.client.locks import RENEWAL_S, QueueLocks
+from mqproof.impl.client.model import ClientError, Listener, MessageQueue, ReceivedMessage
+from mqproof.impl.client.offset_store import BrokerOffsets, FileOffsets, Offsets
+from mqproof.impl.client.orderly import OrderlyConsumption
+from mqproof.impl.client.paces import Paces
+from mqproof.impl.client.periodic import repeat
+from mqproof.impl.client.process_queue import ProcessQueue
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.rebalance import Rebalancer
+from mqproof.impl.client.redelivery import Redelivery
+from mqproof.impl.client.running import running_info
+from mqproof.impl.client.session import Session
+from mqproof.impl.client.start_offset import ConsumeFrom, start_offset
+from mqproof.impl.client.subscriptions import Subscriptions
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import RETRY_PREFIX, StoredMessage
+from mqproof.impl.properties import as_text
+from mqproof.impl.remoting.bodies import ConsumedDirectly, ConsumerData, RunningInfo
+from mqproof.impl.runtime.clock import now_ms
 
 _log = logging.getLogger(__name__)
 

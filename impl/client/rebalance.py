@@ -8,13 +8,13 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol
 
-from impl.client.allocation import Strategy
-from impl.client.calls import GroupCalls
-from impl.client.consumer_events import ConsumerEvents
-from impl.client.model import ClientError, MessageQueue
-from impl.client.routes import require, subscribe_queues
-from impl.client.session import Session
-from impl.remoting.channel import RemotingError
+from mqproof.impl.client.allocation import Strategy
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.client.routes import require, subscribe_queues
+from mqproof.impl.client.session import Session
+from mqproof.impl.remoting.channel import RemotingError
 
 _log = logging.getLogger(__name__)
 

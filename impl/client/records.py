@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from impl.client.compression import inflated
-from impl.message import StoredMessage
-from impl.store import record
+from mqproof.impl.client.compression import inflated
+from mqproof.impl.message import StoredMessage
+from mqproof.impl.store import record
 
 
 def read_records(body: bytes) -> Iterator[StoredMessage]:

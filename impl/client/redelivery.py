@@ -8,11 +8,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from impl.client.calls import GroupCalls
-from impl.client.consumer_events import ConsumerEvents
-from impl.client.model import ClientError, ReceivedMessage, Sent
-from impl.client.producer import Producer
-from impl.message import (
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.model import ClientError, ReceivedMessage, Sent
+from mqproof.impl.client.producer import Producer
+from mqproof.impl.message import (
     DELAY,
     MAX_RECONSUME_TIMES,
     ORIGIN_MESSAGE_ID,
@@ -20,7 +20,7 @@ from impl.message import (
     RETRY_PREFIX,
     RETRY_TOPIC,
 )
-from spec.events import Kind
+from mqproof.spec.events import Kind
 
 _log = logging.getLogger(__name__)
 

@@ -9,14 +9,14 @@ import logging
 from functools import lru_cache, partial
 from typing import Final
 
-from impl.client.model import MessageQueue, NoRouteError
-from impl.client.name_servers import NameServerChoice
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import PERM_READ, PERM_WRITE, QueueData, TopicRoute
-from impl.remoting.channel import RemotingError
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import RouteRequest
-from impl.runtime.network import Address
+from mqproof.impl.client.model import MessageQueue, NoRouteError
+from mqproof.impl.client.name_servers import NameServerChoice
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import PERM_READ, PERM_WRITE, QueueData, TopicRoute
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import RouteRequest
+from mqproof.impl.runtime.network import Address
 
 _log = logging.getLogger(__name__)
 

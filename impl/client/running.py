@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from impl.client.locks import QueueLocks
-from impl.client.offset_store import Offsets
-from impl.client.paces import Paces
-from impl.client.process_queue import ProcessQueue
-from impl.client.subscriptions import Subscriptions
-from impl.remoting.bodies import HeldQueue, MessageQueue, RunningInfo
-from impl.remoting.java_json import ObjectKey
-from impl.runtime.clock import Clock, now_ms
+from mqproof.impl.client.locks import QueueLocks
+from mqproof.impl.client.offset_store import Offsets
+from mqproof.impl.client.paces import Paces
+from mqproof.impl.client.process_queue import ProcessQueue
+from mqproof.impl.client.subscriptions import Subscriptions
+from mqproof.impl.remoting.bodies import HeldQueue, MessageQueue, RunningInfo
+from mqproof.impl.remoting.java_json import ObjectKey
+from mqproof.impl.runtime.clock import Clock, now_ms
 
 
 def running_info(

@@ -9,19 +9,19 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from types import TracebackType
 from typing import Final, Self
 
-from impl.client.allocation import Strategy, averagely
-from impl.client.calls import GroupCalls
-from impl.client.consumer_events import ConsumerEvents
-from impl.client.model import ClientError, MessageQueue
-from impl.client.pull_consumer import PullConsumer
-from impl.client.rebalance import Rebalancer
-from impl.client.session import Session
-from impl.client.subscriptions import Subscriptions
-from impl.event_log import EventLog
-from impl.message import StoredMessage
-from impl.remoting import bodies
-from impl.remoting.bodies import ConsumerData, HeldQueue, RunningInfo
-from impl.remoting.java_json import ObjectKey
+from mqproof.impl.client.allocation import Strategy, averagely
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.client.rebalance import Rebalancer
+from mqproof.impl.client.session import Session
+from mqproof.impl.client.subscriptions import Subscriptions
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import StoredMessage
+from mqproof.impl.remoting import bodies
+from mqproof.impl.remoting.bodies import ConsumerData, HeldQueue, RunningInfo
+from mqproof.impl.remoting.java_json import ObjectKey
 
 _log = logging.getLogger(__name__)
 

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from impl.client.asked import Member, processors
-from impl.client.name_servers import NameServerChoice
-from impl.client.periodic import repeat
-from impl.client.routes import Routes
-from impl.remoting import headers, java_json
-from impl.remoting.address_server import FETCH_INTERVAL_S, NameServers
-from impl.remoting.bodies import ConsumerData, Heartbeat, ProducerData
-from impl.remoting.channel import Channel, RemotingError
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode
-from impl.remoting.command import VERSION_NAME, new_request
-from impl.remoting.dispatch import handler
-from impl.remoting.headers import UnregisterClientRequest
-from impl.remoting.signing import Credentials
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
+from mqproof.impl.client.asked import Member, processors
+from mqproof.impl.client.name_servers import NameServerChoice
+from mqproof.impl.client.periodic import repeat
+from mqproof.impl.client.routes import Routes
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S, NameServers
+from mqproof.impl.remoting.bodies import ConsumerData, Heartbeat, ProducerData
+from mqproof.impl.remoting.channel import Channel, RemotingError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.command import VERSION_NAME, new_request
+from mqproof.impl.remoting.dispatch import handler
+from mqproof.impl.remoting.headers import UnregisterClientRequest
+from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
 
 _log = logging.getLogger(__name__)
 

@@ -2,10 +2,10 @@
 
 from enum import StrEnum
 
-from impl.client.calls import GroupCalls
-from impl.client.model import MessageQueue
-from impl.client.offset_store import Offsets
-from impl.message import RETRY_PREFIX
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.offset_store import Offsets
+from mqproof.impl.message import RETRY_PREFIX
 
 
 class ConsumeFrom(StrEnum):

@@ -1,8 +1,8 @@
 """What a consumer wants of which topics. See docs/protocol.md, "Client registration"."""
 
-from impl.message import tags_code
-from impl.remoting.bodies import Subscription
-from impl.runtime.clock import Clock, now_ms
+from mqproof.impl.message import tags_code
+from mqproof.impl.remoting.bodies import Subscription
+from mqproof.impl.runtime.clock import Clock, now_ms
 
 
 class Subscriptions:

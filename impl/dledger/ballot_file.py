@@ -4,9 +4,9 @@ It is DLedger's `currterm`, Java properties text with the keys currTerm and vote
 replace it by delete and rename without a sync, so that a crash can take the vote back.
 """
 
-from impl.dledger.changes import Ballot
-from impl.runtime.disk import Disk, read_whole, write_durably
-from impl.store.errors import StoreError
+from mqproof.impl.dledger.changes import Ballot
+from mqproof.impl.runtime.disk import Disk, read_whole, write_durably
+from mqproof.impl.store.errors import StoreError
 
 FIRST = Ballot(1, None)
 """Of a member that never voted."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from impl.dledger.codes import Vote
-from impl.dledger.messages import Entry
+from mqproof.impl.dledger.codes import Vote
+from mqproof.impl.dledger.messages import Entry
 
 
 class Reason(StrEnum):

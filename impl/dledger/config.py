@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from impl.dledger.rules import quorum
-from impl.runtime.network import Address
+from mqproof.impl.dledger.rules import quorum
+from mqproof.impl.runtime.network import Address
 
 _ID: Final = re.compile(r"n([0-9]{1,9})", re.ASCII)
 

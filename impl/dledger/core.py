@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from impl.dledger.changes import Ballot, Change
-from impl.dledger.codes import ResponseCode, Vote
-from impl.dledger.config import GroupConfig
-from impl.dledger.election import Election
-from impl.dledger.messages import (
+from mqproof.impl.dledger.changes import Ballot, Change
+from mqproof.impl.dledger.codes import ResponseCode, Vote
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.election import Election
+from mqproof.impl.dledger.messages import (
     NORMAL,
     Entry,
     HeartBeatRequest,
@@ -32,9 +32,9 @@ from impl.dledger.messages import (
     VoteRequest,
     VoteResponse,
 )
-from impl.dledger.replication import Following, Leading
-from impl.dledger.state import Role, State
-from impl.dledger.terms import Terms
+from mqproof.impl.dledger.replication import Following, Leading
+from mqproof.impl.dledger.state import Role, State
+from mqproof.impl.dledger.terms import Terms
 
 
 class _Transfer(NamedTuple):

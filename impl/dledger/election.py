@@ -2,10 +2,10 @@
 
 from random import Random
 
-from impl.dledger import rules
-from impl.dledger.changes import Reason, Voted
-from impl.dledger.codes import ResponseCode, RoundResult, Vote
-from impl.dledger.messages import (
+from mqproof.impl.dledger import rules
+from mqproof.impl.dledger.changes import Reason, Voted
+from mqproof.impl.dledger.codes import ResponseCode, RoundResult, Vote
+from mqproof.impl.dledger.messages import (
     HeartBeatRequest,
     HeartBeatResponse,
     TransferRequest,
@@ -13,7 +13,7 @@ from impl.dledger.messages import (
     VoteRequest,
     VoteResponse,
 )
-from impl.dledger.state import Role, State
+from mqproof.impl.dledger.state import Role, State
 
 
 class _Round:

@@ -1,6 +1,6 @@
 """Writes what a member did into its event log (docs/protocol.md, "Event log")."""
 
-from impl.dledger.changes import (
+from mqproof.impl.dledger.changes import (
     Appended,
     Ballot,
     Change,
@@ -13,10 +13,10 @@ from impl.dledger.changes import (
     Voted,
     Written,
 )
-from impl.dledger.core import Core
-from impl.dledger.messages import Entry
-from impl.event_log import EventLog
-from spec.events import Kind
+from mqproof.impl.dledger.core import Core
+from mqproof.impl.dledger.messages import Entry
+from mqproof.impl.event_log import EventLog
+from mqproof.spec.events import Kind
 
 
 def tell(events: EventLog, change: Change, entry: Entry | None) -> None:

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from impl.dledger import entry_format
-from impl.dledger.entry_format import FILLER_BYTES, UNIT_BYTES, EntryError
-from impl.dledger.messages import NO_INDEX, Entry
-from impl.dledger.terms import Terms
-from impl.runtime.disk import Disk
-from impl.store.errors import StoreError
-from impl.store.segments import Removal, SegmentedFile, Unsynced, sync_all
+from mqproof.impl.dledger import entry_format
+from mqproof.impl.dledger.entry_format import FILLER_BYTES, UNIT_BYTES, EntryError
+from mqproof.impl.dledger.messages import NO_INDEX, Entry
+from mqproof.impl.dledger.terms import Terms
+from mqproof.impl.runtime.disk import Disk
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.segments import Removal, SegmentedFile, Unsynced, sync_all
 
 _WALKED_SEGMENTS: Final = 3
 _IN_DOUBT_BYTES: Final = 64 << 20

@@ -7,14 +7,14 @@ a header behind the entry. No-ops and fillers are no records.
 import logging
 from collections.abc import Iterator
 
-from impl.dledger import entry_format
-from impl.dledger.entry_format import FILLER_BYTES, HEADER_BYTES, EntryError
-from impl.dledger.messages import NO_OP, Entry
-from impl.message import StoredMessage
-from impl.store import record
-from impl.store.commit_log import CommitLog
-from impl.store.record import RecordError
-from impl.store.segments import SegmentedFile
+from mqproof.impl.dledger import entry_format
+from mqproof.impl.dledger.entry_format import FILLER_BYTES, HEADER_BYTES, EntryError
+from mqproof.impl.dledger.messages import NO_OP, Entry
+from mqproof.impl.message import StoredMessage
+from mqproof.impl.store import record
+from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.record import RecordError
+from mqproof.impl.store.segments import SegmentedFile
 
 _log = logging.getLogger(__name__)
 

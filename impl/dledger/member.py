@@ -7,14 +7,14 @@ Whoever runs it hands in what arrives, sends what `step` returns, runs the syncs
 from collections.abc import Callable
 from random import Random
 
-from impl.dledger import ballot_file
-from impl.dledger.changes import Appended, Ballot, Change, Cut, Written
-from impl.dledger.config import GroupConfig
-from impl.dledger.core import Core
-from impl.dledger.ledger import Flush, Ledger, LedgerConfig
-from impl.dledger.messages import NO_INDEX, Entry, Request, Response
-from impl.runtime.disk import Disk
-from impl.store.errors import StoreError
+from mqproof.impl.dledger import ballot_file
+from mqproof.impl.dledger.changes import Appended, Ballot, Change, Cut, Written
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.core import Core
+from mqproof.impl.dledger.ledger import Flush, Ledger, LedgerConfig
+from mqproof.impl.dledger.messages import NO_INDEX, Entry, Request, Response
+from mqproof.impl.runtime.disk import Disk
+from mqproof.impl.store.errors import StoreError
 
 Tell = Callable[[Change, Entry | None], None]
 """Told of each change right after it was carried out, with the entry of an Appended or Written."""

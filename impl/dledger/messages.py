@@ -6,7 +6,7 @@ response repeats what its request said. Frozen: one object may be sent to many, 
 
 import msgspec
 
-from impl.dledger.codes import PushType, ResponseCode, Vote
+from mqproof.impl.dledger.codes import PushType, ResponseCode, Vote
 
 NORMAL: int = 1
 NO_OP: int = 2

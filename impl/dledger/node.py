@@ -7,14 +7,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from impl.dledger import events as telling
-from impl.dledger import wire
-from impl.dledger.changes import Ballot, Change, Committed, Lacks, SteppedDown
-from impl.dledger.codes import RequestCode, ResponseCode
-from impl.dledger.config import GroupConfig
-from impl.dledger.ledger import Ledger, LedgerConfig
-from impl.dledger.member import Member
-from impl.dledger.messages import (
+from mqproof.impl.dledger import events as telling
+from mqproof.impl.dledger import wire
+from mqproof.impl.dledger.changes import Ballot, Change, Committed, Lacks, SteppedDown
+from mqproof.impl.dledger.codes import RequestCode, ResponseCode
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.ledger import Ledger, LedgerConfig
+from mqproof.impl.dledger.member import Member
+from mqproof.impl.dledger.messages import (
     AppendRequest,
     AppendResponse,
     Entry,
@@ -33,18 +33,18 @@ from impl.dledger.messages import (
     VoteRequest,
     VoteResponse,
 )
-from impl.dledger.pending import Pending
-from impl.dledger.state import Role
-from impl.event_log import EventLog
-from impl.remoting import dispatch
-from impl.remoting.channel import Channel, RemotingError
-from impl.remoting.client import RemotingClient
-from impl.remoting.command import Command
-from impl.remoting.java_json import BodyError
-from impl.remoting.server import RemotingServer
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
-from impl.store.errors import StoreError
+from mqproof.impl.dledger.pending import Pending
+from mqproof.impl.dledger.state import Role
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.remoting import dispatch
+from mqproof.impl.remoting.channel import Channel, RemotingError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.java_json import BodyError
+from mqproof.impl.remoting.server import RemotingServer
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.store.errors import StoreError
 
 _log = logging.getLogger(__name__)
 

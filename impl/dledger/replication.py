@@ -4,12 +4,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from impl.dledger import rules
-from impl.dledger.changes import Kept, Lacks
-from impl.dledger.codes import PushType, ResponseCode
-from impl.dledger.config import GroupConfig
-from impl.dledger.messages import NO_INDEX, Entry, PushRequest, PushResponse
-from impl.dledger.state import Role, State
+from mqproof.impl.dledger import rules
+from mqproof.impl.dledger.changes import Kept, Lacks
+from mqproof.impl.dledger.codes import PushType, ResponseCode
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.messages import NO_INDEX, Entry, PushRequest, PushResponse
+from mqproof.impl.dledger.state import Role, State
 
 _NEVER: Final = float("inf")
 _EARLY_BYTES_MAX: Final = 16 << 20

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from impl.dledger.codes import RoundResult, Vote
+from mqproof.impl.dledger.codes import RoundResult, Vote
 
 _BETTER_LEDGER = frozenset({Vote.REJECT_EXPIRED_LEDGER_TERM, Vote.REJECT_SMALL_LEDGER_END_INDEX})
 

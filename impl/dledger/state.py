@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TypeVar
 
-from impl.dledger.changes import (
+from mqproof.impl.dledger.changes import (
     Appended,
     Ballot,
     Change,
@@ -16,10 +16,10 @@ from impl.dledger.changes import (
     SteppedDown,
     Written,
 )
-from impl.dledger.config import GroupConfig
-from impl.dledger.messages import NO_INDEX, NO_OP, Entry, Message, Request, Response
-from impl.dledger.rules import stands_from
-from impl.dledger.terms import Terms
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.messages import NO_INDEX, NO_OP, Entry, Message, Request, Response
+from mqproof.impl.dledger.rules import stands_from
+from mqproof.impl.dledger.terms import Terms
 
 M = TypeVar("M", bound=Message)
 

@@ -10,31 +10,31 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from impl.dledger.changes import Change, Committed, Cut, SteppedDown
-from impl.dledger.codes import ResponseCode
-from impl.dledger.config import GroupConfig
-from impl.dledger.entry_format import HEADER_BYTES
-from impl.dledger.ledger import LedgerConfig
-from impl.dledger.ledger_log import LedgerLog, stored_in
-from impl.dledger.messages import Entry
-from impl.dledger.node import Node
-from impl.dledger.state import Role
-from impl.event_log import EventLog
-from impl.message import Message, offset_message_id
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
-from impl.store import record
-from impl.store.appender import encode
-from impl.store.config import StoreConfig
-from impl.store.consume_queue import QueueGapError, QueueKey
-from impl.store.dispatch import appended_record, takes_queue_offset, tell_append
-from impl.store.errors import StoreError
-from impl.store.recovery import Parts, choose_start, cut_queue, recover_queues
-from impl.store.results import PutResult, PutStatus, Recovery
-from impl.store.services import Services
-from impl.store.store import Store
-from impl.store.turn import Done
-from spec.events import Kind
+from mqproof.impl.dledger.changes import Change, Committed, Cut, SteppedDown
+from mqproof.impl.dledger.codes import ResponseCode
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.entry_format import HEADER_BYTES
+from mqproof.impl.dledger.ledger import LedgerConfig
+from mqproof.impl.dledger.ledger_log import LedgerLog, stored_in
+from mqproof.impl.dledger.messages import Entry
+from mqproof.impl.dledger.node import Node
+from mqproof.impl.dledger.state import Role
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import Message, offset_message_id
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.store import record
+from mqproof.impl.store.appender import encode
+from mqproof.impl.store.config import StoreConfig
+from mqproof.impl.store.consume_queue import QueueGapError, QueueKey
+from mqproof.impl.store.dispatch import appended_record, takes_queue_offset, tell_append
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.recovery import Parts, choose_start, cut_queue, recover_queues
+from mqproof.impl.store.results import PutResult, PutStatus, Recovery
+from mqproof.impl.store.services import Services
+from mqproof.impl.store.store import Store
+from mqproof.impl.store.turn import Done
+from mqproof.spec.events import Kind
 
 _log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from impl.dledger.codes import RequestCode
-from impl.dledger.messages import (
+from mqproof.impl.dledger.codes import RequestCode
+from mqproof.impl.dledger.messages import (
     AppendRequest,
     AppendResponse,
     GetRequest,
@@ -25,9 +25,9 @@ from impl.dledger.messages import (
     VoteRequest,
     VoteResponse,
 )
-from impl.remoting import java_json
-from impl.remoting.codes import ResponseCode as FrameCode
-from impl.remoting.command import Command, new_request
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.codes import ResponseCode as FrameCode
+from mqproof.impl.remoting.command import Command, new_request
 
 M = TypeVar("M", bound=Message)
 

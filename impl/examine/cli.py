@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from impl.cli import fail, one_line, write_json
+from mqproof.impl.cli import fail, one_line, write_json
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 store = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -29,8 +29,8 @@ def inspect(directory: Directory, index_slots: Slots = 5_000_000, json: Json = N
 
     Example: mqproof store inspect build/store
     """
-    from impl.examine import tables
-    from impl.examine.contents import contents
+    from mqproof.impl.examine import tables
+    from mqproof.impl.examine.contents import contents
 
     opened, in_use = _open("inspect", directory, index_slots)
     found = contents(opened, in_use=in_use)
@@ -48,7 +48,7 @@ def verify(directory: Directory, index_slots: Slots = 5_000_000, json: Json = No
 
     Example: mqproof store verify build/store
     """
-    from impl.examine.verify import verify as check
+    from mqproof.impl.examine.verify import verify as check
 
     opened, in_use = _open("verify", directory, index_slots)
     verdict = check(opened)
@@ -66,9 +66,9 @@ def verify(directory: Directory, index_slots: Slots = 5_000_000, json: Json = No
 
 
 def _open(command: str, directory: Path, index_slots: int) -> tuple[Any, bool]:
-    from impl.examine.directory import open_directory
-    from impl.runtime.disk import ReadOnlyDisk
-    from impl.store.errors import StoreError
+    from mqproof.impl.examine.directory import open_directory
+    from mqproof.impl.runtime.disk import ReadOnlyDisk
+    from mqproof.impl.store.errors import StoreError
 
     disk = ReadOnlyDisk()
     try:

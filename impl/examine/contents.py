@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from impl.broker.durable_table import read_config
-from impl.dledger import entry_format
-from impl.dledger.entry_format import HEADER_BYTES
-from impl.examine.directory import LedgerFiles, StoreDirectory
-from impl.remoting.bodies import TopicConfigs
-from impl.store import record
-from impl.store.commit_log import CommitLog
-from impl.store.errors import StoreError
+from mqproof.impl.broker.durable_table import read_config
+from mqproof.impl.dledger import entry_format
+from mqproof.impl.dledger.entry_format import HEADER_BYTES
+from mqproof.impl.examine.directory import LedgerFiles, StoreDirectory
+from mqproof.impl.remoting.bodies import TopicConfigs
+from mqproof.impl.store import record
+from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.errors import StoreError
 
 
 class Segment(msgspec.Struct, frozen=True):

@@ -4,12 +4,12 @@ from array import array
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from impl.examine.directory import StoreDirectory
-from impl.examine.verdict import Verdict
-from impl.message import TAGS, StoredMessage
-from impl.store.dispatch import index_keys
-from impl.store.index import key_hash
-from impl.store.index_file import Entry, IndexFile
+from mqproof.impl.examine.directory import StoreDirectory
+from mqproof.impl.examine.verdict import Verdict
+from mqproof.impl.message import TAGS, StoredMessage
+from mqproof.impl.store.dispatch import index_keys
+from mqproof.impl.store.index import key_hash
+from mqproof.impl.store.index_file import Entry, IndexFile
 
 
 class IndexCheck:

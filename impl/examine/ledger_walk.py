@@ -5,16 +5,16 @@ files"): the data, the index beside it, and what the member remembers of its vot
 from collections.abc import Iterator
 from typing import Final
 
-from impl.dledger import entry_format
-from impl.dledger.entry_format import FILLER_BYTES, HEADER_BYTES, UNIT_BYTES, EntryError
-from impl.dledger.messages import NO_OP, Entry
-from impl.examine.directory import LedgerFiles, StoreDirectory
-from impl.examine.verdict import Runs, Verdict, span
-from impl.message import StoredMessage
-from impl.store import record
-from impl.store.consume_queue import ConsumeQueue
-from impl.store.errors import StoreError
-from impl.store.record import RecordError
+from mqproof.impl.dledger import entry_format
+from mqproof.impl.dledger.entry_format import FILLER_BYTES, HEADER_BYTES, UNIT_BYTES, EntryError
+from mqproof.impl.dledger.messages import NO_OP, Entry
+from mqproof.impl.examine.directory import LedgerFiles, StoreDirectory
+from mqproof.impl.examine.verdict import Runs, Verdict, span
+from mqproof.impl.message import StoredMessage
+from mqproof.impl.store import record
+from mqproof.impl.store.consume_queue import ConsumeQueue
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.record import RecordError
 
 _WALKED_SEGMENTS: Final = 3
 """So many of the last data segments a start walks, and writes their part of the index again."""

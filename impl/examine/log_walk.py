@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
-from impl.examine.directory import StoreDirectory
-from impl.examine.verdict import Verdict
-from impl.message import StoredMessage
-from impl.store import record
-from impl.store.record import RecordError
+from mqproof.impl.examine.directory import StoreDirectory
+from mqproof.impl.examine.verdict import Verdict
+from mqproof.impl.message import StoredMessage
+from mqproof.impl.store import record
+from mqproof.impl.store.record import RecordError
 
 _ZERO_READ: Final = 1 << 20
 

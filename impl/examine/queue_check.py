@@ -4,15 +4,15 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from impl.examine.contents import topics
-from impl.examine.directory import StoreDirectory
-from impl.examine.verdict import Runs, Verdict, span
-from impl.message import TAGS, StoredMessage, tags_code
-from impl.store.consume_queue import ConsumeQueue, QueueKey, Unit
-from impl.store.delay import SCHEDULE_TOPIC
-from impl.store.deleted_topics import DeletedTopics
-from impl.store.errors import StoreError
-from impl.store.recovery import points_at_its_record
+from mqproof.impl.examine.contents import topics
+from mqproof.impl.examine.directory import StoreDirectory
+from mqproof.impl.examine.verdict import Runs, Verdict, span
+from mqproof.impl.message import TAGS, StoredMessage, tags_code
+from mqproof.impl.store.consume_queue import ConsumeQueue, QueueKey, Unit
+from mqproof.impl.store.delay import SCHEDULE_TOPIC
+from mqproof.impl.store.deleted_topics import DeletedTopics
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.recovery import points_at_its_record
 
 _UNITS_READ: Final = 1000
 

@@ -4,8 +4,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from impl.examine.contents import Contents
-from impl.runtime.clock import local_text
+from mqproof.impl.examine.contents import Contents
+from mqproof.impl.runtime.clock import local_text
 
 
 def show(found: Contents) -> None:

@@ -4,14 +4,14 @@ The log is walked once, from its beginning. Each record is held against the entr
 entries of its keys in the index, and what is left over there is damage too.
 """
 
-from impl.examine.contents import offsets, topics
-from impl.examine.directory import StoreDirectory
-from impl.examine.index_check import IndexCheck
-from impl.examine.ledger_walk import LedgerWalk
-from impl.examine.log_walk import LogWalk
-from impl.examine.queue_check import QueuesCheck
-from impl.examine.verdict import Verdict
-from impl.store.dispatch import takes_queue_offset
+from mqproof.impl.examine.contents import offsets, topics
+from mqproof.impl.examine.directory import StoreDirectory
+from mqproof.impl.examine.index_check import IndexCheck
+from mqproof.impl.examine.ledger_walk import LedgerWalk
+from mqproof.impl.examine.log_walk import LogWalk
+from mqproof.impl.examine.queue_check import QueuesCheck
+from mqproof.impl.examine.verdict import Verdict
+from mqproof.impl.store.dispatch import takes_queue_offset
 
 
 def verify(store: StoreDirectory) -> Verdict:

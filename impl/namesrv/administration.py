@@ -3,18 +3,18 @@
 from collections.abc import Awaitable
 from typing import Final
 
-from impl.namesrv import config
-from impl.namesrv.kv_config import KvFullError
-from impl.namesrv.route_table import BoundsError
-from impl.namesrv.services import Processor, Services
-from impl.properties import ConfigError, ProtectedKeyError
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import PERM_READ_WRITE, PERM_WRITE, Table, TopicRoute
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import (
+from mqproof.impl.namesrv import config
+from mqproof.impl.namesrv.kv_config import KvFullError
+from mqproof.impl.namesrv.route_table import BoundsError
+from mqproof.impl.namesrv.services import Processor, Services
+from mqproof.impl.properties import ConfigError, ProtectedKeyError
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import PERM_READ_WRITE, PERM_WRITE, Table, TopicRoute
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import (
     AddWriteResponse,
     BrokerNameRequest,
     DeleteRoutedTopicRequest,

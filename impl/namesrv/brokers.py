@@ -2,17 +2,17 @@
 
 from typing import Final
 
-from impl.namesrv.kv_config import ORDER_TOPICS
-from impl.namesrv.registration import read_body
-from impl.namesrv.route_table import BoundsError, BrokerKey
-from impl.namesrv.services import Processor, Services, now_ms
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import DataVersion, MemberGroup, RegisterBrokerBody, Table, TopicConfigs
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import (
+from mqproof.impl.namesrv.kv_config import ORDER_TOPICS
+from mqproof.impl.namesrv.registration import read_body
+from mqproof.impl.namesrv.route_table import BoundsError, BrokerKey
+from mqproof.impl.namesrv.services import Processor, Services, now_ms
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import DataVersion, MemberGroup, RegisterBrokerBody, Table, TopicConfigs
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import (
     BrokerHeartbeatRequest,
     DataVersionRequest,
     DataVersionResponse,
@@ -21,7 +21,7 @@ from impl.remoting.headers import (
     RegisterBrokerResponse,
     UnregisterBrokerRequest,
 )
-from spec.events import Kind
+from mqproof.spec.events import Kind
 
 _TOPICS_TOLD_MAX: Final = 8
 _EXPIRY_MS_MAX: Final = 3_600_000

@@ -6,8 +6,8 @@ Some of it can be asked for and changed while the name server runs. See docs/pro
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from impl.namesrv.route_table import Bounds
-from impl.properties import Option, apply, boolean, from_afar, number, text
+from mqproof.impl.namesrv.route_table import Bounds
+from mqproof.impl.properties import Option, apply, boolean, from_afar, number, text
 
 _INT_MAX: Final = 2**31 - 1
 

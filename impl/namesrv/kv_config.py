@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from impl.properties import ConfigError
-from impl.remoting.java_json import BodyError, read, write
-from impl.runtime.disk import read_whole, write_durably
-from impl.runtime.runtime import Runtime
+from mqproof.impl.properties import ConfigError
+from mqproof.impl.remoting.java_json import BodyError, read, write
+from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.runtime import Runtime
 
 ORDER_TOPICS: Final = "ORDER_TOPIC_CONFIG"
 """Namespace: topic to `brokerA:4;brokerB:4`, how many queues each broker gives to an ordered topic."""

@@ -5,16 +5,16 @@ from typing import Final
 
 import msgspec
 
-from impl.namesrv.kv_config import ORDER_TOPICS
-from impl.namesrv.services import Processor, Services, now_ms
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import PERM_WRITE, TopicList, TopicRoute
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import ClusterRequest, RouteRequest
-from spec.events import Kind
+from mqproof.impl.namesrv.kv_config import ORDER_TOPICS
+from mqproof.impl.namesrv.services import Processor, Services, now_ms
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import PERM_WRITE, TopicList, TopicRoute
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import ClusterRequest, RouteRequest
+from mqproof.spec.events import Kind
 
 _STANDARD_JSON_SINCE: Final = 401
 """Requests of this protocol version and later get route data in standard JSON."""

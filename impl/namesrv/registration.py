@@ -7,9 +7,9 @@ import json
 import zlib
 from typing import Final
 
-from impl.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigs
-from impl.remoting.headers import RegisterBrokerRequest
-from impl.remoting.java_json import BodyError, read
+from mqproof.impl.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigs
+from mqproof.impl.remoting.headers import RegisterBrokerRequest
+from mqproof.impl.remoting.java_json import BodyError, read
 
 _INFLATED_BYTES_MAX: Final = 64 * 1024 * 1024
 _TOPICS_MAX: Final = 100_000

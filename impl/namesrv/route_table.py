@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from impl.remoting.bodies import (
+from mqproof.impl.remoting.bodies import (
     PERM_WRITE,
     BrokerData,
     ClusterInfo,

@@ -5,19 +5,19 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from impl.config_file import ConfigFile
-from impl.event_log import EventLog
-from impl.namesrv import administration, brokers, queries
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.kv_config import KvConfig
-from impl.namesrv.route_table import LiveBroker, RouteTable
-from impl.namesrv.services import Processor, Services, now_ms
-from impl.remoting.channel import Channel, Handler
-from impl.remoting.dispatch import handler
-from impl.remoting.server import RemotingServer
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
-from spec.events import Kind
+from mqproof.impl.config_file import ConfigFile
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.namesrv import administration, brokers, queries
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.kv_config import KvConfig
+from mqproof.impl.namesrv.route_table import LiveBroker, RouteTable
+from mqproof.impl.namesrv.services import Processor, Services, now_ms
+from mqproof.impl.remoting.channel import Channel, Handler
+from mqproof.impl.remoting.dispatch import handler
+from mqproof.impl.remoting.server import RemotingServer
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.spec.events import Kind
 
 PROCESSORS: Final[dict[int, Processor]] = {
     **brokers.PROCESSORS,

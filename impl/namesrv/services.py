@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from impl.config_file import ConfigFile
-from impl.event_log import EventLog
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.kv_config import KvConfig
-from impl.namesrv.route_table import RouteTable
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.command import Command
-from spec.events import Kind
+from mqproof.impl.config_file import ConfigFile
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.kv_config import KvConfig
+from mqproof.impl.namesrv.route_table import RouteTable
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.command import Command
+from mqproof.spec.events import Kind
 
 
 @dataclass(slots=True)

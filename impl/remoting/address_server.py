@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from impl.runtime.network import Address, Network
+from mqproof.impl.runtime.network import Address, Network
 
 FETCH_INTERVAL_S: Final = 120.0
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from impl.remoting.java_json import ObjectKey
+from mqproof.impl.remoting.java_json import ObjectKey
 
 PERM_INHERIT: Final = 1
 PERM_WRITE: Final = 2

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from impl.remoting.codes import ResponseCode
-from impl.remoting.command import Command, decode, encode
-from impl.remoting.frame import FRAME_BYTES_MAX, FrameError, read_frame
-from impl.runtime.network import Address, Connection
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.command import Command, decode, encode
+from mqproof.impl.remoting.frame import FRAME_BYTES_MAX, FrameError, read_frame
+from mqproof.impl.runtime.network import Address, Connection
 
 _log = logging.getLogger(__name__)
 

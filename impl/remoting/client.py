@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Callable
 
-from impl.remoting.channel import Channel, ConnectError, Handler, Limits
-from impl.remoting.command import Command
-from impl.remoting.dispatch import refuse_everything
-from impl.remoting.signing import Credentials
-from impl.runtime.network import Address, Connection, Network
+from mqproof.impl.remoting.channel import Channel, ConnectError, Handler, Limits
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import refuse_everything
+from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.runtime.network import Address, Connection, Network
 
 CONNECT_TIMEOUT_S = 3.0
 

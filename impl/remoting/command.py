@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from impl.remoting.frame import FrameError, write_frame
+from mqproof.impl.remoting.frame import FrameError, write_frame
 
 VERSION: Final = 409
 """The protocol version we announce: the ordinal of 4.9.8, whose behaviour we follow."""

@@ -10,11 +10,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Mapping
 
-from impl.remoting.channel import Channel, Handler, Reply
-from impl.remoting.codes import ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.headers import HeaderError
-from impl.remoting.java_json import BodyError
+from mqproof.impl.remoting.channel import Channel, Handler, Reply
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import HeaderError
+from mqproof.impl.remoting.java_json import BodyError
 
 _log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from impl.remoting.channel import Channel, Handler, Limits, ReceiveBudget
-from impl.remoting.command import Command
-from impl.runtime.network import Address, Connection, Listener, Network
+from mqproof.impl.remoting.channel import Channel, Handler, Limits, ReceiveBudget
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.runtime.network import Address, Connection, Listener, Network
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from impl.remoting.command import Command
+from mqproof.impl.remoting.command import Command
 
 ACCESS_KEY: Final = "AccessKey"
 SECURITY_TOKEN: Final = "SecurityToken"

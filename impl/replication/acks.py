@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 
-from impl.replication import rules
+from mqproof.impl.replication import rules
 
 
 class Acks:

@@ -5,10 +5,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from impl.replication.config import ReplicationConfig
-from impl.replication.follow import DivergedError, Follow, SlavesLog
-from impl.replication.stream import StreamError
-from impl.runtime.network import Address, Connection, Network
+from mqproof.impl.replication.config import ReplicationConfig
+from mqproof.impl.replication.follow import DivergedError, Follow, SlavesLog
+from mqproof.impl.replication.stream import StreamError
+from mqproof.impl.runtime.network import Address, Connection, Network
 
 _log = logging.getLogger(__name__)
 

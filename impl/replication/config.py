@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from impl.runtime.network import Address
+from mqproof.impl.runtime.network import Address
 
 
 class Role(StrEnum):

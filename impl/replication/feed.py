@@ -5,9 +5,9 @@ Bytes in, bytes out; whoever has the connection passes them on (docs/protocol.md
 
 from typing import Protocol
 
-from impl.replication.acks import Acks
-from impl.replication.config import LogCheck
-from impl.replication.stream import (
+from mqproof.impl.replication.acks import Acks
+from mqproof.impl.replication.config import LogCheck
+from mqproof.impl.replication.stream import (
     BODY_BYTES_MAX,
     StreamError,
     Transfer,

@@ -8,12 +8,12 @@ or is not what the master's log can have at that place, ends the connection befo
 from collections.abc import Sequence
 from typing import Protocol
 
-from impl.message import StoredMessage
-from impl.replication import rules
-from impl.replication.config import LogCheck
-from impl.replication.stream import StreamError, Transfer, read_transfer, write_position
-from impl.store import record
-from impl.store.record import RecordError
+from mqproof.impl.message import StoredMessage
+from mqproof.impl.replication import rules
+from mqproof.impl.replication.config import LogCheck
+from mqproof.impl.replication.stream import StreamError, Transfer, read_transfer, write_position
+from mqproof.impl.store import record
+from mqproof.impl.store.record import RecordError
 
 
 class DivergedError(Exception):

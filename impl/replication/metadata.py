@@ -9,15 +9,15 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from impl.remoting import headers
-from impl.remoting.bodies import AllTopics, SubscriptionGroups
-from impl.remoting.channel import RemotingError
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode, ResponseCode, response_name
-from impl.remoting.command import new_request
-from impl.remoting.headers import UpdateOffsetRequest
-from impl.remoting.java_json import BodyError, read
-from impl.runtime.network import Address
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.bodies import AllTopics, SubscriptionGroups
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode, response_name
+from mqproof.impl.remoting.command import new_request
+from mqproof.impl.remoting.headers import UpdateOffsetRequest
+from mqproof.impl.remoting.java_json import BodyError, read
+from mqproof.impl.runtime.network import Address
 
 _log = logging.getLogger(__name__)
 

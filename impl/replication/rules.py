@@ -7,14 +7,14 @@ functions are called through this module, so replacing the attribute is enough.
 from typing import Final
 
 RULES: Final = {
-    "usable-when-near": "impl.replication.rules:slave_usable",
-    "reached-when-acknowledged": "impl.replication.rules:replica_reached",
-    "no-acknowledgement-beyond-the-end": "impl.replication.rules:acked_position",
-    "first-report-asks-for-the-last-record": "impl.replication.rules:first_report",
-    "last-record-compared": "impl.replication.rules:agrees",
-    "continues-where-the-log-ends": "impl.replication.rules:continues",
-    "slaves-own-commits-kept": "impl.replication.rules:merged_offset",
-    "replica-status-wins": "impl.store.results:put_status",
+    "usable-when-near": "mqproof.impl.replication.rules:slave_usable",
+    "reached-when-acknowledged": "mqproof.impl.replication.rules:replica_reached",
+    "no-acknowledgement-beyond-the-end": "mqproof.impl.replication.rules:acked_position",
+    "first-report-asks-for-the-last-record": "mqproof.impl.replication.rules:first_report",
+    "last-record-compared": "mqproof.impl.replication.rules:agrees",
+    "continues-where-the-log-ends": "mqproof.impl.replication.rules:continues",
+    "slaves-own-commits-kept": "mqproof.impl.replication.rules:merged_offset",
+    "replica-status-wins": "mqproof.impl.store.results:put_status",
 }
 """Rule to "module:object"."""
 

@@ -5,14 +5,14 @@ import logging
 from contextlib import suppress
 from typing import Final
 
-from impl.event_log import EventLog
-from impl.replication.acks import Acks
-from impl.replication.config import ReplicationConfig
-from impl.replication.feed import Feed, MastersLog
-from impl.replication.stream import StreamError
-from impl.replication.waits import ReplicaWaits
-from impl.runtime.network import Address, Connection, Listener, Network
-from spec.events import Kind
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.replication.acks import Acks
+from mqproof.impl.replication.config import ReplicationConfig
+from mqproof.impl.replication.feed import Feed, MastersLog
+from mqproof.impl.replication.stream import StreamError
+from mqproof.impl.replication.waits import ReplicaWaits
+from mqproof.impl.runtime.network import Address, Connection, Listener, Network
+from mqproof.spec.events import Kind
 
 _log = logging.getLogger(__name__)
 

@@ -4,10 +4,10 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
-from impl.replication import rules
-from impl.replication.acks import Acks
-from impl.replication.config import ReplicationConfig
-from impl.store.results import PutStatus
+from mqproof.impl.replication import rules
+from mqproof.impl.replication.acks import Acks
+from mqproof.impl.replication.config import ReplicationConfig
+from mqproof.impl.store.results import PutStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from impl.runtime.clock import Clock, SystemClock
-from impl.runtime.disk import Disk, RealDisk
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop
-from impl.runtime.tls import Tls, TlsNetwork
+from mqproof.impl.runtime.clock import Clock, SystemClock
+from mqproof.impl.runtime.disk import Disk, RealDisk
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop
+from mqproof.impl.runtime.tls import Tls, TlsNetwork
 
 if TYPE_CHECKING:
-    from impl.runtime.network import Network
+    from mqproof.impl.runtime.network import Network
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from impl.runtime.disk import Disk, File, Lock, LockedError, Space, parent
+from mqproof.impl.runtime.disk import Disk, File, Lock, LockedError, Space, parent
 
 
 class SimulatedCrashError(BaseException):

@@ -19,8 +19,8 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
-from impl.runtime.network import Address, Connection, Listener, Network, Receiver, ReceiverFactory
-from impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.runtime.network import Address, Connection, Listener, Network, Receiver, ReceiverFactory
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 
 _AGAIN_S: Final = 0.2
 """After so long a lost segment is sent again, then after twice that, and so on."""

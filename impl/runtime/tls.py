@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from impl.runtime.network import Address, Connection, Listener, Network, Receiver, ReceiverFactory
+from mqproof.impl.runtime.network import Address, Connection, Listener, Network, Receiver, ReceiverFactory
 
 _log = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
-from impl.properties import ConfigError, Property, boolean, one_of, parse
-from impl.runtime.tls import Tls, TlsMode
+from mqproof.impl.properties import ConfigError, Property, boolean, one_of, parse
+from mqproof.impl.runtime.tls import Tls, TlsMode
 
 T = TypeVar("T")
 

@@ -7,15 +7,15 @@ all that was staged into the page cache.
 from collections import deque
 from collections.abc import Sequence
 
-from impl.event_log import EventLog
-from impl.message import UNIQUE_KEY, Message, offset_message_id
-from impl.runtime.clock import Clock, now_ms
-from impl.store import record
-from impl.store.commit_log import CommitLog
-from impl.store.config import StoreConfig
-from impl.store.consume_queue import ConsumeQueues, QueueKey
-from impl.store.delay import unit_code
-from impl.store.dispatch import Appended, Dispatcher, index_keys, takes_queue_offset, tell_append
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import UNIQUE_KEY, Message, offset_message_id
+from mqproof.impl.runtime.clock import Clock, now_ms
+from mqproof.impl.store import record
+from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.config import StoreConfig
+from mqproof.impl.store.consume_queue import ConsumeQueues, QueueKey
+from mqproof.impl.store.delay import unit_code
+from mqproof.impl.store.dispatch import Appended, Dispatcher, index_keys, takes_queue_offset, tell_append
 
 
 class Appender:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from impl.message import StoredMessage
-from impl.store import record
-from impl.store.record import RecordError
-from impl.store.segments import SegmentedFile, Unsynced
+from mqproof.impl.message import StoredMessage
+from mqproof.impl.store import record
+from mqproof.impl.store.record import RecordError
+from mqproof.impl.store.segments import SegmentedFile, Unsynced
 
 _STAGED_BYTES_MAX: Final = 1 << 20
 

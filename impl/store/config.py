@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from impl.store.delay import LEVELS, parse_levels
+from mqproof.impl.store.delay import LEVELS, parse_levels
 
 QUEUE_UNIT_BYTES: Final = 20
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from impl.runtime.disk import Disk, read_whole, write_durably
-from impl.store.errors import StoreError
+from mqproof.impl.runtime.disk import Disk, read_whole, write_durably
+from mqproof.impl.store.errors import StoreError
 
 
 class DeletedTopics:

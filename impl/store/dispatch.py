@@ -7,8 +7,8 @@ from itertools import takewhile
 
 import msgspec
 
-from impl.event_log import EventLog
-from impl.message import (
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import (
     KEYS,
     SYS_TRANSACTION_MASK,
     SYS_TRANSACTION_PREPARED,
@@ -17,10 +17,10 @@ from impl.message import (
     Message,
     StoredMessage,
 )
-from impl.store.consume_queue import ConsumeQueues, QueueKey, Unit
-from impl.store.delay import SCHEDULE_TOPIC, unit_code
-from impl.store.index import Index
-from spec.events import Kind
+from mqproof.impl.store.consume_queue import ConsumeQueues, QueueKey, Unit
+from mqproof.impl.store.delay import SCHEDULE_TOPIC, unit_code
+from mqproof.impl.store.index import Index
+from mqproof.spec.events import Kind
 
 
 class Appended(msgspec.Struct, frozen=True):

@@ -8,14 +8,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from impl.runtime.clock import local_hour
-from impl.runtime.disk import Disk
-from impl.runtime.runtime import Offload
-from impl.store.commit_log import CommitLog
-from impl.store.config import StoreConfig
-from impl.store.consume_queue import ConsumeQueues
-from impl.store.index import Index
-from impl.store.segments import Removal
+from mqproof.impl.runtime.clock import local_hour
+from mqproof.impl.runtime.disk import Disk
+from mqproof.impl.runtime.runtime import Offload
+from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.config import StoreConfig
+from mqproof.impl.store.consume_queue import ConsumeQueues
+from mqproof.impl.store.index import Index
+from mqproof.impl.store.segments import Removal
 
 _SEGMENTS_A_ROUND: Final = 10
 

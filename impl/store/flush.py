@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from impl.event_log import EventLog
-from impl.runtime.runtime import Offload
-from impl.store.commit_log import CommitLog
-from impl.store.segments import Unsynced
-from spec.events import Kind
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.runtime.runtime import Offload
+from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.segments import Unsynced
+from mqproof.spec.events import Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from impl.message import java_hash
-from impl.runtime.clock import local_stamp
-from impl.runtime.disk import Disk, File
-from impl.store.errors import StoreError
-from impl.store.index_file import Header, IndexFile, IndexShape, read_header
-from impl.store.segments import Removal, Unsynced
+from mqproof.impl.message import java_hash
+from mqproof.impl.runtime.clock import local_stamp
+from mqproof.impl.runtime.disk import Disk, File
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.index_file import Header, IndexFile, IndexShape, read_header
+from mqproof.impl.store.segments import Removal, Unsynced
 
 _NAME_DIGITS: Final = 17
 _HEAD_CHARACTERS: Final = 28

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from impl.runtime.disk import Disk, parent, write_durably
+from mqproof.impl.runtime.disk import Disk, parent, write_durably
 
 
 @dataclass(frozen=True, slots=True)

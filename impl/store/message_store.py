@@ -9,24 +9,24 @@ from typing import Final
 
 import msgspec
 
-from impl.event_log import EventLog
-from impl.message import Message, StoredMessage
-from impl.runtime.runtime import Runtime
-from impl.store import results, turn
-from impl.store.appender import Appender
-from impl.store.commit_log import CommitLog
-from impl.store.config import FlushMode, StoreConfig
-from impl.store.consume_queue import QueueGapError
-from impl.store.dispatch import Appended, appended_record, tell_append
-from impl.store.errors import StoreError
-from impl.store.flush import LogFlusher
-from impl.store.layout import Layout
-from impl.store.recovery import Parts, recover
-from impl.store.results import PutResult, PutStatus, Recovery
-from impl.store.segments import SegmentedFile
-from impl.store.services import Services
-from impl.store.store import Store
-from impl.store.turn import Done, Put, answer
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import Message, StoredMessage
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.store import results, turn
+from mqproof.impl.store.appender import Appender
+from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.impl.store.consume_queue import QueueGapError
+from mqproof.impl.store.dispatch import Appended, appended_record, tell_append
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.flush import LogFlusher
+from mqproof.impl.store.layout import Layout
+from mqproof.impl.store.recovery import Parts, recover
+from mqproof.impl.store.results import PutResult, PutStatus, Recovery
+from mqproof.impl.store.segments import SegmentedFile
+from mqproof.impl.store.services import Services
+from mqproof.impl.store.store import Store
+from mqproof.impl.store.turn import Done, Put, answer
 
 _REASONS: Final = {
     PutStatus.FLUSH_DISK_TIMEOUT: "flush timed out",

@@ -8,16 +8,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from impl.event_log import EventLog
-from impl.runtime.disk import Disk
-from impl.runtime.runtime import Offload
-from impl.store.checkpoint import DISTRUST, Checkpoint, QueueCount, write_checkpoint
-from impl.store.commit_log import CommitLog
-from impl.store.consume_queue import ConsumeQueues
-from impl.store.dispatch import Dispatcher
-from impl.store.index import Index, IndexState
-from impl.store.segments import sync_all
-from spec.events import Kind
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.runtime.disk import Disk
+from mqproof.impl.runtime.runtime import Offload
+from mqproof.impl.store.checkpoint import DISTRUST, Checkpoint, QueueCount, write_checkpoint
+from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.consume_queue import ConsumeQueues
+from mqproof.impl.store.dispatch import Dispatcher
+from mqproof.impl.store.index import Index, IndexState
+from mqproof.impl.store.segments import sync_all
+from mqproof.spec.events import Kind
 
 
 class QueueFlusher:

@@ -4,12 +4,12 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from impl.message import StoredMessage
-from impl.store import record
-from impl.store.commit_log import CommitLog
-from impl.store.consume_queue import ConsumeQueue
-from impl.store.dispatch import index_keys
-from impl.store.results import GetResult, GetStatus
+from mqproof.impl.message import StoredMessage
+from mqproof.impl.store import record
+from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.consume_queue import ConsumeQueue
+from mqproof.impl.store.dispatch import index_keys
+from mqproof.impl.store.results import GetResult, GetStatus
 
 _UNITS_LOOKED_AT: Final = 800
 """How many entries one read looks at when few of them match; more when more messages are asked for."""

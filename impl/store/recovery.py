@@ -9,19 +9,19 @@ scratch and ends in the same state. After a clean exit the same steps run and fi
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from impl.event_log import EventLog
-from impl.message import StoredMessage
-from impl.store import record
-from impl.store.checkpoint import Checkpoint, QueueCount
-from impl.store.commit_log import CommitLog
-from impl.store.config import StoreConfig
-from impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
-from impl.store.deleted_topics import DeletedTopics
-from impl.store.dispatch import Appended, Dispatcher, appended_record, tell_append
-from impl.store.errors import StoreError
-from impl.store.index import Index
-from impl.store.results import Recovery
-from spec.events import Kind
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import StoredMessage
+from mqproof.impl.store import record
+from mqproof.impl.store.checkpoint import Checkpoint, QueueCount
+from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.config import StoreConfig
+from mqproof.impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
+from mqproof.impl.store.deleted_topics import DeletedTopics
+from mqproof.impl.store.dispatch import Appended, Dispatcher, appended_record, tell_append
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.index import Index
+from mqproof.impl.store.results import Recovery
+from mqproof.spec.events import Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from impl.runtime.disk import Disk, File
-from impl.store.errors import StoreError
+from mqproof.impl.runtime.disk import Disk, File
+from mqproof.impl.store.errors import StoreError
 
 _NAME_DIGITS: Final = 20
 _CHUNK_BYTES: Final = 1 << 20

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from impl.store.config import FlushMode, StoreConfig
-from impl.store.flush import LogFlusher
+from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.impl.store.flush import LogFlusher
 
 Step = Callable[[], Awaitable[None]]
 

@@ -9,28 +9,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from impl.event_log import EventLog
-from impl.message import Message
-from impl.runtime.clock import now_ms
-from impl.runtime.disk import Lock, LockedError
-from impl.runtime.runtime import Runtime
-from impl.store import layout, record
-from impl.store.checkpoint import read_checkpoint
-from impl.store.commit_log import CommitLog
-from impl.store.config import StoreConfig
-from impl.store.consume_queue import ConsumeQueues, QueueGapError, Unit
-from impl.store.deleted_topics import DeletedTopics
-from impl.store.dispatch import Appended, Dispatcher
-from impl.store.errors import StoreError
-from impl.store.expiry import Cleaner
-from impl.store.index import Index
-from impl.store.index_file import Header, IndexShape
-from impl.store.layout import Layout
-from impl.store.queue_flush import CheckpointWriter, IndexFlusher, QueueFlusher
-from impl.store.reader import find_records, read_messages
-from impl.store.recovery import Parts
-from impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery
-from impl.store.turn import Done
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import Message
+from mqproof.impl.runtime.clock import now_ms
+from mqproof.impl.runtime.disk import Lock, LockedError
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.store import layout, record
+from mqproof.impl.store.checkpoint import read_checkpoint
+from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.config import StoreConfig
+from mqproof.impl.store.consume_queue import ConsumeQueues, QueueGapError, Unit
+from mqproof.impl.store.deleted_topics import DeletedTopics
+from mqproof.impl.store.dispatch import Appended, Dispatcher
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.expiry import Cleaner
+from mqproof.impl.store.index import Index
+from mqproof.impl.store.index_file import Header, IndexShape
+from mqproof.impl.store.layout import Layout
+from mqproof.impl.store.queue_flush import CheckpointWriter, IndexFlusher, QueueFlusher
+from mqproof.impl.store.reader import find_records, read_messages
+from mqproof.impl.store.recovery import Parts
+from mqproof.impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery
+from mqproof.impl.store.turn import Done
 
 Arrival = Callable[[str, int, int, int], None]
 """Told (topic, queue id, next queue offset, tags code) when a message became readable."""

@@ -7,9 +7,9 @@ them cost little more than those of one request would.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from impl.message import Address, offset_message_id
-from impl.store.dispatch import Appended
-from impl.store.results import PutResult, PutStatus
+from mqproof.impl.message import Address, offset_message_id
+from mqproof.impl.store.dispatch import Appended
+from mqproof.impl.store.results import PutResult, PutStatus
 
 Done = Callable[[list[PutResult]], None]
 """Told what became of a put, once; must not raise."""

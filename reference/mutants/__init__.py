@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from reference.explorer import Violation, explore, path_text
-from reference.mutants import (
+from mqproof.reference.explorer import Violation, explore, path_text
+from mqproof.reference.mutants import (
     delivery,
     election,
     flush,
@@ -20,9 +20,9 @@ from reference.mutants import (
     replication,
     routing,
 )
-from reference.mutants.mutant import Mutant as Mutant
-from report.model import Result, Verdict, Witness
-from spec.catalogue import id_of
+from mqproof.reference.mutants.mutant import Mutant as Mutant
+from mqproof.report.model import Result, Verdict, Witness
+from mqproof.spec.catalogue import id_of
 
 _ALL: Final = (
     *flush.MUTANTS,

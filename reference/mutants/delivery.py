@@ -3,10 +3,10 @@
 from functools import partial
 from typing import Final
 
-from reference import delivery
-from reference.delivery import Config, State, changed
-from reference.mutants.mutant import Mutant
-from reference.state import replace
+from mqproof.reference import delivery
+from mqproof.reference.delivery import Config, State, changed
+from mqproof.reference.mutants.mutant import Mutant
+from mqproof.reference.state import replace
 
 
 def _ack_before_store(config: Config, state: State, message: str) -> State | None:

@@ -3,10 +3,10 @@
 from functools import partial
 from typing import Any, Final
 
-from reference import election
-from reference.election import NONE, Config, Message, State
-from reference.mutants.mutant import Mutant
-from reference.state import replace
+from mqproof.reference import election
+from mqproof.reference.election import NONE, Config, Message, State
+from mqproof.reference.mutants.mutant import Mutant
+from mqproof.reference.state import replace
 
 
 def _put(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:

@@ -4,9 +4,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from reference import flush
-from reference.flush import Config, State
-from reference.mutants.mutant import Mutant
+from mqproof.reference import flush
+from mqproof.reference.flush import Config, State
+from mqproof.reference.mutants.mutant import Mutant
 
 
 def _ack_before_flush(config: Config, state: State, message: str) -> State | None:

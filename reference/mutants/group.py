@@ -3,11 +3,11 @@
 from functools import partial
 from typing import Final
 
-from reference import group
-from reference.delivery import changed
-from reference.group import Config, State
-from reference.mutants.mutant import Mutant
-from reference.state import replace
+from mqproof.reference import group
+from mqproof.reference.delivery import changed
+from mqproof.reference.group import Config, State
+from mqproof.reference.mutants.mutant import Mutant
+from mqproof.reference.state import replace
 
 
 def _starts_at(config: Config, state: State, consumer: str, queue: str, offset: int) -> State | None:

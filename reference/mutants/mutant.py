@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reference.model import Action, Model
+from mqproof.reference.model import Action, Model
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Final
 
-from reference import order_lock
-from reference.mutants.mutant import Mutant
-from reference.order_lock import NOBODY, Config, State
+from mqproof.reference import order_lock
+from mqproof.reference.mutants.mutant import Mutant
+from mqproof.reference.order_lock import NOBODY, Config, State
 
 
 def _granted_to_all(config: Config, state: State, member: str) -> State | None:

@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Final
 
-from reference import queue_choice
-from reference.mutants.mutant import Mutant
-from reference.queue_choice import Config, State
+from mqproof.reference import queue_choice
+from mqproof.reference.mutants.mutant import Mutant
+from mqproof.reference.queue_choice import Config, State
 
 
 def _queue_avoided(config: Config, state: State) -> State | None:

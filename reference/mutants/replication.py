@@ -3,9 +3,18 @@
 from functools import partial
 from typing import Final
 
-from reference import replication
-from reference.mutants.mutant import Mutant
-from reference.replication import ASYNC_FLUSH, ASYNC_MASTER, MASTER, SLAVE, SYNC_FLUSH, Config, Frame, State
+from mqproof.reference import replication
+from mqproof.reference.mutants.mutant import Mutant
+from mqproof.reference.replication import (
+    ASYNC_FLUSH,
+    ASYNC_MASTER,
+    MASTER,
+    SLAVE,
+    SYNC_FLUSH,
+    Config,
+    Frame,
+    State,
+)
 
 
 def _waits_for_nobody(config: Config, state: State, m: int) -> State | None:

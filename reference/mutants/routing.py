@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Final
 
-from reference import routing
-from reference.mutants.mutant import Mutant
-from reference.routing import Broker, Config, State
+from mqproof.reference import routing
+from mqproof.reference.mutants.mutant import Mutant
+from mqproof.reference.routing import Broker, Config, State
 
 
 def _queues_outlive_broker(config: Config, state: State, broker: Broker) -> State | None:

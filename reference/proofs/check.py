@@ -15,9 +15,9 @@ from crosshair.core_and_libs import analyze_function, run_checkables
 from crosshair.options import AnalysisKind, AnalysisOptionSet
 from crosshair.statespace import MessageType
 
-from reference.proofs.contracts import Contract
-from reference.proofs.mutants.contracts import Bug
-from report.model import Result, Verdict, Witness
+from mqproof.reference.proofs.contracts import Contract
+from mqproof.reference.proofs.mutants.contracts import Bug
+from mqproof.report.model import Result, Verdict, Witness
 
 SECONDS_MAX: Final = 8.0
 """For a contract; CrossHair may take some of that again for the way it began."""

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from reference.proofs import check, election, flush, replication
-from reference.proofs.contracts import CONTRACTS
-from reference.proofs.judge import facts, judge, judge_mutant
-from reference.proofs.mutants import MUTANTS
-from reference.proofs.mutants.contracts import BUGS
-from reference.proofs.proof import Proof
-from report.model import Report, Result, Table
+from mqproof.reference.proofs import check, election, flush, replication
+from mqproof.reference.proofs.contracts import CONTRACTS
+from mqproof.reference.proofs.judge import facts, judge, judge_mutant
+from mqproof.reference.proofs.mutants import MUTANTS
+from mqproof.reference.proofs.mutants.contracts import BUGS
+from mqproof.reference.proofs.proof import Proof
+from mqproof.report.model import Report, Result, Table
 
 PROOFS: Final[dict[str, Proof]] = {
     proof.name: proof for proof in (flush.PROOF, replication.PROOF, *election.PROOFS)

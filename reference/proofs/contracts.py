@@ -10,8 +10,8 @@ from itertools import pairwise, product
 from types import ModuleType
 from typing import Any, Final
 
-from reference import allocation, delay, election, offsets, queue_choice, routing
-from reference.allocation import Queue
+from mqproof.reference import allocation, delay, election, offsets, queue_choice, routing
+from mqproof.reference.allocation import Queue
 
 QUEUES_MAX: Final = 5
 CONSUMERS_MAX: Final = 3
@@ -32,7 +32,7 @@ class Contract:
 
     @property
     def module_name(self) -> str:
-        return self.module.__name__.removeprefix("reference.")
+        return self.module.__name__.removeprefix("mqproof.reference.")
 
     @property
     def name(self) -> str:

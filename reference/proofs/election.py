@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Final
 
-from reference import election
-from reference.proofs.logic import (
+from mqproof.reference import election
+from mqproof.reference.proofs.logic import (
     FLAG,
     Function,
     Kind,
@@ -32,8 +32,8 @@ from reference.proofs.logic import (
     negation,
     updated,
 )
-from reference.proofs.proof import Action, Proof
-from reference.proofs.state import of
+from mqproof.reference.proofs.proof import Action, Proof
+from mqproof.reference.proofs.state import of
 
 TERM: Final = Kind("term")
 LENGTH: Final = Kind("length")

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from reference import flush
-from reference.proofs.logic import (
+from mqproof.reference import flush
+from mqproof.reference.proofs.logic import (
     FLAG,
     UNBOUNDED,
     Function,
@@ -31,8 +31,8 @@ from reference.proofs.logic import (
     negation,
     updated,
 )
-from reference.proofs.proof import Action, Proof
-from reference.proofs.state import of, symbol
+from mqproof.reference.proofs.proof import Action, Proof
+from mqproof.reference.proofs.state import of, symbol
 
 MESSAGE: Final = Kind("message", nobody=True, names=("m",))
 QUEUE: Final = Kind("queue", nobody=True, names=("q",))

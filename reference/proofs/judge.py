@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 
-from reference.proofs.mutants.mutant import Mutant
-from reference.proofs.proof import (
+from mqproof.reference.proofs.mutants.mutant import Mutant
+from mqproof.reference.proofs.proof import (
     INVARIANT,
     Answer,
     Counterexample,
@@ -13,9 +13,9 @@ from reference.proofs.proof import (
     obligations,
     prove,
 )
-from reference.proofs.state import show
-from report.model import Result, Table, Verdict, Witness
-from spec.catalogue import id_of
+from mqproof.reference.proofs.state import show
+from mqproof.report.model import Result, Table, Verdict, Witness
+from mqproof.spec.catalogue import id_of
 
 VERDICTS = {
     Outcome.PROVED: Verdict.HELD,

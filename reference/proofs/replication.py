@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from reference import replication
-from reference.proofs.logic import (
+from mqproof.reference import replication
+from mqproof.reference.proofs.logic import (
     FLAG,
     Function,
     Kind,
@@ -26,8 +26,8 @@ from reference.proofs.logic import (
     negation,
     updated,
 )
-from reference.proofs.proof import Action, Proof
-from reference.proofs.state import of
+from mqproof.reference.proofs.proof import Action, Proof
+from mqproof.reference.proofs.state import of
 
 MESSAGE: Final = Kind("message", nobody=True, names=("m",))
 LENGTH: Final = Kind("length")

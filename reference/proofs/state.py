@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import z3
 
-from reference.proofs.logic import FLAG, Function, Kind, Scope, Term, conjunction
+from mqproof.reference.proofs.logic import FLAG, Function, Kind, Scope, Term, conjunction
 
 StateT = TypeVar("StateT")
 

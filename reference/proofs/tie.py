@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final
 
-from reference import flush, replication
-from reference.explorer import explore
-from reference.model import Model
-from reference.proofs import flush as flush_proof
-from reference.proofs import replication as replication_proof
-from reference.proofs.logic import FLAG, Kind, Scope
-from reference.proofs.proof import Parameter, Proof, kinds_of
-from reference.proofs.state import known, shape, variables
+from mqproof.reference import flush, replication
+from mqproof.reference.explorer import explore
+from mqproof.reference.model import Model
+from mqproof.reference.proofs import flush as flush_proof
+from mqproof.reference.proofs import replication as replication_proof
+from mqproof.reference.proofs.logic import FLAG, Kind, Scope
+from mqproof.reference.proofs.proof import Parameter, Proof, kinds_of
+from mqproof.reference.proofs.state import known, shape, variables
 
 Shape = tuple[tuple[str, Any], ...]
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from reference import election
-from reference.model import Parameters
-from reference.proofs.election import PROOFS, State, from_reference
-from reference.proofs.logic import Function, Scope, constant
-from reference.proofs.proof import Proof
-from reference.proofs.state import known, shape, variables
+from mqproof.reference import election
+from mqproof.reference.model import Parameters
+from mqproof.reference.proofs.election import PROOFS, State, from_reference
+from mqproof.reference.proofs.logic import Function, Scope, constant
+from mqproof.reference.proofs.proof import Proof
+from mqproof.reference.proofs.state import known, shape, variables
 
 PROOF: Final = PROOFS[0]
 CONFIG: Final = election.Config(candidates=("n1", "n2", "n3"), terms_max=2, crashes_max=3, losses_max=1)

@@ -5,7 +5,7 @@ Begin at `check.py` for the shape of a check; `CHECKS` lists them all by catalog
 
 from typing import Final
 
-from spark_audit.checks import (
+from mqproof.spark_audit.checks import (
     async_acked_survives_process_crash,
     broadcast_to_all,
     committed_stable,
@@ -37,7 +37,7 @@ from spark_audit.checks import (
     transaction_atomic,
     vote_once_per_term,
 )
-from spark_audit.checks.check import Check
+from mqproof.spark_audit.checks.check import Check
 
 CHECKS: Final[dict[str, Check]] = {
     check.invariant: check

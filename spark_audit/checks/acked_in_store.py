@@ -9,10 +9,10 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import findings
-from spark_audit.checks.cut_off import with_fate
-from spark_audit.evidence import Evidence
-from spark_audit.store import QUEUE
+from mqproof.spark_audit.checks.check import findings
+from mqproof.spark_audit.checks.cut_off import with_fate
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spark_audit.store import QUEUE
 
 ABSENT: Final = "not-in-store"
 

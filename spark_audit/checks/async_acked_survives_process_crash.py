@@ -13,10 +13,10 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import Check, at_sole_place, counted, findings
-from spark_audit.checks.cut_off import cut_off
-from spark_audit.evidence import Evidence
-from spec.events import Kind
+from mqproof.spark_audit.checks.check import Check, at_sole_place, counted, findings
+from mqproof.spark_audit.checks.cut_off import cut_off
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spec.events import Kind
 
 INVARIANT: Final = "FLUSH-2"
 RULE: Final = "acked-then-truncated"

@@ -7,9 +7,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.evidence import Evidence, Options, cause_key
-from spark_audit.schema import FINDINGS
-from spec.events import Kind
+from mqproof.spark_audit.evidence import Evidence, Options, cause_key
+from mqproof.spark_audit.schema import FINDINGS
+from mqproof.spec.events import Kind
 
 CAUSE_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "rebalance": ("group",),

@@ -10,10 +10,10 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit import ledgers
-from spark_audit.checks.check import Check, counted, findings, never_blind, sees
-from spark_audit.evidence import Evidence
-from spec.events import Kind
+from mqproof.spark_audit import ledgers
+from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spec.events import Kind
 
 INVARIANT: Final = "RAFT-5"
 CHANGED: Final = "committed-entry-changed"

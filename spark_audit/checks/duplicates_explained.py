@@ -16,11 +16,11 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import Check, explain, findings
-from spark_audit.evidence import Evidence
-from spark_audit.fingerprint import RETRY_TOPIC_PREFIX
-from spark_audit.sums import SCHEDULE_TOPIC
-from spec.events import Kind
+from mqproof.spark_audit.checks.check import Check, explain, findings
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spark_audit.fingerprint import RETRY_TOPIC_PREFIX
+from mqproof.spark_audit.sums import SCHEDULE_TOPIC
+from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-3"
 DELIVERY: Final = "duplicate-delivery"

@@ -12,9 +12,9 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import Check, findings
-from spark_audit.evidence import Evidence
-from spark_audit.store import QUEUE, Stored
+from mqproof.spark_audit.checks.check import Check, findings
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spark_audit.store import QUEUE, Stored
 
 INVARIANT: Final = "FLUSH-6"
 UNDISPATCHED: Final = "not-dispatched"

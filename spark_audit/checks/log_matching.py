@@ -14,12 +14,12 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit import ledgers
-from spark_audit.checks.check import Check, counted, findings, never_blind, sees
-from spark_audit.checks.two_logs import compared
-from spark_audit.evidence import Evidence
-from spark_audit.store import Stored
-from spec.events import Kind
+from mqproof.spark_audit import ledgers
+from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from mqproof.spark_audit.checks.two_logs import compared
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spark_audit.store import Stored
+from mqproof.spec.events import Kind
 
 INVARIANT: Final = "RAFT-3"
 RULE: Final = "divergent-entry"

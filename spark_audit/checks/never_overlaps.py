@@ -18,9 +18,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import Check, counted, explain, findings
-from spark_audit.evidence import Evidence, orderly_groups
-from spec.events import Kind
+from mqproof.spark_audit.checks.check import Check, counted, explain, findings
+from mqproof.spark_audit.evidence import Evidence, orderly_groups
+from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-13"
 RULE: Final = "orderly-overlap"

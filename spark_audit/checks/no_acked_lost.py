@@ -21,14 +21,14 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit.checks.acked_in_store import ABSENT, not_in_store
-from spark_audit.checks.check import PLACE, Check, at_sole_place, findings
-from spark_audit.checks.cut_off import with_fate
-from spark_audit.checks.offsets_ahead import AHEAD, ahead_of_appends, ahead_of_store
-from spark_audit.checks.topics_known import METADATA, topics_unknown
-from spark_audit.evidence import Evidence, group_name, is_member, subscribed
-from spark_audit.profile import is_reset
-from spec.events import Kind
+from mqproof.spark_audit.checks.acked_in_store import ABSENT, not_in_store
+from mqproof.spark_audit.checks.check import PLACE, Check, at_sole_place, findings
+from mqproof.spark_audit.checks.cut_off import with_fate
+from mqproof.spark_audit.checks.offsets_ahead import AHEAD, ahead_of_appends, ahead_of_store
+from mqproof.spark_audit.checks.topics_known import METADATA, topics_unknown
+from mqproof.spark_audit.evidence import Evidence, group_name, is_member, subscribed
+from mqproof.spark_audit.profile import is_reset
+from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-1"
 LOST: Final = "lost-write"

@@ -14,11 +14,11 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import Check, counted, explain, findings, never_blind
-from spark_audit.evidence import Evidence
-from spark_audit.fingerprint import RETRY_TOPIC_PREFIX
-from spark_audit.sums import SCHEDULE_TOPIC
-from spec.events import Kind
+from mqproof.spark_audit.checks.check import Check, counted, explain, findings, never_blind
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spark_audit.fingerprint import RETRY_TOPIC_PREFIX
+from mqproof.spark_audit.sums import SCHEDULE_TOPIC
+from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-8"
 RULE: Final = "early"

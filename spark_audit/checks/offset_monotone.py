@@ -12,9 +12,9 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import Check, explain, findings
-from spark_audit.evidence import Evidence
-from spec.events import Kind
+from mqproof.spark_audit.checks.check import Check, explain, findings
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-5"
 RULE: Final = "offset-regression"

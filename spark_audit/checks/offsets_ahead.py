@@ -5,10 +5,10 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import findings
-from spark_audit.evidence import Evidence
-from spark_audit.store import QUEUE, Stored
-from spec.events import Kind
+from mqproof.spark_audit.checks.check import findings
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spark_audit.store import QUEUE, Stored
+from mqproof.spec.events import Kind
 
 AHEAD: Final = "offset-ahead"
 

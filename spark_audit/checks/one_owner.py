@@ -15,9 +15,9 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import Check, counted, findings
-from spark_audit.evidence import Evidence
-from spec.events import Kind
+from mqproof.spark_audit.checks.check import Check, counted, findings
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-6"
 RULE: Final = "double-owned"

@@ -11,9 +11,9 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import Check, findings
-from spark_audit.evidence import Evidence
-from spark_audit.store import QUEUE
+from mqproof.spark_audit.checks.check import Check, findings
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spark_audit.store import QUEUE
 
 INVARIANT: Final = "FLUSH-4"
 COLLISION: Final = "cq-offset-collision"

@@ -14,9 +14,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import Check, explain, findings
-from spark_audit.evidence import Evidence
-from spec.events import Kind
+from mqproof.spark_audit.checks.check import Check, explain, findings
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-4"
 BACK: Final = "nonmonotonic-poll"

@@ -13,8 +13,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import Check, findings
-from spark_audit.evidence import Evidence
+from mqproof.spark_audit.checks.check import Check, findings
+from mqproof.spark_audit.evidence import Evidence
 
 INVARIANT: Final = "FLUSH-3"
 DANGLING: Final = "dangling-entry"

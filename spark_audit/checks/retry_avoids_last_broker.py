@@ -12,10 +12,10 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import Check, counted, findings, never_blind
-from spark_audit.evidence import Evidence
-from spark_audit.sums import message_key
-from spec.events import Kind
+from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spark_audit.sums import message_key
+from mqproof.spec.events import Kind
 
 INVARIANT: Final = "ROUTE-5"
 RULE: Final = "same-broker-again"

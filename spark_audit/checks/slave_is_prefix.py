@@ -11,10 +11,10 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import Check, counted, findings, never_blind
-from spark_audit.checks.two_logs import compared
-from spark_audit.evidence import Evidence
-from spark_audit.store import Stored
+from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind
+from mqproof.spark_audit.checks.two_logs import compared
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spark_audit.store import Stored
 
 INVARIANT: Final = "REPL-2"
 DIVERGES: Final = "replica-divergence"

@@ -14,10 +14,10 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit import ledgers
-from spark_audit.checks.check import Check, counted, findings, sees
-from spark_audit.evidence import Evidence, flush_modes
-from spec.events import Kind
+from mqproof.spark_audit import ledgers
+from mqproof.spark_audit.checks.check import Check, counted, findings, sees
+from mqproof.spark_audit.evidence import Evidence, flush_modes
+from mqproof.spec.events import Kind
 
 INVARIANT: Final = "REPL-3"
 _ACK: Final = (

@@ -13,9 +13,9 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import Check, at_sole_place, findings
-from spark_audit.checks.cut_off import cut_off
-from spark_audit.evidence import Evidence
+from mqproof.spark_audit.checks.check import Check, at_sole_place, findings
+from mqproof.spark_audit.checks.cut_off import cut_off
+from mqproof.spark_audit.evidence import Evidence
 
 INVARIANT: Final = "FLUSH-1"
 RULE: Final = "acked-then-truncated"

@@ -14,9 +14,9 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_audit.checks.check import Check, counted, findings, sees
-from spark_audit.evidence import Evidence
-from spec.events import Kind
+from mqproof.spark_audit.checks.check import Check, counted, findings, sees
+from mqproof.spark_audit.evidence import Evidence
+from mqproof.spec.events import Kind
 
 INVARIANT: Final = "REPL-1"
 UNHEARD: Final = "acked-before-slave"

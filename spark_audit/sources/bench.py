@@ -7,11 +7,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from impl.message import Message
-from impl.store import record
-from spark_audit.sources.commit_log import read_range
-from spark_audit.sources.ranges import cut
-from spark_audit.sources.stores import SPLIT_BYTES
+from mqproof.impl.message import Message
+from mqproof.impl.store import record
+from mqproof.spark_audit.sources.commit_log import read_range
+from mqproof.spark_audit.sources.ranges import cut
+from mqproof.spark_audit.sources.stores import SPLIT_BYTES
 
 
 @dataclass(frozen=True, slots=True)

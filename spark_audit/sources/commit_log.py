@@ -22,10 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from impl.dledger import entry_format
-from impl.dledger.entry_format import HEADER_BYTES, EntryError, is_whole
-from impl.dledger.messages import NO_OP, NORMAL
-from impl.message import (
+from mqproof.impl.dledger import entry_format
+from mqproof.impl.dledger.entry_format import HEADER_BYTES, EntryError, is_whole
+from mqproof.impl.dledger.messages import NO_OP, NORMAL
+from mqproof.impl.message import (
     KEYS,
     NAME_END,
     SYS_BORN_HOST_V6,
@@ -35,9 +35,9 @@ from impl.message import (
     VALUE_END,
     decode_address,
 )
-from impl.store import record
-from impl.store.record import RecordError
-from spark_audit.sources.ranges import Range, is_ledger
+from mqproof.impl.store import record
+from mqproof.impl.store.record import RecordError
+from mqproof.spark_audit.sources.ranges import Range, is_ledger
 
 RECORD: Final = "record"
 FILLER: Final = "filler"

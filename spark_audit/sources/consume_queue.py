@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_audit.sources.ranges import Range, queue_of
+from mqproof.spark_audit.sources.ranges import Range, queue_of
 
 ENTRY: Final = "entry"
 BLANK: Final = "blank"

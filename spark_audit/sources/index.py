@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from impl.store.index_file import HEADER_BYTES, Header
-from spark_audit.sources.ranges import Range
+from mqproof.impl.store.index_file import HEADER_BYTES, Header
+from mqproof.spark_audit.sources.ranges import Range
 
 ENTRY: Final = "entry"
 DAMAGE: Final = "damage"

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from impl.dledger import entry_format
-from impl.dledger.entry_format import HEADER_BYTES
-from impl.dledger.messages import NO_OP, NORMAL
-from impl.message import Message
-from impl.store import record
-from impl.store.index import key_hash
-from impl.store.index_file import Header
+from mqproof.impl.dledger import entry_format
+from mqproof.impl.dledger.entry_format import HEADER_BYTES
+from mqproof.impl.dledger.messages import NO_OP, NORMAL
+from mqproof.impl.message import Message
+from mqproof.impl.store import record
+from mqproof.impl.store.index import key_hash
+from mqproof.impl.store.index_file import Header
 
 BROKER: Final = "broker-s"
 SLAVE: Final = "broker-s:1"

@@ -6,9 +6,9 @@ Half of them as text, as somebody exported them, half in a store that has their 
 from pathlib import Path
 from typing import Final
 
-from impl.client.compression import deflated
-from impl.message import Message
-from impl.store import record
+from mqproof.impl.client.compression import deflated
+from mqproof.impl.message import Message
+from mqproof.impl.store import record
 
 TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 GROUP: Final = "readers"

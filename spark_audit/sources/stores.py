@@ -18,9 +18,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from spark_audit.packing import pack
-from spark_audit.sources import commit_log, consume_queue, index
-from spark_audit.sources.ranges import (
+from mqproof.spark_audit.packing import pack
+from mqproof.spark_audit.sources import commit_log, consume_queue, index
+from mqproof.spark_audit.sources.ranges import (
     Range,
     StoreError,
     cut,

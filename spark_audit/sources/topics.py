@@ -37,11 +37,11 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from impl.client.blocking import BlockingClient
-from impl.client.model import ClientError, MessageQueue
-from impl.message import KEYS, TAGS, StoredMessage
-from impl.remoting.signing import Credentials
-from spark_audit.sources.ranges import StoreError
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.message import KEYS, TAGS, StoredMessage
+from mqproof.impl.remoting.signing import Credentials
+from mqproof.spark_audit.sources.ranges import StoreError
 
 SCHEMA: Final = pa.schema(
     [

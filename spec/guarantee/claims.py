@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from spec.guarantee.matrix import FAULTS, FLUSH, PRODUCER, REPLICATION, Cell, Outcome, Setup, Verdicts
+from mqproof.spec.guarantee.matrix import FAULTS, FLUSH, PRODUCER, REPLICATION, Cell, Outcome, Setup, Verdicts
 
 CLAIMS_FILE: Final = Path(__file__).with_name("claims.toml")
 

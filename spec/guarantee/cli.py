@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from report.console import stages, stop
-from report.model import Exit
-from spec.guarantee import options
+from mqproof.report.console import stages, stop
+from mqproof.report.model import Exit
+from mqproof.spec.guarantee import options
 
 if TYPE_CHECKING:
-    from spec.guarantee.matrix import Cell, Matrix
+    from mqproof.spec.guarantee.matrix import Cell, Matrix
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -54,11 +54,11 @@ def matrix(
     """
     from rich.console import Console
 
-    from report.write import write_text
-    from spec.guarantee import claims, document, recorded, show
-    from spec.guarantee.matrix import decide
-    from spec.guarantee.view import build
-    from spec.tlc.errors import TlcError
+    from mqproof.report.write import write_text
+    from mqproof.spec.guarantee import claims, document, recorded, show
+    from mqproof.spec.guarantee.matrix import decide
+    from mqproof.spec.guarantee.view import build
+    from mqproof.spec.tlc.errors import TlcError
 
     if on != "model":
         stop(f"--on {on}: expected model or impl", Exit.USAGE)
@@ -109,14 +109,14 @@ def matrix(
 
 def _pictures(decided: "Matrix", fault: str | None) -> "dict[Cell, str]":
     """Where each shown counterexample is drawn, seen from the output folder."""
-    from spec.guarantee.picture import file_name
+    from mqproof.spec.guarantee.picture import file_name
 
     shown = (cell for cell in decided.counterexamples if fault is None or fault in cell.faults)
     return {cell: f"{_PICTURES}/{file_name(cell)}" for cell in shown}
 
 
 def _write_pictures(out: Path, decided: "Matrix", pictures: "dict[Cell, str]") -> None:
-    from spec.guarantee.picture import picture
+    from mqproof.spec.guarantee.picture import picture
 
     (out / _PICTURES).mkdir(parents=True, exist_ok=True)
     for cell, name in pictures.items():

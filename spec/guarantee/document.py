@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Final
 
-from report.write import write_text
-from spec.guarantee import claims, recorded
-from spec.guarantee.matrix import Cell, Matrix, Verdicts
-from spec.guarantee.picture import file_name, picture
-from spec.guarantee.show import markdown
-from spec.guarantee.view import build
+from mqproof.report.write import write_text
+from mqproof.spec.guarantee import claims, recorded
+from mqproof.spec.guarantee.matrix import Cell, Matrix, Verdicts
+from mqproof.spec.guarantee.picture import file_name, picture
+from mqproof.spec.guarantee.show import markdown
+from mqproof.spec.guarantee.view import build
 
-DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "guarantees.md"
+DOCUMENT: Final = Path(__file__).resolve().parents[2] / "docs" / "guarantees.md"
 MARK: Final = "<!-- What follows is written by `mqproof matrix --record`. -->\n"
 _PICTURES: Final = "guarantees"
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from spec.tlc import output, values
-from spec.tlc.config import Config, parse
-from spec.tlc.errors import Reason, TlcError
-from spec.tlc.run import Job, run
-from spec.tlc.toolbox import Toolbox
-from spec.tlc.trace import Trace
+from mqproof.spec.tlc import output, values
+from mqproof.spec.tlc.config import Config, parse
+from mqproof.spec.tlc.errors import Reason, TlcError
+from mqproof.spec.tlc.run import Job, run
+from mqproof.spec.tlc.toolbox import Toolbox
+from mqproof.spec.tlc.trace import Trace
 
 FLUSH: Final = ("ASYNC_FLUSH", "SYNC_FLUSH")
 REPLICATION: Final = ("none", "ASYNC_MASTER", "SYNC_MASTER_5X", "SYNC_MASTER")

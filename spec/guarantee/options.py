@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from report.console import stop
-from report.model import Exit
+from mqproof.report.console import stop
+from mqproof.report.model import Exit
 
 Fault = Annotated[
     str | None, typer.Option(help="Only columns with it: clean, process, os, power, disk, machine.")
@@ -20,7 +20,7 @@ Producer = Annotated[str | None, typer.Option(help="Only rows with it: sync, asy
 def chosen(*, record: bool, **asked: str | None) -> dict[str, str]:
     """What was asked for, by flush, replication, producer and fault. Ends the command on wrong use: a value
     that there is not, or a part where the whole is to be recorded."""
-    from spec.guarantee.matrix import FAULTS, FLUSH, PRODUCER, REPLICATION
+    from mqproof.spec.guarantee.matrix import FAULTS, FLUSH, PRODUCER, REPLICATION
 
     tables = {"flush": FLUSH, "replication": REPLICATION, "producer": PRODUCER, "fault": FAULTS}
     wished = {name: value for name, value in asked.items() if value is not None}

@@ -2,12 +2,12 @@
 
 from typing import Any, Final
 
-from report.sequence import render
-from spec.drawing import draw
-from spec.drawings import TABLES
-from spec.guarantee.matrix import Cell, Outcome
-from spec.tlc.trace import Trace
-from spec.tlc.values import State
+from mqproof.report.sequence import render
+from mqproof.spec.drawing import draw
+from mqproof.spec.drawings import TABLES
+from mqproof.spec.guarantee.matrix import Cell, Outcome
+from mqproof.spec.tlc.trace import Trace
+from mqproof.spec.tlc.values import State
 
 FAULT_NAMES: Final = {
     "clean": "stopped and started in order",

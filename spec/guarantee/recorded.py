@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from spec.guarantee.matrix import Cell, Outcome, Setup, Verdicts, columns
+from mqproof.spec.guarantee.matrix import Cell, Outcome, Setup, Verdicts, columns
 
 RECORDED_FILE: Final = Path(__file__).with_name("matrix.toml")
 

@@ -12,8 +12,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from rich.console import Console
 from rich.text import Text
 
-from spec.guarantee.matrix import Matrix, Outcome, Verdicts
-from spec.guarantee.view import LEGEND, LETTERS, WORDS, ShownCell, ShownDifference, View
+from mqproof.spec.guarantee.matrix import Matrix, Outcome, Verdicts
+from mqproof.spec.guarantee.view import LEGEND, LETTERS, WORDS, ShownCell, ShownDifference, View
 
 _STYLES: Final = {
     Outcome.SAFE: "green",

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from spec.guarantee.claims import Claim, Claims, Compared, Difference
-from spec.guarantee.matrix import FAULTS, PRODUCER, Cell, Outcome, Setup, Verdicts, columns
-from spec.guarantee.picture import FAULT_NAMES
+from mqproof.spec.guarantee.claims import Claim, Claims, Compared, Difference
+from mqproof.spec.guarantee.matrix import FAULTS, PRODUCER, Cell, Outcome, Setup, Verdicts, columns
+from mqproof.spec.guarantee.picture import FAULT_NAMES
 
 WORDS: Final = {
     Outcome.SAFE: "safe",

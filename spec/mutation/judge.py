@@ -16,13 +16,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from spec.model_file import Question
-from spec.mutation.operators import Mutant
-from spec.tlc.errors import UNDECIDED, Reason, TlcError
-from spec.tlc.graph import Ground, read_dot
-from spec.tlc.run import Job, Outcome, run
-from spec.tlc.toolbox import Toolbox
-from spec.vacuity import plan
+from mqproof.spec.model_file import Question
+from mqproof.spec.mutation.operators import Mutant
+from mqproof.spec.tlc.errors import UNDECIDED, Reason, TlcError
+from mqproof.spec.tlc.graph import Ground, read_dot
+from mqproof.spec.tlc.run import Job, Outcome, run
+from mqproof.spec.tlc.toolbox import Toolbox
+from mqproof.spec.vacuity import plan
 
 GROWTH_MAX: Final = 3
 """A mutant with so many times the recorded states is not followed further: its size alone is a difference."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from spec.syntax import Definition, Module, Node, parse, speaks_of_next_state
+from mqproof.spec.syntax import Definition, Module, Node, parse, speaks_of_next_state
 
 
 class Kind(StrEnum):

@@ -17,14 +17,14 @@ from typing import Final
 
 import msgspec
 
-from report.model import Table
-from report.write import write_text
-from spec.model_file import MODELS_FILE
-from spec.mutation.judge import Judge, Judgement, Noticed, Stage, Subject
-from spec.mutation.operators import Mutant
-from spec.tlc.toolbox import Toolbox, find_toolbox
+from mqproof.report.model import Table
+from mqproof.report.write import write_text
+from mqproof.spec.model_file import MODELS_FILE
+from mqproof.spec.mutation.judge import Judge, Judgement, Noticed, Stage, Subject
+from mqproof.spec.mutation.operators import Mutant
+from mqproof.spec.tlc.toolbox import Toolbox, find_toolbox
 
-CACHE: Final = MODELS_FILE.parents[1] / "build" / "mutation"
+CACHE: Final = MODELS_FILE.resolve().parents[1] / "build" / "mutation"
 SCORES: Final = MODELS_FILE.with_name("mutation_scores.json")
 SURVIVORS: Final = MODELS_FILE.with_name("survivors.toml")
 

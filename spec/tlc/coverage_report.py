@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from spec.tlc.output import Output
+from mqproof.spec.tlc.output import Output
 
 _HEAD: Final = re.compile(
     r"<(\w+) line (\d+), .* of module (\w+)(?: \((\d+ \d+ \d+ \d+)\))?>(?:: (\d+):(\d+))?"

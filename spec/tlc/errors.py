@@ -4,9 +4,9 @@ import re
 from enum import StrEnum
 from typing import Final
 
-from report.model import Exit
-from spec.tlc import output
-from spec.tlc.output import Output
+from mqproof.report.model import Exit
+from mqproof.spec.tlc import output
+from mqproof.spec.tlc.output import Output
 
 
 class Reason(StrEnum):

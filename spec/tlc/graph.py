@@ -14,11 +14,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from spec.tlc import config, values
-from spec.tlc.errors import Reason, TlcError
-from spec.tlc.run import Job, Outcome, run
-from spec.tlc.toolbox import Toolbox
-from spec.tlc.values import State, Value, parse_state
+from mqproof.spec.tlc import config, values
+from mqproof.spec.tlc.errors import Reason, TlcError
+from mqproof.spec.tlc.run import Job, Outcome, run
+from mqproof.spec.tlc.toolbox import Toolbox
+from mqproof.spec.tlc.values import State, Value, parse_state
 
 Label = tuple[str, tuple[Value, ...]]
 """An action's name and its parameters."""

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from spec.tlc.trace import Step, Trace
-from spec.tlc.values import parse_state
+from mqproof.spec.tlc.trace import Step, Trace
+from mqproof.spec.tlc.values import parse_state
 
 _MARK: Final = re.compile(r"@!@!@(?:STARTMSG (\d+):(\d+)|ENDMSG (\d+)) @!@!@\n?")
 _FINAL_COUNT: Final = re.compile(r"(\d+) states generated, (\d+) distinct states found")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from spec.tlc.errors import TlcError
-from spec.tlc.run import Job, Outcome, run
-from spec.tlc.toolbox import Toolbox, find_toolbox
+from mqproof.spec.tlc.errors import TlcError
+from mqproof.spec.tlc.run import Job, Outcome, run
+from mqproof.spec.tlc.toolbox import Toolbox, find_toolbox
 
 
 def run_each(

@@ -13,11 +13,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from spec.tlc import config, output
-from spec.tlc.errors import Reason, TlcError, diagnose
-from spec.tlc.output import Coverage
-from spec.tlc.toolbox import Toolbox, find_toolbox
-from spec.tlc.trace import Trace
+from mqproof.spec.tlc import config, output
+from mqproof.spec.tlc.errors import Reason, TlcError, diagnose
+from mqproof.spec.tlc.output import Coverage
+from mqproof.spec.tlc.toolbox import Toolbox, find_toolbox
+from mqproof.spec.tlc.trace import Trace
 
 DEADLOCK: Final = "Deadlock"
 """The name under which a deadlock is reported as a violated property."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from spec.java import Java, JavaError, find_java
-from spec.tlc.errors import Reason, TlcError
+from mqproof.spec.java import Java, JavaError, find_java
+from mqproof.spec.tlc.errors import Reason, TlcError
 
 JAR_VARIABLE: Final = "MQPROOF_TLA2TOOLS"
 """Environment variable that names another tla2tools.jar."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from spec.tlc.values import Function, State, Value, show
+from mqproof.spec.tlc.values import Function, State, Value, show
 
 _WIDTH: Final = 100
 

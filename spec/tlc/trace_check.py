@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from spec.tlc import config, values
-from spec.tlc.run import Job, run
-from spec.tlc.toolbox import Toolbox
+from mqproof.spec.tlc import config, values
+from mqproof.spec.tlc.run import Job, run
+from mqproof.spec.tlc.toolbox import Toolbox
 
 Event = Mapping[str, object]
 """Field name to a simple value; a field that is absent is unknown to the trace."""

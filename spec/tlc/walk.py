@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from spec.tlc import config
-from spec.tlc.graph import Graph, read_dot
-from spec.tlc.run import Job, run
-from spec.tlc.toolbox import Toolbox
-from spec.tlc.trace import Step, Trace
-from spec.tlc.values import State, show
+from mqproof.spec.tlc import config
+from mqproof.spec.tlc.graph import Graph, read_dot
+from mqproof.spec.tlc.run import Job, run
+from mqproof.spec.tlc.toolbox import Toolbox
+from mqproof.spec.tlc.trace import Step, Trace
+from mqproof.spec.tlc.values import State, show
 
 _LEVELS: Final = 3
 """Steps that are taken in one dump."""

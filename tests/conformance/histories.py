@@ -1,9 +1,9 @@
 """Short ways to write down what a client saw."""
 
-from conformance.history.steps import Down as Ended
-from conformance.history.steps import End, History, Operation, Pull, Send
-from conformance.target import Outcome, Pulled, PulledMessage, PullStatus, Sent, Setup
-from reference.flush import ASYNC_FLUSH, SYNC_FLUSH
+from mqproof.conformance.history.steps import Down as Ended
+from mqproof.conformance.history.steps import End, History, Operation, Pull, Send
+from mqproof.conformance.target import Outcome, Pulled, PulledMessage, PullStatus, Sent, Setup
+from mqproof.reference.flush import ASYNC_FLUSH, SYNC_FLUSH
 
 SYNC = Setup(SYNC_FLUSH)
 ASYNC = Setup(ASYNC_FLUSH)

@@ -8,17 +8,25 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from conformance.adapter_template import MyBroker
-from conformance.checklist import CHECKS, check
-from conformance.cli import app
-from conformance.target import Capability, Outcome, Pulled, PullStatus, RestartFailedError, Sent, TargetError
-from conformance.targets import UnknownTargetError, resolve
-from conformance.targets.impl import ImplTarget
-from conformance.targets.reference import ReferenceTarget
-from report import json_file
-from report.model import Exit, Result, Verdict
+from mqproof.conformance.adapter_template import MyBroker
+from mqproof.conformance.checklist import CHECKS, check
+from mqproof.conformance.cli import app
+from mqproof.conformance.target import (
+    Capability,
+    Outcome,
+    Pulled,
+    PullStatus,
+    RestartFailedError,
+    Sent,
+    TargetError,
+)
+from mqproof.conformance.targets import UnknownTargetError, resolve
+from mqproof.conformance.targets.impl import ImplTarget
+from mqproof.conformance.targets.reference import ReferenceTarget
+from mqproof.report import json_file
+from mqproof.report.model import Exit, Result, Verdict
 
-TEMPLATE = "python:conformance.adapter_template:MyBroker"
+TEMPLATE = "python:mqproof.conformance.adapter_template:MyBroker"
 
 
 def invoke(*arguments: str) -> tuple[int, str, str]:
@@ -159,10 +167,13 @@ def test_an_adapter_with_an_error_of_its_own_says_which() -> None:
     ("name", "said"),
     [
         ("python:", "python:MODULE:CLASS expected"),
-        ("python:conformance.target", "python:MODULE:CLASS expected"),
+        ("python:mqproof.conformance.target", "python:MODULE:CLASS expected"),
         ("python:no.such.module:Broker", "ModuleNotFoundError: No module named 'no'"),
-        ("python:conformance.target:Nothing", "conformance.target has no class Nothing"),
-        ("python:conformance.target:Outcome", "is no Target: it lacks name, capabilities, open, send"),
+        ("python:mqproof.conformance.target:Nothing", "mqproof.conformance.target has no class Nothing"),
+        (
+            "python:mqproof.conformance.target:Outcome",
+            "is no Target: it lacks name, capabilities, open, send",
+        ),
     ],
 )
 def test_what_is_no_adapter_says_why(name: str, said: str) -> None:
@@ -172,7 +183,7 @@ def test_what_is_no_adapter_says_why(name: str, said: str) -> None:
     assert (code, err.count("\n")) == (Exit.USAGE, 1)
 
 
-BROKERS = "python:conformance.targets.brokers"
+BROKERS = "python:mqproof.conformance.targets.brokers"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +194,7 @@ BROKERS = "python:conformance.targets.brokers"
         ("delivery", f"{BROKERS}.delivery:ReferenceDelivery"),
         ("ordering", f"{BROKERS}.ordering:ReferenceOrdering"),
         ("admin", f"{BROKERS}.admin:ReferenceAdmin"),
-        ("producers", "python:conformance.targets.producers.targets:ReferenceProducer"),
+        ("producers", "python:mqproof.conformance.targets.producers.targets:ReferenceProducer"),
     ],
 )
 def test_an_adapter_may_be_for_any_suite(suite: str, name: str, tmp_path: Path) -> None:

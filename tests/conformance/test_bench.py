@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance import bench
-from conformance.bench import Load, fdatasync_rate, measure, table
-from conformance.broker_bench import BenchError
+from mqproof.conformance import bench
+from mqproof.conformance.bench import Load, fdatasync_rate, measure, table
+from mqproof.conformance.broker_bench import BenchError
 
 
 def test_a_small_round_gives_rates_of_both_modes_beside_the_disks(tmp_path: Path) -> None:

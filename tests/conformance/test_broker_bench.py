@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from conformance import broker_bench, load
-from conformance.broker_bench import Amount, measure, ours, table
-from conformance.broker_profile import profiles
-from conformance.load import Address, LoadError, Messages, percentile
+from mqproof.conformance import broker_bench, load
+from mqproof.conformance.broker_bench import Amount, measure, ours, table
+from mqproof.conformance.broker_profile import profiles
+from mqproof.conformance.load import Address, LoadError, Messages, percentile
 
 SMALL = Amount(sends=200, seconds=0.2, warm_seconds=0.1, memory_sends=200, recovery_mib=1)
 

@@ -5,30 +5,30 @@ from typing import Any
 
 import pytest
 
-from conformance.admin import checkers as admin_checkers
-from conformance.admin import oracle as admin_oracle
-from conformance.admin import steps as admin
-from conformance.broker_faults import Befall, BrokerFault
-from conformance.delivery import checkers as delivery_checkers
-from conformance.delivery import oracle as delivery_oracle
-from conformance.delivery import steps as delivery
-from conformance.delivery.target import Message as Delivered
-from conformance.offsets import checkers as offsets_checkers
-from conformance.offsets import oracle as offsets_oracle
-from conformance.offsets import steps as offsets
-from conformance.offsets.target import Message
-from conformance.ordering import checkers as ordering_checkers
-from conformance.ordering import oracle as ordering_oracle
-from conformance.ordering import steps as ordering
-from conformance.ordering.target import Span
-from conformance.retry import checkers as retry_checkers
-from conformance.retry import oracle as retry_oracle
-from conformance.retry import steps as retry
-from conformance.retry.target import Answer, Copy, Place, Setup
-from conformance.retry.target import Span as When
-from conformance.stepped import Explanation, Stepped
-from reference.administration import READ, WRITE, Topic
-from report.model import Verdict
+from mqproof.conformance.admin import checkers as admin_checkers
+from mqproof.conformance.admin import oracle as admin_oracle
+from mqproof.conformance.admin import steps as admin
+from mqproof.conformance.broker_faults import Befall, BrokerFault
+from mqproof.conformance.delivery import checkers as delivery_checkers
+from mqproof.conformance.delivery import oracle as delivery_oracle
+from mqproof.conformance.delivery import steps as delivery
+from mqproof.conformance.delivery.target import Message as Delivered
+from mqproof.conformance.offsets import checkers as offsets_checkers
+from mqproof.conformance.offsets import oracle as offsets_oracle
+from mqproof.conformance.offsets import steps as offsets
+from mqproof.conformance.offsets.target import Message
+from mqproof.conformance.ordering import checkers as ordering_checkers
+from mqproof.conformance.ordering import oracle as ordering_oracle
+from mqproof.conformance.ordering import steps as ordering
+from mqproof.conformance.ordering.target import Span
+from mqproof.conformance.retry import checkers as retry_checkers
+from mqproof.conformance.retry import oracle as retry_oracle
+from mqproof.conformance.retry import steps as retry
+from mqproof.conformance.retry.target import Answer, Copy, Place, Setup
+from mqproof.conformance.retry.target import Span as When
+from mqproof.conformance.stepped import Explanation, Stepped
+from mqproof.reference.administration import READ, WRITE, Topic
+from mqproof.report.model import Verdict
 
 KILLED, STOPPED = Befall(BrokerFault.KILL), Befall(BrokerFault.RESTART)
 CUT, FROZEN = Befall(BrokerFault.CUT), Befall(BrokerFault.FREEZE)

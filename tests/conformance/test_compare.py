@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from conformance.cli import app
-from conformance.compare import compare
-from report import json_file
-from report.model import Exit, Report, Result, Table, Verdict, exit_code
+from mqproof.conformance.cli import app
+from mqproof.conformance.compare import compare
+from mqproof.report import json_file
+from mqproof.report.model import Exit, Report, Result, Table, Verdict, exit_code
 
 HELD, VIOLATED, UNKNOWN, NOT_TESTED = Verdict
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from conformance.broker_faults import BrokerFault
-from conformance.fault_kinds import KINDS, FaultKind
-from conformance.history.record import CLOSERS
-from conformance.history.steps import End
-from conformance.suite import examine
-from conformance.target import Fault
-from conformance.targets.brokers.targets import EXAMINEES
+from mqproof.conformance.broker_faults import BrokerFault
+from mqproof.conformance.fault_kinds import KINDS, FaultKind
+from mqproof.conformance.history.record import CLOSERS
+from mqproof.conformance.history.steps import End
+from mqproof.conformance.suite import examine
+from mqproof.conformance.target import Fault
+from mqproof.conformance.targets.brokers.targets import EXAMINEES
 
 
 def test_every_fault_has_a_kind() -> None:

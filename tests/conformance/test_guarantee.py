@@ -5,14 +5,14 @@ import re
 
 import pytest
 
-from conformance.guarantee import show
-from conformance.guarantee.live import differing, live_through, live_through_all
-from conformance.targets.cell import ReplayError, live, replay
-from spec.guarantee import recorded
-from spec.guarantee.document import MARK
-from spec.guarantee.matrix import Cell, Matrix, Outcome, Setup
-from spec.tlc.trace import Step, Trace
-from spec.tlc.values import Function, State
+from mqproof.conformance.guarantee import show
+from mqproof.conformance.guarantee.live import differing, live_through, live_through_all
+from mqproof.conformance.targets.cell import ReplayError, live, replay
+from mqproof.spec.guarantee import recorded
+from mqproof.spec.guarantee.document import MARK
+from mqproof.spec.guarantee.matrix import Cell, Matrix, Outcome, Setup
+from mqproof.spec.tlc.trace import Step, Trace
+from mqproof.spec.tlc.values import Function, State
 
 VERDICTS = recorded.load()
 SAFE = [cell for cell, outcome in VERDICTS.items() if outcome is Outcome.SAFE]

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.guarantee import processes
-from conformance.guarantee.processes import cells, live_through
-from conformance.targets import cell_processes
-from spec.guarantee import recorded
-from spec.guarantee.matrix import Cell, Outcome, Setup
+from mqproof.conformance.guarantee import processes
+from mqproof.conformance.guarantee.processes import cells, live_through
+from mqproof.conformance.targets import cell_processes
+from mqproof.spec.guarantee import recorded
+from mqproof.spec.guarantee.matrix import Cell, Outcome, Setup
 
 VERDICTS = recorded.load()
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance import kill_cycles, load
-from conformance.broker_bench import ours
-from conformance.load import Messages, Sent
+from mqproof.conformance import kill_cycles, load
+from mqproof.conformance.broker_bench import ours
+from mqproof.conformance.load import Messages, Sent
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cluster import Cluster, cluster
-from impl.remoting import headers
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import decode, encode, new_request
-from impl.remoting.frame import FRAME_BYTES_MAX, LENGTH_BYTES, read_frame
-from impl.remoting.headers import PullRequest, SendRequest
+from mqproof.conformance.cluster import Cluster, cluster
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import decode, encode, new_request
+from mqproof.impl.remoting.frame import FRAME_BYTES_MAX, LENGTH_BYTES, read_frame
+from mqproof.impl.remoting.headers import PullRequest, SendRequest
 
 SEND = headers.write(SendRequest("PG", "T", "TBW102", 4, 0, 0, 1, 0))
 MIB = 1 << 20

@@ -5,15 +5,15 @@ Each suite's own tests run its mutants; here are those of flush, and what holds 
 
 import pytest
 
-from conformance import mutants
-from conformance.history.alone import CHECKERS
-from conformance.mutants import HUNTS
-from conformance.mutants_page import PAGE, page, recorded
-from conformance.session import SPEC_1
-from conformance.targets.mutants import MUTANTS
-from conformance.wire.catalogue import CASES
-from report.model import Result, Verdict
-from spec.catalogue import catalogue
+from mqproof.conformance import mutants
+from mqproof.conformance.history.alone import CHECKERS
+from mqproof.conformance.mutants import HUNTS
+from mqproof.conformance.mutants_page import PAGE, page, recorded
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.targets.mutants import MUTANTS
+from mqproof.conformance.wire.catalogue import CASES
+from mqproof.report.model import Result, Verdict
+from mqproof.spec.catalogue import catalogue
 
 MUTANTS_MIN = 40
 SLOW = {"ack-of-the-next-flush", "queue-not-cut"}
@@ -51,7 +51,7 @@ def test_there_are_forty_mutants_over_the_suites_and_no_two_of_one_name() -> Non
 
 
 def test_the_page_tells_what_became_of_every_mutant() -> None:
-    """`python -m conformance.mutants_page NAME...` adds what is missing."""
+    """`python -m mqproof.conformance.mutants_page NAME...` adds what is missing."""
     kept = recorded()
     assert [result.name for result in kept] == list(mutants.names())
     assert {result.verdict for result in kept} == {Verdict.HELD}

@@ -2,10 +2,10 @@
 
 import pytest
 
-from conformance.history.steps import Bounds, Commit, Down, End, Operation, Query, Restart, SyncsFail
-from conformance.oracle import Oracle, OracleLimitError
-from conformance.target import Setup
-from reference.flush import ASYNC_FLUSH, SYNC_FLUSH
+from mqproof.conformance.history.steps import Bounds, Commit, Down, End, Operation, Query, Restart, SyncsFail
+from mqproof.conformance.oracle import Oracle, OracleLimitError
+from mqproof.conformance.target import Setup
+from mqproof.reference.flush import ASYNC_FLUSH, SYNC_FLUSH
 from tests.conformance.histories import (
     ASYNC,
     KILLED,

@@ -13,33 +13,33 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from conformance.admin.session import AdminSession
-from conformance.broker_faults import BrokerFault
-from conformance.cli import app
-from conformance.cluster import cluster, free_port
-from conformance.controls import ControlError, Controls, run
-from conformance.fault_kinds import KINDS, FaultKind
-from conformance.history.steps import End, Send
-from conformance.order import Order
-from conformance.routing.oracle import BROKERS
-from conformance.routing.session import RoutingSession
-from conformance.routing.target import TOPICS
-from conformance.routing.target import Capability as Routing
-from conformance.session import SPEC_1, Session
-from conformance.suite import examine
-from conformance.target import Capability, Fault, Outcome, Setup, TargetError
-from conformance.targets import resolve
-from conformance.targets.brokers.targets import EXAMINEES
-from conformance.targets.impl import ImplTarget
-from conformance.targets.levers import by_shell
-from conformance.targets.link import FAULTS
-from conformance.targets.reference import ReferenceTarget
-from conformance.targets.remoting import RemotingTarget
-from conformance.targets.routing.name_servers import targets
-from impl.runtime.network import Address
-from reference.administration import READ, WRITE, Topic
-from reference.flush import SYNC_FLUSH
-from report.model import Exit, Verdict
+from mqproof.conformance.admin.session import AdminSession
+from mqproof.conformance.broker_faults import BrokerFault
+from mqproof.conformance.cli import app
+from mqproof.conformance.cluster import cluster, free_port
+from mqproof.conformance.controls import ControlError, Controls, run
+from mqproof.conformance.fault_kinds import KINDS, FaultKind
+from mqproof.conformance.history.steps import End, Send
+from mqproof.conformance.order import Order
+from mqproof.conformance.routing.oracle import BROKERS
+from mqproof.conformance.routing.session import RoutingSession
+from mqproof.conformance.routing.target import TOPICS
+from mqproof.conformance.routing.target import Capability as Routing
+from mqproof.conformance.session import SPEC_1, Session
+from mqproof.conformance.suite import examine
+from mqproof.conformance.target import Capability, Fault, Outcome, Setup, TargetError
+from mqproof.conformance.targets import resolve
+from mqproof.conformance.targets.brokers.targets import EXAMINEES
+from mqproof.conformance.targets.impl import ImplTarget
+from mqproof.conformance.targets.levers import by_shell
+from mqproof.conformance.targets.link import FAULTS
+from mqproof.conformance.targets.reference import ReferenceTarget
+from mqproof.conformance.targets.remoting import RemotingTarget
+from mqproof.conformance.targets.routing.name_servers import targets
+from mqproof.impl.runtime.network import Address
+from mqproof.reference.administration import READ, WRITE, Topic
+from mqproof.reference.flush import SYNC_FLUSH
+from mqproof.report.model import Exit, Verdict
 from tests.conformance import control
 
 PLACE = {"broker": "broker-a", "address": "127.0.0.1:1", "name_server": "127.0.0.1:2"}

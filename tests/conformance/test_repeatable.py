@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from conformance.repeatable import repeatable
+from mqproof.conformance.repeatable import repeatable
 
 
 def drawn() -> list[int]:

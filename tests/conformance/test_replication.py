@@ -2,11 +2,11 @@
 
 import pytest
 
-from conformance import mutants, replication
-from conformance.replication import CHECKERS, Life, LogsSeen, ReadsSeen, SendSeen
-from conformance.targets.pair_life import live
-from conformance.targets.pair_mutants import MUTANTS
-from report.model import Verdict
+from mqproof.conformance import mutants, replication
+from mqproof.conformance.replication import CHECKERS, Life, LogsSeen, ReadsSeen, SendSeen
+from mqproof.conformance.targets.pair_life import live
+from mqproof.conformance.targets.pair_mutants import MUTANTS
+from mqproof.report.model import Verdict
 
 LIVES = range(24)
 FIRST = {"last-record-not-compared": 23, "logs-compared-as-shipped": 3, "slave-never-hangs-up": 5}

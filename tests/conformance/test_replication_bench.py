@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance import replication_bench
-from conformance.replication_bench import Amount, alone, measure, table
+from mqproof.conformance import replication_bench
+from mqproof.conformance.replication_bench import Amount, alone, measure, table
 
 
 def test_rows_are_measured_on_real_brokers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,25 +7,25 @@ from typing import Any, NoReturn
 
 import pytest
 
-from conformance.behaviours.counterexample import CounterexampleError, ask, counterexample, variants
-from conformance.behaviours.target import ReferenceTarget, resolve
-from conformance.history.finding import Finding
-from conformance.ordering.suite import ORDERING
-from conformance.round_trip import Class, Wrong, classes, with_classes
-from conformance.routing.suite import ROUTING
-from conformance.session import SPEC_1
-from conformance.suite import FLUSH, Examination, Failure, Suite, examine
-from conformance.targets.mutants import MUTANTS, MutantTarget
-from conformance.targets.routing import mutants as routing_mutants
-from conformance.targets.routing.name_servers import MutantNameServer
-from conformance.traces.check import LogVerdict, check_logs
-from conformance.traces.store import Window
-from impl.store.message_store import MessageStore
-from impl.store.results import PutStatus
-from report.model import Result, Verdict, Witness
-from spec.events import Event, Kind, encode, read_log
-from spec.tlc.errors import Reason, TlcError
-from spec.tlc.trace_check import TraceVerdict
+from mqproof.conformance.behaviours.counterexample import CounterexampleError, ask, counterexample, variants
+from mqproof.conformance.behaviours.target import ReferenceTarget, resolve
+from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.ordering.suite import ORDERING
+from mqproof.conformance.round_trip import Class, Wrong, classes, with_classes
+from mqproof.conformance.routing.suite import ROUTING
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.suite import FLUSH, Examination, Failure, Suite, examine
+from mqproof.conformance.targets.mutants import MUTANTS, MutantTarget
+from mqproof.conformance.targets.routing import mutants as routing_mutants
+from mqproof.conformance.targets.routing.name_servers import MutantNameServer
+from mqproof.conformance.traces.check import LogVerdict, check_logs
+from mqproof.conformance.traces.store import Window
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import PutStatus
+from mqproof.report.model import Result, Verdict, Witness
+from mqproof.spec.events import Event, Kind, encode, read_log
+from mqproof.spec.tlc.errors import Reason, TlcError
+from mqproof.spec.tlc.trace_check import TraceVerdict
 
 
 async def _always_ok(*_: Any) -> PutStatus:
@@ -150,7 +150,7 @@ def test_who_disagrees_tells_what_is_wrong(
         window = Window(({"event": "open"}, {"event": "append"}), (0, 1), 1, 1)
         return (LogVerdict(paths[0], "b0", (window,), (TraceVerdict(2, explained),)),)
 
-    monkeypatch.setattr("conformance.round_trip.check_logs", check)
+    monkeypatch.setattr("mqproof.conformance.round_trip.check_logs", check)
     assert classes(_failed(invariant, Event(0, 0, "b0", Kind.RECOVER)))[invariant].wrong is wrong
 
 
@@ -167,7 +167,7 @@ def test_what_cannot_be_classed_says_why(monkeypatch: pytest.MonkeyPatch) -> Non
     assert str(classes(_failed("FLUSH-1"))["FLUSH-1"]) == "not classed: the target keeps no event log"
     ordering = classes(_failed("DELIV-13", suite=ORDERING))["DELIV-13"]
     assert str(ordering) == "not classed: no event log is held against OrderLock"
-    monkeypatch.setattr("conformance.round_trip.check_logs", _no_java)
+    monkeypatch.setattr("mqproof.conformance.round_trip.check_logs", _no_java)
     told = classes(_failed("FLUSH-1", Event(0, 0, "b0", Kind.RECOVER)))["FLUSH-1"]
     assert str(told) == "not classed: no Java"
 

@@ -1,6 +1,6 @@
 """The tables of how brokers fared: written from reports, and what these do not tell stays."""
 
-from conformance.scoreboards_page import (
+from mqproof.conformance.scoreboards_page import (
     SUITES,
     WORKLOAD,
     Table,
@@ -9,8 +9,8 @@ from conformance.scoreboards_page import (
     with_suites,
     with_workload,
 )
-from report.model import Report, Result, Verdict
-from report.model import Table as Shown
+from mqproof.report.model import Report, Result, Verdict
+from mqproof.report.model import Table as Shown
 
 HELD, VIOLATED, NOT_TESTED = Verdict.HELD, Verdict.VIOLATED, Verdict.NOT_TESTED
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from conformance import stepped
-from conformance.history.finding import Finding
-from conformance.session import SPEC_1
-from conformance.stepped import Explanation, Run, Stepped
-from report.model import Verdict, Witness
+from mqproof.conformance import stepped
+from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.stepped import Explanation, Run, Stepped
+from mqproof.report.model import Verdict, Witness
 
 
 def after(state: int, operation: str) -> Iterable[int]:

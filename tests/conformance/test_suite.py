@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from conformance.fault_kinds import KINDS, FaultKind
-from conformance.suite import examine, results, run_suite
-from conformance.target import Capability, Outcome, Sent, Setup, Target, TargetError, WireOnly
-from conformance.targets import resolve
-from conformance.targets.impl import ImplTarget
-from conformance.targets.mutants import MUTANTS, MutantTarget
-from conformance.targets.reference import ReferenceTarget
-from reference.flush import SYNC_FLUSH
-from report.model import Verdict, overall
+from mqproof.conformance.fault_kinds import KINDS, FaultKind
+from mqproof.conformance.suite import examine, results, run_suite
+from mqproof.conformance.target import Capability, Outcome, Sent, Setup, Target, TargetError, WireOnly
+from mqproof.conformance.targets import resolve
+from mqproof.conformance.targets.impl import ImplTarget
+from mqproof.conformance.targets.mutants import MUTANTS, MutantTarget
+from mqproof.conformance.targets.reference import ReferenceTarget
+from mqproof.reference.flush import SYNC_FLUSH
+from mqproof.report.model import Verdict, overall
 
 
 # So many that each invariant is put to the test, and each fault is met.
@@ -171,7 +171,7 @@ def test_progress_is_told_after_every_example() -> None:
 
 
 def test_a_mutant_leaves_nothing_behind() -> None:
-    from impl.store.message_store import MessageStore
+    from mqproof.impl.store.message_store import MessageStore
 
     right = MessageStore.settle
     target = MutantTarget(MUTANTS["ack-before-flush"])

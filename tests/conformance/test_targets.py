@@ -2,10 +2,10 @@
 
 import pytest
 
-from conformance.target import Fault, PullStatus, Setup
-from conformance.targets import UnknownTargetError, resolve
-from conformance.targets.impl import ImplTarget
-from conformance.targets.mutants import MUTANTS
+from mqproof.conformance.target import Fault, PullStatus, Setup
+from mqproof.conformance.targets import UnknownTargetError, resolve
+from mqproof.conformance.targets.impl import ImplTarget
+from mqproof.conformance.targets.mutants import MUTANTS
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from fuzz import atheris_engine, verdict
-from fuzz import campaign as campaigns
-from fuzz.campaign import Campaign, WorkerError
-from fuzz.findings import load
-from fuzz.targets import UnknownTargetError
-from report.model import Verdict
+from mqproof.fuzz import atheris_engine, verdict
+from mqproof.fuzz import campaign as campaigns
+from mqproof.fuzz.campaign import Campaign, WorkerError
+from mqproof.fuzz.findings import load
+from mqproof.fuzz.targets import UnknownTargetError
+from mqproof.report.model import Verdict
 
 
 def canary(tmp_path: Path, *, workers: int = 1, executions: int = 30_000, target: str = "canary") -> Campaign:
@@ -35,7 +35,7 @@ def ignore(outcome: campaigns.Outcome) -> None:
 
 
 def mqproof(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "import mqproof; mqproof.main()", *map(str, arguments)]
+    command = [sys.executable, "-c", "from mqproof.cli import main; main()", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -179,4 +179,6 @@ def test_an_interrupt_ends_the_campaign_early_and_keeps_what_was_found(tmp_path:
 def _children() -> list[int]:
     """Workers of this test's process."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return [int(pid) for pid in children if b"fuzz.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [
+        int(pid) for pid in children if b"mqproof.fuzz.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from conformance.planting import planted
-from conformance.targets.machines import MEMBERS
-from fuzz import simulation, targets
-from fuzz.cluster_program import HEAD_BYTES, Run, fault, random_program
-from fuzz.execution import judge
-from fuzz.minimise import minimise
-from spec.events import Event, Kind, encode
+from mqproof.conformance.planting import planted
+from mqproof.conformance.targets.machines import MEMBERS
+from mqproof.fuzz import simulation, targets
+from mqproof.fuzz.cluster_program import HEAD_BYTES, Run, fault, random_program
+from mqproof.fuzz.execution import judge
+from mqproof.fuzz.minimise import minimise
+from mqproof.spec.events import Event, Kind, encode
 from tests.fuzz.seeds import UNBEGUN, hold, parts
 
 ROOT = Path(__file__).parents[2]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fuzz.corpus import Corpus, name_of
+from mqproof.fuzz.corpus import Corpus, name_of
 
 
 def test_inputs_persist(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from fuzz.coverage import Coverage, dictionary
+from mqproof.fuzz.coverage import Coverage, dictionary
 from tests.fuzz import faulty
 
 
@@ -26,7 +26,7 @@ def test_loops_count_by_magnitude() -> None:
 
 
 def test_code_that_is_not_watched_has_no_features() -> None:
-    assert features(Coverage(["fuzz.targets.canary"]), b"\x09") == set()
+    assert features(Coverage(["mqproof.fuzz.targets.canary"]), b"\x09") == set()
 
 
 def test_errors_pass_through_and_tracing_ends() -> None:
@@ -44,7 +44,7 @@ def test_watching_what_does_not_exist_is_refused() -> None:
 
 
 def test_the_dictionary_has_the_constants_of_watched_code() -> None:
-    from fuzz.targets import canary
+    from mqproof.fuzz.targets import canary
 
     words = dictionary([canary.__name__])
     assert {b"g", b"a", b"s", b"!", b"\x07", b"\x00\x00\x00\x07"} <= set(words)

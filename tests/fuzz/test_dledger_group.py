@@ -4,14 +4,14 @@ from collections import Counter
 
 import pytest
 
-from fuzz import targets
-from fuzz.raft_judge import History, leader_eventually, logs_converge, no_acked_lost
-from fuzz.raft_lab import Group
-from fuzz.raft_log import record
-from fuzz.raft_program import Run, fault, random_program, toppling_program
-from fuzz.target import Finding
-from impl.dledger.state import Role
-from spec import catalogue
+from mqproof.fuzz import targets
+from mqproof.fuzz.raft_judge import History, leader_eventually, logs_converge, no_acked_lost
+from mqproof.fuzz.raft_lab import Group
+from mqproof.fuzz.raft_log import record
+from mqproof.fuzz.raft_program import Run, fault, random_program, toppling_program
+from mqproof.fuzz.target import Finding
+from mqproof.impl.dledger.state import Role
+from mqproof.spec import catalogue
 from tests.fuzz.seeds import UNBEGUN, hold, parts
 
 TESTING_ALL = (17, 24, 29)

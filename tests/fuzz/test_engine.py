@@ -5,11 +5,11 @@ from random import Random
 
 import pytest
 
-from fuzz import targets
-from fuzz.corpus import Corpus
-from fuzz.engine import Engine
-from fuzz.execution import Failure
-from fuzz.mutate import Mutator
+from mqproof.fuzz import targets
+from mqproof.fuzz.corpus import Corpus
+from mqproof.fuzz.engine import Engine
+from mqproof.fuzz.execution import Failure
+from mqproof.fuzz.mutate import Mutator
 
 EXECUTIONS_MAX = 100_000
 

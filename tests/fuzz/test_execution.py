@@ -4,9 +4,9 @@ import signal
 
 import pytest
 
-from fuzz import execution
-from fuzz.execution import Failure, judge
-from fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
+from mqproof.fuzz import execution
+from mqproof.fuzz.execution import Failure, judge
+from mqproof.fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
 from tests.fuzz import faulty
 from tests.fuzz.faulty import Faulty
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fuzz import findings
-from fuzz.findings import FindingFileError, SavedFinding
+from mqproof.fuzz import findings
+from mqproof.fuzz.findings import FindingFileError, SavedFinding
 
 FINDING = SavedFinding(
     target="canary",

@@ -1,10 +1,10 @@
 """The target of replication connections: its seeds get through, and it is judged as it says."""
 
-from fuzz import targets
-from fuzz.engine import Engine
-from fuzz.execution import judge
-from fuzz.targets.ha_stream import DIVERGED, TO_MASTER, TO_SLAVE, TO_SLAVE_BY_PROGRAM, masters_log
-from impl.replication.stream import Transfer, write_position, write_transfer
+from mqproof.fuzz import targets
+from mqproof.fuzz.engine import Engine
+from mqproof.fuzz.execution import judge
+from mqproof.fuzz.targets.ha_stream import DIVERGED, TO_MASTER, TO_SLAVE, TO_SLAVE_BY_PROGRAM, masters_log
+from mqproof.impl.replication.stream import Transfer, write_position, write_transfer
 
 
 def test_the_seeds_put_every_invariant_to_the_test() -> None:

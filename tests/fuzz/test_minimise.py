@@ -1,8 +1,8 @@
 """Minimising: the result still fails, is small, and the work is bounded."""
 
-from fuzz import targets
-from fuzz.execution import judge
-from fuzz.minimise import minimise
+from mqproof.fuzz import targets
+from mqproof.fuzz.execution import judge
+from mqproof.fuzz.minimise import minimise
 
 
 def test_a_canary_killer_shrinks_to_the_smallest() -> None:

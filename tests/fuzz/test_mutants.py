@@ -4,13 +4,13 @@ import importlib
 
 import pytest
 
-from conformance.planting import planted
-from fuzz import mutants, simulation, targets
-from fuzz.defects.defect import Mutant
-from fuzz.mutants import MUTANTS
-from fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
-from impl.store import record
-from report.model import Verdict
+from mqproof.conformance.planting import planted
+from mqproof.fuzz import mutants, simulation, targets
+from mqproof.fuzz.defects.defect import Mutant
+from mqproof.fuzz.mutants import MUTANTS
+from mqproof.fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
+from mqproof.impl.store import record
+from mqproof.report.model import Verdict
 
 
 @pytest.mark.parametrize("name", list(MUTANTS))
@@ -70,7 +70,7 @@ def test_a_mutant_without_a_defect_survives() -> None:
         defect="nothing is wrong",
         target="store-recovery",
         breaks="RecoveredPrefix",
-        where="impl.store.record:body_is_whole",
+        where="mqproof.impl.store.record:body_is_whole",
         wrong=record.body_is_whole,
     )
     result = mutants.judge(harmless, executions_max=20)

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from fuzz.mutate import Mutator, length_fields, systematic
+from mqproof.fuzz.mutate import Mutator, length_fields, systematic
 
 FRAME = b"\x00\x00\x00\x06abcdef"
 

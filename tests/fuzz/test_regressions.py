@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fuzz import findings, targets
-from fuzz.execution import judge
+from mqproof.fuzz import findings, targets
+from mqproof.fuzz.execution import judge
 
 FILES = sorted(Path(__file__).with_name("regressions").glob("*.json"))
 

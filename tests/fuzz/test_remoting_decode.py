@@ -2,12 +2,12 @@
 
 import pytest
 
-from fuzz import targets
-from fuzz.engine import Engine
-from fuzz.execution import judge
-from fuzz.target import Finding
-from fuzz.targets.remoting_decode import FRAME_BYTES_MAX, read, read_bytewise
-from impl.remoting.command import Command, encode
+from mqproof.fuzz import targets
+from mqproof.fuzz.engine import Engine
+from mqproof.fuzz.execution import judge
+from mqproof.fuzz.target import Finding
+from mqproof.fuzz.targets.remoting_decode import FRAME_BYTES_MAX, read, read_bytewise
+from mqproof.impl.remoting.command import Command, encode
 
 
 def test_the_seeds_are_whole_frames_of_commands() -> None:
@@ -48,7 +48,7 @@ def test_a_finding_is_judged_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def give_nothing_back(_: Command) -> bytes:
         return encode(Command(0, 0))
 
-    monkeypatch.setattr("fuzz.targets.remoting_decode.command.encode", give_nothing_back)
+    monkeypatch.setattr("mqproof.fuzz.targets.remoting_decode.command.encode", give_nothing_back)
     failure = judge(targets.load("remoting-decode"), encode(Command(10, 1)))
     assert failure is not None
     assert failure.invariant == "RoundTrip"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from fuzz import simulation
-from fuzz.defects import dledger
-from fuzz.defects.defect import Mutant
-from fuzz.simulation import DOCUMENT, MUTANTS, SEEDS_MAX, recorded, refreshed
-from report.model import Verdict
+from mqproof.fuzz import simulation
+from mqproof.fuzz.defects import dledger
+from mqproof.fuzz.defects.defect import Mutant
+from mqproof.fuzz.simulation import DOCUMENT, MUTANTS, SEEDS_MAX, recorded, refreshed
+from mqproof.report.model import Verdict
 
 SEEDS = recorded()
 ELSEWHERE = {mutant.name for mutant in dledger.MUTANTS}
@@ -28,14 +28,14 @@ def test_every_mutant_is_killed_within_the_bound_and_stands_in_the_table() -> No
 
 
 def test_a_mutant_without_a_defect_survives() -> None:
-    from impl.dledger import rules
+    from mqproof.impl.dledger import rules
 
     harmless = Mutant(
         "Harmless",
         "nothing is wrong",
         "dledger-group",
         "LeaderCompleteness",
-        "impl.dledger.rules:may_commit",
+        "mqproof.impl.dledger.rules:may_commit",
         rules.may_commit,
     )
     result = simulation.judge(harmless, seeds_max=4)

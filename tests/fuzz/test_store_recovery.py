@@ -2,15 +2,15 @@
 
 import pytest
 
-from fuzz import store_judge, targets
-from fuzz.engine import Engine
-from fuzz.execution import judge
-from fuzz.store_lab import DIRECTORY, Lab
-from fuzz.store_program import ASYNC, ENDING, HARMING, OPERATIONS, SYNC, program
-from impl.runtime.clock import local_stamp
-from impl.runtime.simulated_loop import EPOCH_US
-from impl.store.config import FlushMode
-from spec.catalogue import catalogue
+from mqproof.fuzz import store_judge, targets
+from mqproof.fuzz.engine import Engine
+from mqproof.fuzz.execution import judge
+from mqproof.fuzz.store_lab import DIRECTORY, Lab
+from mqproof.fuzz.store_program import ASYNC, ENDING, HARMING, OPERATIONS, SYNC, program
+from mqproof.impl.runtime.clock import local_stamp
+from mqproof.impl.runtime.simulated_loop import EPOCH_US
+from mqproof.impl.store.config import FlushMode
+from mqproof.spec.catalogue import catalogue
 
 WRITTEN = ("append", 0, "append", 5, "flush_log", "dispatch", "flush_queues", "write_checkpoint")
 UNSYNCED = ("append", 0, "append", 6)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.batch import Part, decode_batch, encode_batch
+from mqproof.impl.batch import Part, decode_batch, encode_batch
 
 _text = st.text(st.characters(codec="utf-8", exclude_characters="\x01\x02"), min_size=1, max_size=5)
 _parts = st.lists(

@@ -12,15 +12,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from impl import cli
-from impl.broker.config import BrokerConfig
-from impl.client.blocking import BlockingClient
-from impl.client.model import Sent
-from impl.message import Message
-from impl.namesrv.config import NameServerConfig
-from spec.events import Kind, read_log
+from mqproof.impl import cli
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.model import Sent
+from mqproof.impl.message import Message
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.spec.events import Kind, read_log
 
-MAIN = "import mqproof; mqproof.main()"
+MAIN = "from mqproof.cli import main; main()"
 MQPROOF = [sys.executable, "-c", MAIN]
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.event_log import EventLog
-from impl.runtime.simulated_loop import EPOCH_US, ManualClock
-from spec.events import Event, EventError, Kind, read_log
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.runtime.simulated_loop import EPOCH_US, ManualClock
+from mqproof.spec.events import Event, EventError, Kind, read_log
 
 
 def test_events_carry_node_time_and_dense_numbers() -> None:

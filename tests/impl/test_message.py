@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.message import (
+from mqproof.impl.message import (
     Message,
     StoredMessage,
     UniqueKeys,
@@ -19,7 +19,7 @@ from impl.message import (
     parse_offset_message_id,
     tags_code,
 )
-from impl.runtime.simulated_loop import ManualClock
+from mqproof.impl.runtime.simulated_loop import ManualClock
 
 NOV_1_US = 1_698_796_800_000_000
 

@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.client import records, routes
-from impl.message import Message, decode_properties
-from impl.namesrv.registration import read_body
-from impl.remoting import address_server, bodies, headers, java_json
-from impl.remoting.channel import RemotingError
-from impl.remoting.command import Command, Serialization, decode, encode
-from impl.remoting.frame import LENGTH_BYTES, FrameError, read_frame
-from impl.remoting.headers import Header, HeaderError, RegisterBrokerRequest
-from impl.remoting.java_json import BodyError
-from impl.store import record
-from impl.store.record import RecordError
+from mqproof.impl.client import records, routes
+from mqproof.impl.message import Message, decode_properties
+from mqproof.impl.namesrv.registration import read_body
+from mqproof.impl.remoting import address_server, bodies, headers, java_json
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.command import Command, Serialization, decode, encode
+from mqproof.impl.remoting.frame import LENGTH_BYTES, FrameError, read_frame
+from mqproof.impl.remoting.headers import Header, HeaderError, RegisterBrokerRequest
+from mqproof.impl.remoting.java_json import BodyError
+from mqproof.impl.store import record
+from mqproof.impl.store.record import RecordError
 
 PIECES = [
     *(bytes([byte]) for byte in (0, 1, 2, 0x7F, 0x80, 0xC3, 0xED, 0xF9, 0xFF)),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import impl
+from mqproof import impl
 
 ROOT = Path(impl.__file__).parent
 FORBIDDEN = {"os", "pathlib", "shutil", "tempfile", "io", "fcntl", "time", "datetime", "secrets", "uuid"}

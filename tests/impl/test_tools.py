@@ -7,10 +7,10 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from impl import tools
-from impl.client.model import MessageQueue
-from impl.message import Message
-from impl.tools import Begin, ConsumeJob, SendJob
+from mqproof.impl import tools
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.message import Message
+from mqproof.impl.tools import Begin, ConsumeJob, SendJob
 from tests.impl.client.members import make_topic, numbers, send
 from tests.impl.world import World, play
 

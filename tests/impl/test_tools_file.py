@@ -2,9 +2,9 @@
 
 import pytest
 
-from impl.properties import ConfigError
-from impl.remoting.signing import Credentials
-from impl.tools_file import parse
+from mqproof.impl.properties import ConfigError
+from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.tools_file import parse
 
 
 def test_a_file_names_an_account() -> None:

@@ -4,23 +4,23 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from impl.broker.broker import Broker
-from impl.broker.config import BrokerConfig
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.pull_consumer import PullConsumer
-from impl.client.session import Session
-from impl.event_log import EventLog
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.remoting import headers
-from impl.remoting.codes import RequestCode
-from impl.remoting.command import Command, new_request
-from impl.runtime.network import Address, SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store.config import FlushMode, StoreConfig
-from spec.events import Event
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.client.session import Session
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.spec.events import Event
 
 T = TypeVar("T")
 

@@ -12,18 +12,18 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from conformance.targets.apache import servers
-from conformance.targets.apache.artifacts import releases
-from conformance.targets.apache.clients import java_client, mqadmin
-from conformance.targets.apache.servers import ApacheServer, ApacheServerError, running
-from conformance.targets.apache.tap import Passed, Tap
-from conformance.targets.apache.wire import ask
-from impl.remoting import java_json
-from impl.remoting.bodies import ConsumerIds
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Serialization, new_request
-from impl.runtime.network import Address
-from impl.store.index_file import HEADER_BYTES, Header, IndexShape
+from mqproof.conformance.targets.apache import servers
+from mqproof.conformance.targets.apache.artifacts import releases
+from mqproof.conformance.targets.apache.clients import java_client, mqadmin
+from mqproof.conformance.targets.apache.servers import ApacheServer, ApacheServerError, running
+from mqproof.conformance.targets.apache.tap import Passed, Tap
+from mqproof.conformance.targets.apache.wire import ask
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import ConsumerIds
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Serialization, new_request
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.store.index_file import HEADER_BYTES, Header, IndexShape
 
 GOLDEN = Path(__file__).with_name("golden")
 TOPIC = "Golden"

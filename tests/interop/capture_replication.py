@@ -9,15 +9,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from conformance.cluster import cluster
-from conformance.targets.apache import servers
-from conformance.targets.apache.artifacts import releases
-from conformance.targets.apache.byte_tap import ByteTap
-from conformance.targets.apache.servers import running
-from conformance.targets.apache.tap import Tap
-from impl.client.blocking import BlockingClient
-from impl.client.compose import new_message
-from impl.runtime.network import Address
+from mqproof.conformance.cluster import cluster
+from mqproof.conformance.targets.apache import servers
+from mqproof.conformance.targets.apache.artifacts import releases
+from mqproof.conformance.targets.apache.byte_tap import ByteTap
+from mqproof.conformance.targets.apache.servers import running
+from mqproof.conformance.targets.apache.tap import Tap
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.compose import new_message
+from mqproof.impl.runtime.network import Address
 from tests.interop.capture import write_hex
 from tests.interop.test_replication import TOPIC, apaches, ha_of, send, send_until_ok
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cluster import Cluster, cluster
-from conformance.targets.apache import servers
-from conformance.targets.apache.clients import JavaClient, java_client
-from conformance.targets.apache.servers import ApacheServer, running
-from impl.runtime.network import Address
+from mqproof.conformance.cluster import Cluster, cluster
+from mqproof.conformance.targets.apache import servers
+from mqproof.conformance.targets.apache.clients import JavaClient, java_client
+from mqproof.conformance.targets.apache.servers import ApacheServer, running
+from mqproof.impl.runtime.network import Address
 from tests.conformance.targets.apache.conftest import release
 
 __all__ = ["release"]

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cluster import Cluster
-from conformance.targets.apache.clients import mqadmin
-from conformance.targets.apache.servers import ApacheServer
-from impl.client.blocking import BlockingClient
-from impl.client.compose import new_message
-from impl.client.model import Sent
-from impl.runtime.network import Address
+from mqproof.conformance.cluster import Cluster
+from mqproof.conformance.targets.apache.clients import mqadmin
+from mqproof.conformance.targets.apache.servers import ApacheServer
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.model import Sent
+from mqproof.impl.runtime.network import Address
 
 pytestmark = pytest.mark.apache
 

@@ -14,18 +14,24 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from conformance.targets.apache import servers
-from impl.batch import Part, encode_batch
-from impl.broker.broker import Broker
-from impl.broker.config import BrokerConfig
-from impl.remoting import java_json
-from impl.remoting.bodies import ConsumerData, Heartbeat, ProducerData, Subscription, SubscriptionGroup
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode as Code
-from impl.remoting.command import Command, new_request
-from impl.runtime.network import Address, AsyncioNetwork
-from impl.runtime.runtime import production
-from impl.store.config import StoreConfig
+from mqproof.conformance.targets.apache import servers
+from mqproof.impl.batch import Part, encode_batch
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import (
+    ConsumerData,
+    Heartbeat,
+    ProducerData,
+    Subscription,
+    SubscriptionGroup,
+)
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode as Code
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.runtime.network import Address, AsyncioNetwork
+from mqproof.impl.runtime.runtime import production
+from mqproof.impl.store.config import StoreConfig
 
 pytestmark = pytest.mark.apache
 

@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from impl.broker.delayed import DelayOffsets
-from impl.broker.durable_table import read_config
-from impl.broker.offsets import OffsetTable
-from impl.broker.subscription_groups import SubscriptionGroupTable
-from impl.broker.topics import TopicTable
-from impl.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage, tags_code
-from impl.namesrv.registration import read_body
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import (
+from mqproof.impl.broker.delayed import DelayOffsets
+from mqproof.impl.broker.durable_table import read_config
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.broker.subscription_groups import SubscriptionGroupTable
+from mqproof.impl.broker.topics import TopicTable
+from mqproof.impl.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage, tags_code
+from mqproof.impl.namesrv.registration import read_body
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import (
     ClusterInfo,
     ConsumedDirectly,
     ConsumerConnection,
@@ -39,21 +39,21 @@ from impl.remoting.bodies import (
     TopicRoute,
     TopicStats,
 )
-from impl.remoting.command import Command, decode, encode
-from impl.remoting.headers import Header
-from impl.remoting.java_json import BodyError
-from impl.runtime.disk import write_durably
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.runtime.simulated_loop import SimulatedLoop
-from impl.store import record
-from impl.store.checkpoint import Checkpoint
-from impl.store.consume_queue import Unit
-from impl.store.dispatch import takes_queue_offset
-from impl.store.index import key_hash
-from impl.store.index_file import Header as IndexHeader
-from impl.store.index_file import IndexFile, IndexShape
+from mqproof.impl.remoting.command import Command, decode, encode
+from mqproof.impl.remoting.headers import Header
+from mqproof.impl.remoting.java_json import BodyError
+from mqproof.impl.runtime.disk import write_durably
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.store import record
+from mqproof.impl.store.checkpoint import Checkpoint
+from mqproof.impl.store.consume_queue import Unit
+from mqproof.impl.store.dispatch import takes_queue_offset
+from mqproof.impl.store.index import key_hash
+from mqproof.impl.store.index_file import Header as IndexHeader
+from mqproof.impl.store.index_file import IndexFile, IndexShape
 
 GOLDEN = Path(__file__).with_name("golden")
 RELEASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from conformance.targets.apache.clients import DriverError, Event, JavaClient, java_client
-from impl.runtime.network import Address
+from mqproof.conformance.targets.apache.clients import DriverError, Event, JavaClient, java_client
+from mqproof.impl.runtime.network import Address
 
 pytestmark = pytest.mark.apache
 

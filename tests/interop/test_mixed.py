@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cluster import cluster
-from conformance.targets.apache import servers
-from conformance.targets.apache.clients import java_client
-from conformance.targets.apache.servers import running
-from impl.client.blocking import BlockingClient
-from impl.client.compose import new_message
-from impl.client.model import NoRouteError, Sent
-from impl.runtime.network import Address
+from mqproof.conformance.cluster import cluster
+from mqproof.conformance.targets.apache import servers
+from mqproof.conformance.targets.apache.clients import java_client
+from mqproof.conformance.targets.apache.servers import running
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.model import NoRouteError, Sent
+from mqproof.impl.runtime.network import Address
 from tests.interop.test_our_clients import FIRST, Gathering
 
 pytestmark = pytest.mark.apache

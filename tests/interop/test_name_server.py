@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.apache import servers
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import (
+from mqproof.conformance.targets.apache import servers
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import (
     ClusterInfo,
     DataVersion,
     RegisterBrokerBody,
@@ -24,10 +24,10 @@ from impl.remoting.bodies import (
     TopicList,
     TopicRoute,
 )
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode as Code
-from impl.remoting.command import new_request
-from impl.remoting.headers import (
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode as Code
+from mqproof.impl.remoting.command import new_request
+from mqproof.impl.remoting.headers import (
     BrokerHeartbeatRequest,
     BrokerNameRequest,
     ClusterRequest,
@@ -40,8 +40,8 @@ from impl.remoting.headers import (
     RouteRequest,
     UnregisterBrokerRequest,
 )
-from impl.runtime.network import Address, AsyncioNetwork
-from impl.runtime.runtime import production
+from mqproof.impl.runtime.network import Address, AsyncioNetwork
+from mqproof.impl.runtime.runtime import production
 
 pytestmark = pytest.mark.apache
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from conformance.suite import run_suite
-from conformance.targets.apache.servers import ApacheServer
-from conformance.targets.remoting import RemotingTarget
-from impl.client.blocking import BlockingClient
-from impl.client.compose import new_message
-from impl.client.lite_pull_consumer import LitePullConfig
-from impl.client.model import ReceivedMessage, RetryLater, Sent
-from impl.client.push_consumer import MessageModel, PushConsumerConfig
-from impl.client.start_offset import ConsumeFrom
-from report.model import Verdict
+from mqproof.conformance.suite import run_suite
+from mqproof.conformance.targets.apache.servers import ApacheServer
+from mqproof.conformance.targets.remoting import RemotingTarget
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.lite_pull_consumer import LitePullConfig
+from mqproof.impl.client.model import ReceivedMessage, RetryLater, Sent
+from mqproof.impl.client.push_consumer import MessageModel, PushConsumerConfig
+from mqproof.impl.client.start_offset import ConsumeFrom
+from mqproof.report.model import Verdict
 
 pytestmark = pytest.mark.apache
 

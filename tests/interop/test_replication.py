@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cluster import Cluster, cluster, free_port
-from conformance.targets.apache import servers
-from conformance.targets.apache.byte_tap import ByteTap
-from conformance.targets.apache.servers import ApacheServer, running
-from conformance.targets.apache.tap import Tap
-from impl.client.blocking import BlockingClient
-from impl.client.compose import new_message
-from impl.client.model import ClientError, Sent
-from impl.remoting.java_json import quote_keys
-from impl.replication.stream import Transfer, read_position, read_transfer
-from impl.runtime.network import Address
+from mqproof.conformance.cluster import Cluster, cluster, free_port
+from mqproof.conformance.targets.apache import servers
+from mqproof.conformance.targets.apache.byte_tap import ByteTap
+from mqproof.conformance.targets.apache.servers import ApacheServer, running
+from mqproof.conformance.targets.apache.tap import Tap
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.model import ClientError, Sent
+from mqproof.impl.remoting.java_json import quote_keys
+from mqproof.impl.replication.stream import Transfer, read_position, read_transfer
+from mqproof.impl.runtime.network import Address
 
 pytestmark = pytest.mark.apache
 

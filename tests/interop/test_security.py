@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from conformance.targets.apache.clients import mqadmin
-from conformance.targets.apache.servers import home
-from impl.runtime.network import Address
+from mqproof.conformance.targets.apache.clients import mqadmin
+from mqproof.conformance.targets.apache.servers import home
+from mqproof.impl.runtime.network import Address
 
 pytestmark = pytest.mark.apache
 

@@ -14,20 +14,25 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cluster import Cluster, cluster
-from conformance.targets.apache import servers
-from conformance.targets.apache.servers import ApacheServer
-from conformance.targets.apache.wire import ask
-from impl.client.blocking import BlockingClient
-from impl.client.compose import new_message
-from impl.client.model import MessageQueue, Sent
-from impl.remoting import headers
-from impl.remoting.bodies import SubscriptionGroup, SubscriptionGroups, TopicConfigs
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import new_request
-from impl.remoting.headers import UNIQUE_KEY_QUERY, QueryMessageRequest, SendRequest, UpdateTopicRequest
-from impl.remoting.java_json import quote_keys, read, write
-from impl.runtime.network import Address
+from mqproof.conformance.cluster import Cluster, cluster
+from mqproof.conformance.targets.apache import servers
+from mqproof.conformance.targets.apache.servers import ApacheServer
+from mqproof.conformance.targets.apache.wire import ask
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.model import MessageQueue, Sent
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroups, TopicConfigs
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import new_request
+from mqproof.impl.remoting.headers import (
+    UNIQUE_KEY_QUERY,
+    QueryMessageRequest,
+    SendRequest,
+    UpdateTopicRequest,
+)
+from mqproof.impl.remoting.java_json import quote_keys, read, write
+from mqproof.impl.runtime.network import Address
 from tests.interop.test_our_clients import FIRST, Gathering
 
 pytestmark = pytest.mark.apache

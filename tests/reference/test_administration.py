@@ -2,7 +2,7 @@
 
 import pytest
 
-from reference.administration import READ, WRITE, Group, Topic, may_pull, may_send
+from mqproof.reference.administration import READ, WRITE, Group, Topic, may_pull, may_send
 
 MAY = Group(consumes=True, retries_max=16)
 

@@ -1,7 +1,7 @@
 """Queue allocation, by the numbers of "Queue allocation" in docs/protocol.md."""
 
-from reference import allocation
-from reference.allocation import Queue
+from mqproof.reference import allocation
+from mqproof.reference.allocation import Queue
 
 IDS = ("a", "b", "c")
 SEVEN = list(range(7))

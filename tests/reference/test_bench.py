@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from reference import bench
-from reference.bench import BenchError, measure, table
-from spec.model_file import load
+from mqproof.reference import bench
+from mqproof.reference.bench import BenchError, measure, table
+from mqproof.spec.model_file import load
 
 
 def test_a_small_round_has_tlc_beside_the_explorer() -> None:

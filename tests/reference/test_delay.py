@@ -1,6 +1,6 @@
 """The delay ladder, by "Retries" in docs/protocol.md."""
 
-from reference import delay
+from mqproof.reference import delay
 
 
 def test_sixteen_retries_wait_longer_and_longer_and_the_next_is_a_dead_letter() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-import spec
-from reference import delivery, group
-from reference.equiv import compare
-from reference.model import Model
+from mqproof import spec
+from mqproof.reference import delivery, group
+from mqproof.reference.equiv import compare
+from mqproof.reference.model import Model
 
 TLA = Path(spec.__file__).parent / "tla"
 SMALL = """

@@ -2,9 +2,9 @@
 
 import pytest
 
-from reference import election
-from reference.election import Config, commit_index, log_up_to_date, quorum, round_result, vote_result
-from reference.explorer import explore
+from mqproof.reference import election
+from mqproof.reference.election import Config, commit_index, log_up_to_date, quorum, round_result, vote_result
+from mqproof.reference.explorer import explore
 
 NONE = election.NONE
 ACCEPT = "ACCEPT"

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-import reference
-import spec
-from reference import flush, mutants
-from reference.equiv import Equivalence, ForgottenStepError, compare, constants
-from reference.flush import State
-from reference.model import Action, Model
-from reference.models import MODELS
+from mqproof import reference, spec
+from mqproof.reference import flush, mutants
+from mqproof.reference.equiv import Equivalence, ForgottenStepError, compare, constants
+from mqproof.reference.flush import State
+from mqproof.reference.model import Action, Model
+from mqproof.reference.models import MODELS
 
 TLA = Path(spec.__file__).parent / "tla"
 SMALL = """

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from reference import models, mutants
-from reference.cli import app
+from mqproof.reference import models, mutants
+from mqproof.reference.cli import app
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
@@ -87,7 +87,7 @@ WHEN = {
 def test_an_interrupt_leaves_no_process_behind(how: signal.Signals, when: str) -> None:
     # As from a terminal: tests that run in the background, and what they start, ignore SIGINT.
     heeded = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    start = f"{heeded}; {WHEN[when].format(how=int(how))}\nimport mqproof; mqproof.main()"
+    start = f"{heeded}; {WHEN[when].format(how=int(how))}\nfrom mqproof.cli import main; main()"
     options = ("explore", "Flush", "--only", "MCFlush_messages", "--workers", "2")
     process = subprocess.Popen(
         (sys.executable, "-c", start, *options),

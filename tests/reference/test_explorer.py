@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from reference import flush
-from reference.explorer import explore
-from reference.flush import Config
+from mqproof.reference import flush
+from mqproof.reference.explorer import explore
+from mqproof.reference.flush import Config
 
 
 def test_all_states_of_the_smoke_configuration_are_found_and_hold() -> None:

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from reference import flush
-from reference.equiv import constants
-from reference.explorer import explore
-from reference.fingerprint import fingerprint, values_of
-from reference.models import MODELS
-from reference.survey import bounded_models
-from spec.model_file import load
+from mqproof.reference import flush
+from mqproof.reference.equiv import constants
+from mqproof.reference.explorer import explore
+from mqproof.reference.fingerprint import fingerprint, values_of
+from mqproof.reference.models import MODELS
+from mqproof.reference.survey import bounded_models
+from mqproof.spec.model_file import load
 
 
 class Message(NamedTuple):
@@ -45,7 +45,7 @@ def test_values_that_python_calls_equal_have_one_fingerprint() -> None:
 
 def test_another_process_with_another_salt_agrees() -> None:
     program = (
-        "from reference import flush; from reference.fingerprint import fingerprint;"
+        "from mqproof.reference import flush; from mqproof.reference.fingerprint import fingerprint;"
         "print([fingerprint(s) for s in flush.initial(flush.Config())])"
     )
     said = {

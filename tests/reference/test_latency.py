@@ -2,7 +2,7 @@
 
 import pytest
 
-from reference.latency import FAILURE_MS, rest_ms
+from mqproof.reference.latency import FAILURE_MS, rest_ms
 
 
 @pytest.mark.parametrize(

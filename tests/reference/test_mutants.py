@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from reference import mutants
-from reference.model import Model
-from reference.models import MODELS
-from report.model import Verdict
+from mqproof.reference import mutants
+from mqproof.reference.model import Model
+from mqproof.reference.models import MODELS
+from mqproof.report.model import Verdict
 
 
 @pytest.mark.parametrize("name", mutants.MUTANTS)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from reference.models import MODELS
-from reference.mutate import roots, subject
-from spec.model_file import MODELS_FILE, load
-from spec.mutation.operators import mutants
-from spec.mutation.score import markdown, recorded, survivors, unexplained
+from mqproof.reference.models import MODELS
+from mqproof.reference.mutate import roots, subject
+from mqproof.spec.model_file import MODELS_FILE, load
+from mqproof.spec.mutation.operators import mutants
+from mqproof.spec.mutation.score import markdown, recorded, survivors, unexplained
 
 RECORDED = recorded()
 

@@ -1,6 +1,6 @@
 """Offset arithmetic, by the examples of "Segments" and "Commit log" in docs/protocol.md."""
 
-from reference import offsets
+from mqproof.reference import offsets
 
 
 def test_the_second_segments_have_the_names_of_the_document() -> None:

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-import spec
-from reference import order_lock
-from reference.equiv import compare, constants
-from reference.explorer import explore
-from reference.order_lock import NOBODY, Config, State
+from mqproof import spec
+from mqproof.reference import order_lock
+from mqproof.reference.equiv import compare, constants
+from mqproof.reference.explorer import explore
+from mqproof.reference.order_lock import NOBODY, Config, State
 
 TLA = Path(spec.__file__).parent / "tla"
 CONFIG = Config()

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from reference import explorer, flush, mutants, parallel
-from reference.flush import Config, State
-from reference.model import Action, Model
+from mqproof.reference import explorer, flush, mutants, parallel
+from mqproof.reference.flush import Config, State
+from mqproof.reference.model import Action, Model
 
 # The runner of the tests has threads; the processes forked here use none of their locks.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reference.pulling import (
+from mqproof.reference.pulling import (
     Answer,
     Queue,
     Status,

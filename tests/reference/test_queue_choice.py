@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-import spec
-from reference import queue_choice
-from reference.equiv import compare, constants
-from reference.explorer import explore
-from reference.queue_choice import ORDER, Config
+from mqproof import spec
+from mqproof.reference import queue_choice
+from mqproof.reference.equiv import compare, constants
+from mqproof.reference.explorer import explore
+from mqproof.reference.queue_choice import ORDER, Config
 
 TLA = Path(spec.__file__).parent / "tla"
 ROUTES = [route for size in (1, 2, 3, 4) for route in combinations(ORDER, size)]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-import spec
-from reference import replication
-from reference.equiv import compare
-from reference.replication import ASYNC_FLUSH, MASTER, SLAVE, SYNC_MASTER, Config, Frame, State
+from mqproof import spec
+from mqproof.reference import replication
+from mqproof.reference.equiv import compare
+from mqproof.reference.replication import ASYNC_FLUSH, MASTER, SLAVE, SYNC_MASTER, Config, Frame, State
 
 SMALL = """
 CONSTANTS

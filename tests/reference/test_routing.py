@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-import spec
-from reference import routing
-from reference.equiv import compare, constants
-from reference.explorer import explore
-from reference.routing import TOPICS, UNHEARD, Config, State
+from mqproof import spec
+from mqproof.reference import routing
+from mqproof.reference.equiv import compare, constants
+from mqproof.reference.explorer import explore
+from mqproof.reference.routing import TOPICS, UNHEARD, Config, State
 
 TLA = Path(spec.__file__).parent / "tla"
 ONE = Config(name_servers=("n1",), holders=("a",))

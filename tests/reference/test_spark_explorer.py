@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
-from reference import explorer, flush, mutants, spark_explorer
-from reference.flush import Config
+from mqproof.reference import explorer, flush, mutants, spark_explorer
+from mqproof.reference.flush import Config
 
 SMALL = Config(messages=("m1",), flush_modes=(flush.SYNC_FLUSH,))
 

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from reference import flush
-from reference.state import replace
+from mqproof.reference import flush
+from mqproof.reference.state import replace
 
 
 def test_a_copy_differs_in_the_named_fields_alone() -> None:

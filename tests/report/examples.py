@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from report.model import Figure, Moment, Report, Result, Table, Verdict, Witness
+from mqproof.report.model import Figure, Moment, Report, Result, Table, Verdict, Witness
 
 SVG: Final = (
     '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><circle r="3"/></svg>'

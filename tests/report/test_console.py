@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from report import console
+from mqproof.report import console
 
 ENDED_BY_SIGTERM = 143
 
@@ -16,7 +16,7 @@ SCRIPT = """
 import os, pathlib, signal, sys
 import hypothesis
 from hypothesis import strategies as st
-from report.console import terminable
+from mqproof.report.console import terminable
 
 log = pathlib.Path(sys.argv[1]).open("a")
 
@@ -47,7 +47,7 @@ def test_sigterm_ends_an_examination_at_once_and_unwinds_the_stack(tmp_path: Pat
 
 WAITS = """
 import asyncio, os, signal
-from report.console import terminable
+from mqproof.report.console import terminable
 
 async def connect():
     reading = asyncio.create_task(asyncio.sleep(60))
@@ -71,7 +71,7 @@ def test_sigterm_while_something_is_waited_for_is_one_line() -> None:
 
 def test_the_seconds_go_on_while_a_stage_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("report.console.time.monotonic", lambda: now)
+    monkeypatch.setattr("mqproof.report.console.time.monotonic", lambda: now)
     line = console._Moving("conform", now)
     line.told("wire: 0 of 7")
     now = 109.0

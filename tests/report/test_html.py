@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from report import html
-from report.model import Figure, Report, Witness
+from mqproof.report import html
+from mqproof.report.model import Figure, Report, Witness
 from tests.report.examples import EMPTY, NASTY_REPORT, REPLAY, REPORT
 
 VOID = {"meta", "br", "img", "link", "hr", "input"}

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from report import json_file
-from report.json_file import ReportFileError
+from mqproof.report import json_file
+from mqproof.report.json_file import ReportFileError
 from tests.report.examples import EMPTY, NASTY_REPORT, REPORT
 
 

@@ -4,8 +4,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from report import junit
-from report.model import Report
+from mqproof.report import junit
+from mqproof.report.model import Report
 from tests.report.examples import EMPTY, NASTY_REPORT, REPLAY, REPORT
 
 

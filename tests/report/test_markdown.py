@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from report import markdown
+from mqproof.report import markdown
 from tests.report.examples import EMPTY, NASTY_REPORT, REPLAY, REPORT
 
 

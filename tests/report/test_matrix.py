@@ -1,7 +1,7 @@
 """The verdict matrix: a cell is the worst of its results, and an empty cell claims nothing."""
 
-from report.matrix import TITLED_MAX, label, matrix, tally, titled
-from report.model import Result, Verdict
+from mqproof.report.matrix import TITLED_MAX, label, matrix, tally, titled
+from mqproof.report.model import Result, Verdict
 from tests.report.examples import REPORT
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from report.model import Exit, Result, Verdict, Witness, exit_code, overall
+from mqproof.report.model import Exit, Result, Verdict, Witness, exit_code, overall
 
 
 def result(verdict: Verdict) -> Result:

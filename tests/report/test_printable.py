@@ -2,7 +2,7 @@
 
 import pytest
 
-from report.printable import one_line, printable
+from mqproof.report.printable import one_line, printable
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from report import sarif
-from report.model import Report, Witness
+from mqproof.report import sarif
+from mqproof.report.model import Report, Witness
 from tests.report.examples import EMPTY, NASTY_REPORT, REPLAY, REPORT
 
 

@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from report.sequence import Arrow, Diagram, Lifeline, Mark, Step, Tone, render
-from report.svg import inline
+from mqproof.report.sequence import Arrow, Diagram, Lifeline, Mark, Step, Tone, render
+from mqproof.report.svg import inline
 
 DIAGRAM = Diagram(
     title="m1 is <lost>",

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from report import terminal
+from mqproof.report import terminal
 from tests.report.examples import EMPTY, NASTY_REPORT, REPLAY, REPORT
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from report import json_file, write
+from mqproof.report import json_file, write
 from tests.report.examples import REPORT
 
 

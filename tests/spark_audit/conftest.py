@@ -17,14 +17,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from spark_audit.chunk import Chunk, State
-from spark_audit.event_log import EventLog
-from spark_audit.evidence import Evidence, Options, Passed, folds, gather, look_at
-from spark_audit.generate import Wish, prepare
-from spark_audit.piece import of_rows
-from spark_audit.schema import PASS
-from spark_audit.session import SessionOptions, open_session
-from spec.events import COLUMNS
+from mqproof.spark_audit.chunk import Chunk, State
+from mqproof.spark_audit.event_log import EventLog
+from mqproof.spark_audit.evidence import Evidence, Options, Passed, folds, gather, look_at
+from mqproof.spark_audit.generate import Wish, prepare
+from mqproof.spark_audit.piece import of_rows
+from mqproof.spark_audit.schema import PASS
+from mqproof.spark_audit.session import SessionOptions, open_session
+from mqproof.spec.events import COLUMNS
 
 STEP_US = 1_000_000
 """A second between rows: far more than the clock skew that checks allow for."""

@@ -11,21 +11,21 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from report.model import Exit, Verdict, exit_code
-from spark_audit.audit import Audit, audit, judge, violations, write_violations
-from spark_audit.bench import measure
-from spark_audit.checks import CHECKS
-from spark_audit.event_log import EventLog
-from spark_audit.evidence import Options
-from spark_audit.generate import Wish, generate
-from spark_audit.inputs import InputError
-from spark_audit.mutants import MUTANTS, laboratory, unbroken
-from spark_audit.mutants import judge as judge_mutant
-from spark_audit.profile import overview, profile
-from spark_audit.read import read
-from spark_audit.scenario import ANOMALIES
-from spark_audit.schema import FINDINGS
-from spark_audit.truth import compare, read_truth
+from mqproof.report.model import Exit, Verdict, exit_code
+from mqproof.spark_audit.audit import Audit, audit, judge, violations, write_violations
+from mqproof.spark_audit.bench import measure
+from mqproof.spark_audit.checks import CHECKS
+from mqproof.spark_audit.event_log import EventLog
+from mqproof.spark_audit.evidence import Options
+from mqproof.spark_audit.generate import Wish, generate
+from mqproof.spark_audit.inputs import InputError
+from mqproof.spark_audit.mutants import MUTANTS, laboratory, unbroken
+from mqproof.spark_audit.mutants import judge as judge_mutant
+from mqproof.spark_audit.profile import overview, profile
+from mqproof.spark_audit.read import read
+from mqproof.spark_audit.scenario import ANOMALIES
+from mqproof.spark_audit.schema import FINDINGS
+from mqproof.spark_audit.truth import compare, read_truth
 from tests.spark_audit.conftest import STEP_US, Story, frame, write_log, write_ndjson
 
 LOSS = CHECKS["DELIV-1"]

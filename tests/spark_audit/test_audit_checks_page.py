@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from spark_audit.checks import CHECKS
-from spark_audit.summary import CAUSES
-from spec.catalogue import catalogue
+from mqproof.spark_audit.checks import CHECKS
+from mqproof.spark_audit.summary import CAUSES
+from mqproof.spec.catalogue import catalogue
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "audit-checks.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_audit.bench import (
+from mqproof.spark_audit.bench import (
     CLEAN,
     DIRTY,
     DUCKDB,
@@ -27,10 +27,10 @@ from spark_audit.bench import (
     _duckdb,
     bench,
 )
-from spark_audit.generate import Wish
-from spark_audit.inputs import InputError
-from spark_audit.schema import KEY
-from spark_audit.truth import compare
+from mqproof.spark_audit.generate import Wish
+from mqproof.spark_audit.inputs import InputError
+from mqproof.spark_audit.schema import KEY
+from mqproof.spark_audit.truth import compare
 from tests.spark_audit.conftest import write_log
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_audit.broker_config import BrokerConfig, parse_delays, read_config
-from spark_audit.evidence import LADDER_MS
-from spark_audit.inputs import InputError
+from mqproof.spark_audit.broker_config import BrokerConfig, parse_delays, read_config
+from mqproof.spark_audit.evidence import LADDER_MS
+from mqproof.spark_audit.inputs import InputError
 
 
 def test_the_ladder_of_released_brokers_is_the_one_we_assume() -> None:

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit import extraction
-from spark_audit.event_log import EventLog
-from spark_audit.evidence import Evidence, Options, gather, look_at, sum_up
-from spark_audit.fingerprint import ACK, APPEND, DELIVER, SEND, Guess, guess
-from spark_audit.share import LogFile
+from mqproof.spark_audit import extraction
+from mqproof.spark_audit.event_log import EventLog
+from mqproof.spark_audit.evidence import Evidence, Options, gather, look_at, sum_up
+from mqproof.spark_audit.fingerprint import ACK, APPEND, DELIVER, SEND, Guess, guess
+from mqproof.spark_audit.share import LogFile
 from tests.spark_audit.conftest import STEP_US, frame, table
 from tests.spark_audit.test_fingerprint import clean_story, troubled
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit.checks import CHECKS
-from spark_audit.evidence import Options
-from spark_audit.profile import BROKER_KINDS
-from spark_audit.sums import SCHEDULE_TOPIC
+from mqproof.spark_audit.checks import CHECKS
+from mqproof.spark_audit.evidence import Options
+from mqproof.spark_audit.profile import BROKER_KINDS
+from mqproof.spark_audit.sums import SCHEDULE_TOPIC
 from tests.spark_audit.conftest import STEP_US, Story, evidence_in
 
 PLAIN = Options()

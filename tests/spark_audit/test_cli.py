@@ -18,10 +18,10 @@ from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # th
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-from report.console import terminable
-from report.model import Exit
-from spark_audit import nights
-from spark_audit.cli import _blame, _blamed, _ending_jobs, _so_far, _tell, app
+from mqproof.report.console import terminable
+from mqproof.report.model import Exit
+from mqproof.spark_audit import nights
+from mqproof.spark_audit.cli import _blame, _blamed, _ending_jobs, _so_far, _tell, app
 from tests.spark_audit.conftest import Story, table
 
 SCRATCH = Path("/tmp/mqproof-audit-1")

@@ -13,17 +13,17 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from report.model import Exit
-from spark_audit import share
-from spark_audit.audit import audit
-from spark_audit.cli import _blame
-from spark_audit.event_log import EventLog
-from spark_audit.evidence import Options, gather
-from spark_audit.piece import of_files
-from spark_audit.profile import of_piece, overview, profile
-from spark_audit.read import read
-from spark_audit.schema import PASS
-from spark_audit.share import LogFile, ShareError, shares
+from mqproof.report.model import Exit
+from mqproof.spark_audit import share
+from mqproof.spark_audit.audit import audit
+from mqproof.spark_audit.cli import _blame
+from mqproof.spark_audit.event_log import EventLog
+from mqproof.spark_audit.evidence import Options, gather
+from mqproof.spark_audit.piece import of_files
+from mqproof.spark_audit.profile import of_piece, overview, profile
+from mqproof.spark_audit.read import read
+from mqproof.spark_audit.schema import PASS
+from mqproof.spark_audit.share import LogFile, ShareError, shares
 from tests.spark_audit.conftest import Story, frame, table, write_ndjson
 
 GROUP_ROWS = 7

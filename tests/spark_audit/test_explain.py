@@ -5,9 +5,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from report.model import Exit
-from spark_audit.cli import app
-from spark_audit.sources import planted
+from mqproof.report.model import Exit
+from mqproof.spark_audit.cli import app
+from mqproof.spark_audit.sources import planted
 from tests.spark_audit.conftest import Story, write_ndjson
 
 

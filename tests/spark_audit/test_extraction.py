@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_audit.extraction import _meeting, _unkept
+from mqproof.spark_audit.extraction import _meeting, _unkept
 
 pairs = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)), max_size=12)
 

@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
-from spark_audit.fates import Fates, fate_of, fates
-from spark_audit.loops import NONE, compiled
+from mqproof.spark_audit.fates import Fates, fate_of, fates
+from mqproof.spark_audit.loops import NONE, compiled
 
 TABLE = pa.table(
     {

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit import extraction
-from spark_audit.audit import gathered
-from spark_audit.checks import EVENT_CHECKS
-from spark_audit.evidence import Options
-from spark_audit.fingerprint import shared_prefix
+from mqproof.spark_audit import extraction
+from mqproof.spark_audit.audit import gathered
+from mqproof.spark_audit.checks import EVENT_CHECKS
+from mqproof.spark_audit.evidence import Options
+from mqproof.spark_audit.fingerprint import shared_prefix
 from tests.spark_audit.conftest import STEP_US, Story, evidence_in, frame
 
 GROUPS = ("g", "h")

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit.generate import MANIFEST_FILE, Wish, generate, prepare
-from spark_audit.rows import clock_us
-from spark_audit.scenario import (
+from mqproof.spark_audit.generate import MANIFEST_FILE, Wish, generate, prepare
+from mqproof.spark_audit.rows import clock_us
+from mqproof.spark_audit.scenario import (
     ANOMALIES,
     QUEUES,
     SKEW_US,
@@ -22,8 +22,8 @@ from spark_audit.scenario import (
     queue_of,
     topic_of,
 )
-from spark_audit.truth import read_truth
-from spec.events import decode
+from mqproof.spark_audit.truth import read_truth
+from mqproof.spec.events import decode
 
 ALL = dict.fromkeys(ANOMALIES, 2)
 

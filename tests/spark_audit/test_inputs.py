@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_audit.inputs import InputError, find_files
+from mqproof.spark_audit.inputs import InputError, find_files
 
 
 def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:

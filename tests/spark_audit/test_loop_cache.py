@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import pytest
 
-from spark_audit import loop_cache
+from mqproof.spark_audit import loop_cache
 
 LOOPS = ("cell_sums", "choice", "fates", "loops", "message_sums", "traffic")
 
@@ -28,7 +28,7 @@ def _imported(module: ModuleType) -> list[tuple[str, str]]:
 
 
 def test_all_files_are_known_that_loops_have_constants_or_parts_of() -> None:
-    modules = [importlib.import_module(f"spark_audit.{name}") for name in LOOPS]
+    modules = [importlib.import_module(f"mqproof.spark_audit.{name}") for name in LOOPS]
     compiled_in = {
         file
         for module in modules
@@ -41,7 +41,7 @@ def test_all_files_are_known_that_loops_have_constants_or_parts_of() -> None:
 def test_what_is_kept_is_made_anew_when_one_of_these_files_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = ("from spark_audit.loops import compiled", "@compiled", "def twice(n): return 2 * n")
+    lines = ("from mqproof.spark_audit.loops import compiled", "@compiled", "def twice(n): return 2 * n")
     (tmp_path / "doubling.py").write_text("\n".join(lines))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kept"))

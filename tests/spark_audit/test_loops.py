@@ -7,8 +7,8 @@ import numba
 import pyarrow as pa
 import pytest
 
-from spark_audit import loops
-from spark_audit.loops import compiled, number
+from mqproof.spark_audit import loops
+from mqproof.spark_audit.loops import compiled, number
 
 
 def told(texts: pa.Array) -> list[int]:

@@ -15,11 +15,11 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit.audit import Audit, audit, violations
-from spark_audit.checks import EVENT_CHECKS, Check
-from spark_audit.event_log import EventLog
-from spark_audit.inputs import InputError
-from spark_audit.nights import (
+from mqproof.spark_audit.audit import Audit, audit, violations
+from mqproof.spark_audit.checks import EVENT_CHECKS, Check
+from mqproof.spark_audit.event_log import EventLog
+from mqproof.spark_audit.inputs import InputError
+from mqproof.spark_audit.nights import (
     FORGET_US,
     SCHEMA_VERSION,
     Carried,
@@ -29,9 +29,9 @@ from spark_audit.nights import (
     remembered,
     state_path,
 )
-from spark_audit.profile import profile
-from spark_audit.schema import KEY
-from spark_audit.sums import SCHEDULE_TOPIC
+from mqproof.spark_audit.profile import profile
+from mqproof.spark_audit.schema import KEY
+from mqproof.spark_audit.sums import SCHEDULE_TOPIC
 from tests.spark_audit.conftest import STEP_US, Story, frame
 from tests.spark_audit.test_fingerprint import troubled
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from spark_audit.checks.one_owner import one_owner
-from spark_audit.evidence import Options
+from mqproof.spark_audit.checks.one_owner import one_owner
+from mqproof.spark_audit.evidence import Options
 from tests.spark_audit.conftest import evidence_in
 
 NODES = ("a", "b", "c")

@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from spark_audit import order
-from spark_audit.event_log import EventLog
-from spark_audit.order import SEQUENCE, numbered, odd_steps, of_piece, stretches
-from spark_audit.schema import PASS
+from mqproof.spark_audit import order
+from mqproof.spark_audit.event_log import EventLog
+from mqproof.spark_audit.order import SEQUENCE, numbered, odd_steps, of_piece, stretches
+from mqproof.spark_audit.schema import PASS
 
 COLUMNS = (
     "kind string, node string, group string, broker string, topic string, queue_id int,"

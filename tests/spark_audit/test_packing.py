@@ -1,7 +1,7 @@
 """Parts of files in tasks."""
 
-from spark_audit.packing import pack
-from spark_audit.sources.ranges import Range
+from mqproof.spark_audit.packing import pack
+from mqproof.spark_audit.sources.ranges import Range
 
 
 def test_small_neighbours_share_a_task() -> None:

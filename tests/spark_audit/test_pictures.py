@@ -17,15 +17,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from report import html
-from report.model import Moment, Report, Result, Verdict, Witness
-from report.svg import inline
-from spark_audit.audit import Audit, gathered, violation_times
-from spark_audit.event_log import EventLog
-from spark_audit.figures import figures
-from spark_audit.pictures import WAIT_MIN_US, pictures
-from spark_audit.profile import Overview, profile
-from spec.events import Kind
+from mqproof.report import html
+from mqproof.report.model import Moment, Report, Result, Verdict, Witness
+from mqproof.report.svg import inline
+from mqproof.spark_audit.audit import Audit, gathered, violation_times
+from mqproof.spark_audit.event_log import EventLog
+from mqproof.spark_audit.figures import figures
+from mqproof.spark_audit.pictures import WAIT_MIN_US, pictures
+from mqproof.spark_audit.profile import Overview, profile
+from mqproof.spec.events import Kind
 from tests.spark_audit.conftest import STEP_US, Story, frame
 
 SEEN = Overview(9, {"send": 3, "deliver": 6}, ("a", "b"), ("b",), 0, 100 * STEP_US, 0, 0, ())

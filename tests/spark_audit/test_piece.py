@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_audit import piece, share
-from spark_audit.piece import Piece, of_files, of_rows, stored, stored_rows
-from spark_audit.share import LogFile, Share, ShareError, Tasks, by_task, shares
-from spec.events import NUMBER_MAX, REQUIRED, SCHEMA_VERSION, Kind
+from mqproof.spark_audit import piece, share
+from mqproof.spark_audit.piece import Piece, of_files, of_rows, stored, stored_rows
+from mqproof.spark_audit.share import LogFile, Share, ShareError, Tasks, by_task, shares
+from mqproof.spec.events import NUMBER_MAX, REQUIRED, SCHEMA_VERSION, Kind
 from tests.spark_audit.conftest import table
 
 SHOWN = pa.schema([("text", pa.string())])

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from spark_audit.scratch import scratch
-from spark_audit.session import SessionOptions
+from mqproof.spark_audit.scratch import scratch
+from mqproof.spark_audit.session import SessionOptions
 
 _RUNS = """
 import sys, time
 from pathlib import Path
-from spark_audit.scratch import scratch
+from mqproof.spark_audit.scratch import scratch
 with scratch(Path(sys.argv[1])) as folder:
     (folder / "spilled").mkdir()
     print(folder, flush=True)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_audit.session import SessionOptions
+from mqproof.spark_audit.session import SessionOptions
 
 _PROGRAM = """
-from spark_audit.session import open_session
+from mqproof.spark_audit.session import open_session
 spark = open_session()
 print(spark.sparkContext._jvm.java.lang.System.getProperty("java.home"))
 print(spark.range(10).selectExpr("sum(id) AS total").first().total)
@@ -57,14 +57,14 @@ def test_the_session_fits_the_input(size: int, text: int, short: bool, partition
 
 
 _ON_EXECUTORS = """
-from spark_audit.session import SessionOptions, open_session
+from mqproof.spark_audit.session import SessionOptions, open_session
 conf = {"spark.executor.memory": "512m", "spark.app.name": "mine"}
 spark = open_session(SessionOptions(master="local-cluster[2,1,1024]", memory="1g", conf=conf))
 
 def where(batches):
     import pyarrow as pa
-    import impl.message, spark_audit, spec.events
-    from spark_audit import loops
+    import mqproof.impl.message, mqproof.spark_audit as spark_audit, mqproof.spec.events
+    from mqproof.spark_audit import loops
     for batch in batches:
         pass
     assert loops.number("m") == loops.number("m") > 0  # compiled where the source is in an archive

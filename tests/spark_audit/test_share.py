@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pyarrow as pa
 
-from spark_audit.share import PARCELS, Work, of_partition, packed
+from mqproof.spark_audit.share import PARCELS, Work, of_partition, packed
 
 PARTS = 8
 SUMMED = pa.schema(

@@ -1,6 +1,6 @@
 """Plans for a cluster follow from a measured run."""
 
-from spark_audit.sizing import Run, plan
+from mqproof.spark_audit.sizing import Run, plan
 
 
 def test_ten_times_the_events_cost_ten_times_as_much_and_need_no_larger_executors() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_audit.staging import staged
+from mqproof.spark_audit.staging import staged
 
 
 def test_what_is_staged_moves_into_the_folder_and_leaves_the_rest_alone(tmp_path: Path) -> None:

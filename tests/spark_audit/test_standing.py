@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_audit.checks import CHECKS
-from spark_audit.event_log import EventLog
-from spark_audit.evidence import Options, gather, name_broker
-from spark_audit.nights import IDENTITY, OF_ONE_NODE
-from spark_audit.planted import Row, events
-from spark_audit.profile import BROKER_KINDS
-from spark_audit.standing import standing
+from mqproof.spark_audit.checks import CHECKS
+from mqproof.spark_audit.event_log import EventLog
+from mqproof.spark_audit.evidence import Options, gather, name_broker
+from mqproof.spark_audit.nights import IDENTITY, OF_ONE_NODE
+from mqproof.spark_audit.planted import Row, events
+from mqproof.spark_audit.profile import BROKER_KINDS
+from mqproof.spark_audit.standing import standing
 from tests.spark_audit.conftest import STEP_US, frame
 from tests.spark_audit.test_nights import cut, keys
 

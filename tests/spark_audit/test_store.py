@@ -12,12 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from report.model import Exit
-from spark_audit.checks.topics_known import topics_unknown
-from spark_audit.cli import app
-from spark_audit.inputs import InputError
-from spark_audit.sources import planted
-from spark_audit.store import Stored, _committed, name_stores
+from mqproof.report.model import Exit
+from mqproof.spark_audit.checks.topics_known import topics_unknown
+from mqproof.spark_audit.cli import app
+from mqproof.spark_audit.inputs import InputError
+from mqproof.spark_audit.sources import planted
+from mqproof.spark_audit.store import Stored, _committed, name_stores
 from tests.spark_audit.sources.logs import golden, write_member
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from spark_audit.audit import audit
-from spark_audit.checks import EVENT_CHECKS
-from spark_audit.read import read
-from spark_audit.summary import summarise
+from mqproof.spark_audit.audit import audit
+from mqproof.spark_audit.checks import EVENT_CHECKS
+from mqproof.spark_audit.read import read
+from mqproof.spark_audit.summary import summarise
 from tests.spark_audit.conftest import Story, write_ndjson
 
 

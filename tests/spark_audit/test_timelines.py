@@ -2,8 +2,8 @@
 
 from pyspark.sql import SparkSession
 
-from report.model import Result, Verdict, Witness
-from spark_audit import timelines
+from mqproof.report.model import Result, Verdict, Witness
+from mqproof.spark_audit import timelines
 from tests.spark_audit.conftest import Story, frame
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from report.model import Verdict
-from spark_audit.inputs import InputError
-from spark_audit.sources import planted_traces
-from spark_audit.trace_mutants import TRACE_MUTANTS, differences, judge
-from spark_audit.traces import TRACE_TOPIC, find_traces, judge_traces, read_traces
+from mqproof.report.model import Verdict
+from mqproof.spark_audit.inputs import InputError
+from mqproof.spark_audit.sources import planted_traces
+from mqproof.spark_audit.trace_mutants import TRACE_MUTANTS, differences, judge
+from mqproof.spark_audit.traces import TRACE_TOPIC, find_traces, judge_traces, read_traces
 
 
 def test_absence_from_a_trace_gives_bounds_and_what_was_rolled_back_is_a_violation(

@@ -13,9 +13,9 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit.checks import two_logs
-from spark_audit.checks.log_matching import _stored
-from spark_audit.store import Stored
+from mqproof.spark_audit.checks import two_logs
+from mqproof.spark_audit.checks.log_matching import _stored
+from mqproof.spark_audit.store import Stored
 
 ENTRY_BYTES = 4
 WORLDS = 60

@@ -14,13 +14,13 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from report.model import Exit
-from spark_audit.audit import audit, violations
-from spark_audit.cli import app
-from spark_audit.inputs import InputError
-from spark_audit.nights import Night, newest, next_state, open_night
-from spark_audit.read import read
-from spark_audit.watch import Source, Watch, _files, watch
+from mqproof.report.model import Exit
+from mqproof.spark_audit.audit import audit, violations
+from mqproof.spark_audit.cli import app
+from mqproof.spark_audit.inputs import InputError
+from mqproof.spark_audit.nights import Night, newest, next_state, open_night
+from mqproof.spark_audit.read import read
+from mqproof.spark_audit.watch import Source, Watch, _files, watch
 from tests.spark_audit.conftest import STEP_US, write_ndjson
 from tests.spark_audit.test_nights import LATE_US, OF_TRAFFIC, SHOWN, audited, cut, keys, long_log, story
 

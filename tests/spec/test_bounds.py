@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from spec import bounds
-from spec.model_file import Kind, Models, Question, load
+from mqproof.spec import bounds
+from mqproof.spec.model_file import Kind, Models, Question, load
 
 HERE = Path(__file__).parent
 COUNTER = load(HERE / "models.toml")

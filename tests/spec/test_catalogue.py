@@ -5,15 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from conformance.targets import wire_mutants
-from fuzz import simulation
-from reference import mutants as reference_mutants
-from spec.catalogue import LAYERS, CatalogueError, Invariant, by_name, catalogue, parse
-from spec.model_file import Kind, load
+from mqproof.conformance.targets import wire_mutants
+from mqproof.fuzz import simulation
+from mqproof.reference import mutants as reference_mutants
+from mqproof.spec.catalogue import LAYERS, CatalogueError, Invariant, by_name, catalogue, parse
+from mqproof.spec.model_file import Kind, load
 
 ROOT = Path(__file__).parents[2]
 TLA = ROOT / "spec" / "tla"
-PACKAGES = {"reference": "reference", "conformance": "conformance", "fuzz": "fuzz", "audit": "spark_audit"}
+PACKAGES = {
+    layer: f"mqproof.{folder}"
+    for layer, folder in (
+        ("reference", "reference"),
+        ("conformance", "conformance"),
+        ("fuzz", "fuzz"),
+        ("audit", "spark_audit"),
+    )
+}
 
 CHECKED = [(i, layer) for i in catalogue().values() for layer in LAYERS if layer in i.checks]
 IDS = [f"{i.id}-{layer}" for i, layer in CHECKED]
@@ -60,7 +68,11 @@ def test_every_reference_mutant_breaks_the_invariant_whose_mutant_it_is() -> Non
 
 @pytest.mark.parametrize(
     ("layer", "module"),
-    [("conformance", "conformance.mutants"), ("fuzz", "fuzz.mutants"), ("audit", "spark_audit.mutants")],
+    [
+        ("conformance", "mqproof.conformance.mutants"),
+        ("fuzz", "mqproof.fuzz.mutants"),
+        ("audit", "mqproof.spark_audit.mutants"),
+    ],
 )
 def test_every_mutant_of_a_layer_is_in_the_catalogue_and_the_other_way_round(layer: str, module: str) -> None:
     named = {name for invariant in catalogue().values() for name in invariant.mutants.get(layer, [])}

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from spec import java
-from spec.cli import app
+from mqproof.spec import java
+from mqproof.spec.cli import app
 
 COUNTER = Path(__file__).parent / "models.toml"
 
@@ -117,7 +117,7 @@ def test_a_terminated_check_ends_tlc_too(tmp_path: Path) -> None:
     runs = '[[Long.runs]]\ncfg = "Long.cfg"\nprofiles = ["smoke"]\nviolates = "X"\nseconds_max = 60\n'
     text = '[Long]\nabout = ""\nmodule = "Long"\ncfg = "Long.cfg"\n' + runs
     (tmp_path / "models.toml").write_text(text, encoding="utf-8")
-    command = [sys.executable, "-c", "from spec.cli import app; app()", "check"]
+    command = [sys.executable, "-c", "from mqproof.spec.cli import app; app()", "check"]
     command += ["--models", str(tmp_path / "models.toml")]
     environment = {**os.environ, "TMPDIR": str(tmp_path / "work")}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

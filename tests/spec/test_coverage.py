@@ -1,7 +1,7 @@
 """Goal: the matrix shows what is checked, what cannot be, what is open, and checks without a mutant."""
 
-from spec.catalogue import parse
-from spec.coverage import as_json, reasons, table, totals
+from mqproof.spec.catalogue import parse
+from mqproof.spec.coverage import as_json, reasons, table, totals
 
 CATALOGUE = """
 [[invariant]]

@@ -6,9 +6,9 @@ Method: real TLC on the cfg of the story, or of the mutant.
 
 import pytest
 
-from report.model import Verdict
-from spec.model_file import Question, load
-from spec.models import Answer, ask
+from mqproof.report.model import Verdict
+from mqproof.spec.model_file import Question, load
+from mqproof.spec.models import Answer, ask
 
 MODELS = load()
 

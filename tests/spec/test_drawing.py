@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from report.sequence import Mark, Tone, render
-from spec.drawing import draw
-from spec.drawings import TABLES
-from spec.model_file import load
-from spec.tlc.trace import Step, Trace
-from spec.tlc.values import Function, State, Value
+from mqproof.report.sequence import Mark, Tone, render
+from mqproof.spec.drawing import draw
+from mqproof.spec.drawings import TABLES
+from mqproof.spec.model_file import load
+from mqproof.spec.tlc.trace import Step, Trace
+from mqproof.spec.tlc.values import Function, State, Value
 
 VOTE = Function({"kind": "vote", "source": "n1", "target": "n2", "term": 2})
 REPLY = Function({"kind": "reply", "source": "n2", "target": "n1", "term": 2})

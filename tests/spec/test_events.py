@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.events import COLUMNS, NUMBER_MAX, Event, EventError, Kind, as_row, decode, encode, read_log
+from mqproof.spec.events import COLUMNS, NUMBER_MAX, Event, EventError, Kind, as_row, decode, encode, read_log
 
 NUMBERS = st.integers(-NUMBER_MAX, NUMBER_MAX)
 EVENTS = st.builds(

@@ -2,10 +2,10 @@
 
 import pytest
 
-from report.model import Verdict
-from spec import mutants
-from spec.model_file import Kind, Profile, load
-from spec.models import ask_all
+from mqproof.report.model import Verdict
+from mqproof.spec import mutants
+from mqproof.spec.model_file import Kind, Profile, load
+from mqproof.spec.models import ask_all
 
 MODELS = load()
 

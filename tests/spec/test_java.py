@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spec import java
+from mqproof.spec import java
 
 
 @pytest.fixture(autouse=True)

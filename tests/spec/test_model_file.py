@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from spec.catalogue import catalogue
-from spec.model_file import Kind, ModelFileError, Question, load
+from mqproof.spec.catalogue import catalogue
+from mqproof.spec.model_file import Kind, ModelFileError, Question, load
 
 COUNTER = Path(__file__).parent / "models.toml"
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from report.model import Result, Verdict
-from spec import models
-from spec.model_file import Band, Models, Question, load
-from spec.tlc.errors import Reason, TlcError
+from mqproof.report.model import Result, Verdict
+from mqproof.spec import models
+from mqproof.spec.model_file import Band, Models, Question, load
+from mqproof.spec.tlc.errors import Reason, TlcError
 
 COUNTER = load(Path(__file__).parent / "models.toml")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from report.model import Verdict
-from spec import mutants
+from mqproof.report.model import Verdict
+from mqproof.spec import mutants
 from tests.spec.test_models import COUNTER
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from spec.nearest import SEVERAL, Guard, Obstacles, nearest
-from spec.tlc.trace_check import Event
+from mqproof.spec.nearest import SEVERAL, Guard, Obstacles, nearest
+from mqproof.spec.tlc.trace_check import Event
 
 TLA = Path(__file__).parents[2] / "spec" / "tla"
 CONFIG = """CONSTANTS

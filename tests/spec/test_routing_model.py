@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from report.model import Verdict
-from spec.model_file import Question, load
-from spec.models import ask
-from spec.tlc import config
+from mqproof.report.model import Verdict
+from mqproof.spec.model_file import Question, load
+from mqproof.spec.models import ask
+from mqproof.spec.tlc import config
 
 MODELS = load()
 

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from spec.spark import MASTER, SessionError, _uninterrupted, start
+from mqproof.spec.spark import MASTER, SessionError, _uninterrupted, start
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from spec.model_file import MODELS_FILE
-from spec.syntax import Node, SyntaxProblemError, parse
+from mqproof.spec.model_file import MODELS_FILE
+from mqproof.spec.syntax import Node, SyntaxProblemError, parse
 
 TLA = MODELS_FILE.parent / "tla"
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from report.model import Result, Verdict
-from spec import models
-from spec.actions import leaves
-from spec.actions import load as load_modules
-from spec.model_file import Kind, Models, Question, load
+from mqproof.report.model import Result, Verdict
+from mqproof.spec import models
+from mqproof.spec.actions import leaves
+from mqproof.spec.actions import load as load_modules
+from mqproof.spec.model_file import Kind, Models, Question, load
 
 HERE = Path(__file__).parent
 COUNTER = load(HERE / "models.toml")

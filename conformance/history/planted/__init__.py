@@ -8,8 +8,8 @@ A module for each family of rules, as in conformance/history/rules; parts.py has
 
 from typing import Final
 
-from conformance.history.planted import groups, loss, offsets, order, places, redelivery, service
-from conformance.history.planted.parts import Planted
+from mqproof.conformance.history.planted import groups, loss, offsets, order, places, redelivery, service
+from mqproof.conformance.history.planted.parts import Planted
 
 _FAMILIES: Final = (loss, places, order, offsets, groups, redelivery, service)
 

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from conformance.history.lines import AssignValue, BoundsValue, ConsumeValue
-from conformance.history.perfect import Perfect
-from conformance.history.planted.parts import ORDERED, OTHER, QUEUE, Planted, consumed, read, send
+from mqproof.conformance.history.lines import AssignValue, BoundsValue, ConsumeValue
+from mqproof.conformance.history.perfect import Perfect
+from mqproof.conformance.history.planted.parts import ORDERED, OTHER, QUEUE, Planted, consumed, read, send
 
 
 def _two_owners(world: Perfect) -> None:

@@ -2,9 +2,17 @@
 
 from typing import Final
 
-from conformance.history.lines import BoundsValue, DrainValue, SendValue
-from conformance.history.perfect import LATER, Perfect
-from conformance.history.planted.parts import QUEUE, Planted, answered_with, read, send, single, without
+from mqproof.conformance.history.lines import BoundsValue, DrainValue, SendValue
+from mqproof.conformance.history.perfect import LATER, Perfect
+from mqproof.conformance.history.planted.parts import (
+    QUEUE,
+    Planted,
+    answered_with,
+    read,
+    send,
+    single,
+    without,
+)
 
 
 def _lost(world: Perfect) -> None:

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from conformance.history.lines import AssignValue, CommitValue, PollValue, QueryValue
-from conformance.history.perfect import Perfect
-from conformance.history.planted.parts import QUEUE, Planted, consumed, read
+from mqproof.conformance.history.lines import AssignValue, CommitValue, PollValue, QueryValue
+from mqproof.conformance.history.perfect import Perfect
+from mqproof.conformance.history.planted.parts import QUEUE, Planted, consumed, read
 
 
 def _forgets_offset(world: Perfect) -> None:

@@ -4,9 +4,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from conformance.history.lines import Handed, Message, PollValue, SendValue, Type
-from conformance.history.perfect import MS, TOPIC, Perfect
-from conformance.history.planted.parts import (
+from mqproof.conformance.history.lines import Handed, Message, PollValue, SendValue, Type
+from mqproof.conformance.history.perfect import MS, TOPIC, Perfect
+from mqproof.conformance.history.planted.parts import (
     ORDERED,
     OTHER,
     QUEUE,

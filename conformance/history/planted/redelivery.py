@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from conformance.history.lines import (
+from mqproof.conformance.history.lines import (
     AckValue,
     ConsumeValue,
     DrainValue,
@@ -14,8 +14,8 @@ from conformance.history.lines import (
     SendValue,
     Type,
 )
-from conformance.history.perfect import DEAD, LATER, Perfect
-from conformance.history.planted.parts import QUEUE, Planted, consumed, read, send
+from mqproof.conformance.history.perfect import DEAD, LATER, Perfect
+from mqproof.conformance.history.planted.parts import QUEUE, Planted, consumed, read, send
 
 
 def _popped_too_soon(world: Perfect) -> None:

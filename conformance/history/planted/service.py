@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from conformance.history.lines import SendValue, Type
-from conformance.history.perfect import TOPIC, Perfect
-from conformance.history.planted.parts import Planted
+from mqproof.conformance.history.lines import SendValue, Type
+from mqproof.conformance.history.perfect import TOPIC, Perfect
+from mqproof.conformance.history.planted.parts import Planted
 
 
 def _topic_forgotten(world: Perfect) -> None:

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from conformance.history.finding import Finding, Tally, not_judged
-from conformance.history.record import NEVER, Read, Record
-from conformance.history.rules.loss import gone
+from mqproof.conformance.history.finding import Finding, Tally, not_judged
+from mqproof.conformance.history.record import NEVER, Read, Record
+from mqproof.conformance.history.rules.loss import gone
 
 _MS = 1_000_000
 

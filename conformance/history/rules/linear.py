@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from conformance.history.finding import Finding, Tally
-from conformance.history.linearize import Element, Empty, Violation, violation
-from conformance.history.record import NEVER, Outcome, Read, Record, is_own
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.history.linearize import Element, Empty, Violation, violation
+from mqproof.conformance.history.record import NEVER, Outcome, Read, Record, is_own
 
 INSTANTS: Final = 1000
 """All messages of a batch, and of a poll, have one interval: so many of them fit between two lines."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from conformance.history.finding import Finding, Tally, not_judged
-from conformance.history.record import NEVER, SEND_OK, Read, Record, Sent, Span, is_own
-from conformance.history.rules.service import calm
-from report.model import Verdict, Witness
+from mqproof.conformance.history.finding import Finding, Tally, not_judged
+from mqproof.conformance.history.record import NEVER, SEND_OK, Read, Record, Sent, Span, is_own
+from mqproof.conformance.history.rules.service import calm
+from mqproof.report.model import Verdict, Witness
 
 _MS: Final = 1_000_000
 

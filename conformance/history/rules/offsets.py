@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conformance.history.finding import Finding, Tally
-from conformance.history.record import NEVER, Outcome, Record, Step
-from conformance.history.rules.order import first_readable
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.history.record import NEVER, Outcome, Record, Step
+from mqproof.conformance.history.rules.order import first_readable
 
 
 @dataclass(slots=True)

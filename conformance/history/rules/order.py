@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from conformance.history.finding import Finding, Tally
-from conformance.history.lines import Handed
-from conformance.history.record import NEVER, Events, Outcome, Read, Record, Sent, is_own
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.history.lines import Handed
+from mqproof.conformance.history.record import NEVER, Events, Outcome, Read, Record, Sent, is_own
 
 
 @dataclass(slots=True)

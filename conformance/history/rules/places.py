@@ -3,9 +3,9 @@
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from conformance.history.finding import Finding, Tally
-from conformance.history.lines import Handed, topic_of
-from conformance.history.record import Outcome, Record, Sent, is_own
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.history.lines import Handed, topic_of
+from mqproof.conformance.history.record import Outcome, Record, Sent, is_own
 
 
 class _Holder(NamedTuple):

@@ -5,10 +5,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from conformance.history.finding import Finding, Tally, not_judged
-from conformance.history.lines import DEAD, Handed, topic_of
-from conformance.history.record import NEVER, Outcome, Read, Record, Sent, Step
-from conformance.history.rules.service import calm, calm_at
+from mqproof.conformance.history.finding import Finding, Tally, not_judged
+from mqproof.conformance.history.lines import DEAD, Handed, topic_of
+from mqproof.conformance.history.record import NEVER, Outcome, Read, Record, Sent, Step
+from mqproof.conformance.history.rules.service import calm, calm_at
 
 _MS = 1_000_000
 

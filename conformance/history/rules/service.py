@@ -3,8 +3,8 @@
 from bisect import bisect_right
 from typing import NamedTuple
 
-from conformance.history.finding import Finding, Tally, not_judged
-from conformance.history.record import CLOSERS, NEVER, Outcome, Record, Span
+from mqproof.conformance.history.finding import Finding, Tally, not_judged
+from mqproof.conformance.history.record import CLOSERS, NEVER, Outcome, Record, Span
 
 _MS = 1_000_000
 _UNKNOWN_TOPIC = ("TOPIC_NOT_EXIST", "SUBSCRIPTION_NOT_EXIST", "SUBSCRIPTION_GROUP_NOT_EXIST", "NO_ROUTE")

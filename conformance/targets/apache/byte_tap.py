@@ -1,7 +1,7 @@
 """A port that passes everything on to a server, byte by byte, and keeps what went by in either direction."""
 
-from conformance.targets.relay import Relay, Way
-from impl.runtime.network import Address
+from mqproof.conformance.targets.relay import Relay, Way
+from mqproof.impl.runtime.network import Address
 
 
 class ByteTap(Relay):

@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.targets.apache.artifacts import class_path, jars, java, program
-from conformance.targets.apache.servers import MODULE_FLAGS, SMALL_JVM, home
-from impl.runtime.network import Address
+from mqproof.conformance.targets.apache.artifacts import class_path, jars, java, program
+from mqproof.conformance.targets.apache.servers import MODULE_FLAGS, SMALL_JVM, home
+from mqproof.impl.runtime.network import Address
 
 Event = dict[str, Any]
 """One line of the driver's; what happened is under "event"."""

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from conformance.cluster import free_port
-from conformance.targets.apache.artifacts import class_path, java
-from conformance.targets.apache.wire import ask
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import new_request
-from impl.runtime.network import Address
+from mqproof.conformance.cluster import free_port
+from mqproof.conformance.targets.apache.artifacts import class_path, java
+from mqproof.conformance.targets.apache.wire import ask
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import new_request
+from mqproof.impl.runtime.network import Address
 
 READY_SECONDS_MAX: Final = 120.0
 STOP_SECONDS_MAX: Final = 60.0

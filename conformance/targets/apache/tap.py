@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from conformance.targets.relay import Relay, Way
-from impl.remoting.command import Command, decode
-from impl.remoting.frame import read_frame, write_frame
-from impl.runtime.network import Address
+from mqproof.conformance.targets.relay import Relay, Way
+from mqproof.impl.remoting.command import Command, decode
+from mqproof.impl.remoting.frame import read_frame, write_frame
+from mqproof.impl.runtime.network import Address
 
 
 @dataclass(frozen=True, slots=True)

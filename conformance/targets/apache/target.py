@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from conformance.target import Target, TargetError
-from conformance.targets import APACHE
-from conformance.targets.apache.artifacts import ApacheMissingError, release_of
-from conformance.targets.apache.servers import ApacheServerError, broker, name_server, running
-from conformance.targets.levers import of_apache
-from conformance.targets.remoting import RemotingTarget, asked_flush_mode
-from impl.runtime.network import Address
+from mqproof.conformance.target import Target, TargetError
+from mqproof.conformance.targets import APACHE
+from mqproof.conformance.targets.apache.artifacts import ApacheMissingError, release_of
+from mqproof.conformance.targets.apache.servers import ApacheServerError, broker, name_server, running
+from mqproof.conformance.targets.levers import of_apache
+from mqproof.conformance.targets.remoting import RemotingTarget, asked_flush_mode
+from mqproof.impl.runtime.network import Address
 
 
 @contextmanager

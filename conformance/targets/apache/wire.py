@@ -2,9 +2,9 @@
 
 import socket
 
-from impl.remoting.command import Command, decode, encode
-from impl.remoting.frame import FRAME_BYTES_MAX, FrameError, read_frame
-from impl.runtime.network import Address
+from mqproof.impl.remoting.command import Command, decode, encode
+from mqproof.impl.remoting.frame import FRAME_BYTES_MAX, FrameError, read_frame
+from mqproof.impl.runtime.network import Address
 
 
 def ask(address: Address, request: Command, seconds_max: float) -> Command | None:

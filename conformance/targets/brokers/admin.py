@@ -4,17 +4,17 @@ import asyncio
 import random
 from typing import Final
 
-from conformance.admin.target import GROUPS, TOPICS
-from conformance.broker_faults import CRASHES, ENDS, BrokerFault
-from conformance.target import TargetError
-from conformance.targets import REFERENCE
-from conformance.targets.brokers.grounds import Ground, OnGround
-from impl.client.records import read_records
-from impl.message import parse_offset_message_id
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import SubscriptionGroup, SubscriptionGroups, TopicConfigs, TopicRoute
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import (
+from mqproof.conformance.admin.target import GROUPS, TOPICS
+from mqproof.conformance.broker_faults import CRASHES, ENDS, BrokerFault
+from mqproof.conformance.target import TargetError
+from mqproof.conformance.targets import REFERENCE
+from mqproof.conformance.targets.brokers.grounds import Ground, OnGround
+from mqproof.impl.client.records import read_records
+from mqproof.impl.message import parse_offset_message_id
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroups, TopicConfigs, TopicRoute
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import (
     PULL_HAS_SUBSCRIPTION,
     CloneOffsetRequest,
     PullRequest,
@@ -25,8 +25,8 @@ from impl.remoting.headers import (
     UpdateTopicRequest,
     ViewMessageRequest,
 )
-from reference import administration
-from reference.administration import Group, Topic
+from mqproof.reference import administration
+from mqproof.reference.administration import Group, Topic
 
 _LOOKS: Final = 600
 _LOOK_S: Final = 0.05

@@ -5,16 +5,16 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from conformance.targets.mutants import Mutant
-from impl.broker import checks
-from impl.broker.durable_table import DurableTable
-from impl.broker.offsets import OffsetTable
-from impl.broker.services import Services
-from impl.broker.subscription_groups import SubscriptionGroupTable
-from impl.broker.topics import TopicTable
-from impl.message import KEYS, UNIQUE_KEY, Message
-from impl.remoting.bodies import SubscriptionGroup, TopicConfig
-from impl.store.message_store import MessageStore
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.impl.broker import checks
+from mqproof.impl.broker.durable_table import DurableTable
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.broker.services import Services
+from mqproof.impl.broker.subscription_groups import SubscriptionGroupTable
+from mqproof.impl.broker.topics import TopicTable
+from mqproof.impl.message import KEYS, UNIQUE_KEY, Message
+from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
+from mqproof.impl.store.message_store import MessageStore
 
 _find, _record_at = MessageStore.find, MessageStore.record_at
 _put_all, _groups_put_all = TopicTable.put_all, SubscriptionGroupTable.put_all
@@ -99,8 +99,8 @@ def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[...
     return name, Mutant(name, defect, breaks, where, wrong)
 
 
-_STORE: Final = "impl.store.message_store:MessageStore"
-_TOPICS: Final = "impl.broker.topics:TopicTable"
+_STORE: Final = "mqproof.impl.store.message_store:MessageStore"
+_TOPICS: Final = "mqproof.impl.broker.topics:TopicTable"
 
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
@@ -110,7 +110,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "keys-not-split", "a message is found by all of its keys together only", "DELIV-1",
-            "impl.store.appender:index_keys", _one_key_only,
+            "mqproof.impl.store.appender:index_keys", _one_key_only,
         ),
         _mutant(
             "any-topic-searched", "messages of other topics are found by their key", "DELIV-2",
@@ -138,27 +138,27 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "group-not-changed", "a group that is there cannot be changed", "SPEC-1",
-            "impl.broker.subscription_groups:SubscriptionGroupTable.put_all", _known_groups_stay,
+            "mqproof.impl.broker.subscription_groups:SubscriptionGroupTable.put_all", _known_groups_stay,
         ),
         _mutant(
             "group-may-always", "a group that may not consume does", "SPEC-1",
-            "impl.broker.pull:require_consuming_group", _group_may_always,
+            "mqproof.impl.broker.pull:require_consuming_group", _group_may_always,
         ),
         _mutant(
             "any-queue-is-read", "permission and number of queues do not count for pulls", "SPEC-1",
-            "impl.broker.pull:require_readable_queue", _any_queue,
+            "mqproof.impl.broker.pull:require_readable_queue", _any_queue,
         ),
         _mutant(
             "all-groups-forgotten", "with a group's offsets those of all groups are forgotten", "SPEC-1",
-            "impl.broker.offsets:OffsetTable.remove_group", _every_group_forgotten,
+            "mqproof.impl.broker.offsets:OffsetTable.remove_group", _every_group_forgotten,
         ),
         _mutant(
             "cloned-offsets-added", "a clone keeps offsets in queues in which the other group has none",
-            "SPEC-1", "impl.broker.offsets:OffsetTable.clone", _cloned_offsets_added,
+            "SPEC-1", "mqproof.impl.broker.offsets:OffsetTable.clone", _cloned_offsets_added,
         ),
         _mutant(
             "settings-written-later", "topics and groups are answered before they are written", "SPEC-1",
-            "impl.broker.durable_table:DurableTable.change", _not_written_yet,
+            "mqproof.impl.broker.durable_table:DurableTable.change", _not_written_yet,
         ),
     ]
 )  # fmt: skip

@@ -6,17 +6,17 @@ import secrets
 from collections.abc import Collection
 from typing import Final
 
-from conformance.target import TargetError
-from conformance.targets.client import Place
-from impl.message import DELAY, KEYS, TAGS, UNIQUE_KEY
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import PERM_READ_WRITE, ClusterInfo, SubscriptionGroup
-from impl.remoting.channel import RemotingError
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
+from mqproof.conformance.target import TargetError
+from mqproof.conformance.targets.client import Place
+from mqproof.impl.message import DELAY, KEYS, TAGS, UNIQUE_KEY
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import PERM_READ_WRITE, ClusterInfo, SubscriptionGroup
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
 
 TIMEOUT_S: Final = 30.0
 _SERVES_S: Final = 120.0

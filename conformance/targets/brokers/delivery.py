@@ -7,21 +7,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.broker_faults import BrokerFault
-from conformance.delivery.target import MEMBERS, QUEUES, Capability, Message
-from conformance.target import TargetError
-from conformance.targets import REFERENCE
-from conformance.targets.brokers.caller import TIMEOUT_S
-from conformance.targets.brokers.drawn_commits import DrawnCommits
-from conformance.targets.brokers.grounds import Ground, OnGround
-from impl.client.records import read_records
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import ConsumerData, ConsumerIds, Heartbeat, Subscription, SubscriptionGroup
-from impl.remoting.channel import Channel, RemotingError, Reply
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.headers import (
+from mqproof.conformance.broker_faults import BrokerFault
+from mqproof.conformance.delivery.target import MEMBERS, QUEUES, Capability, Message
+from mqproof.conformance.target import TargetError
+from mqproof.conformance.targets import REFERENCE
+from mqproof.conformance.targets.brokers.caller import TIMEOUT_S
+from mqproof.conformance.targets.brokers.drawn_commits import DrawnCommits
+from mqproof.conformance.targets.brokers.grounds import Ground, OnGround
+from mqproof.impl.client.records import read_records
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import ConsumerData, ConsumerIds, Heartbeat, Subscription, SubscriptionGroup
+from mqproof.impl.remoting.channel import Channel, RemotingError, Reply
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import (
     PULL_HAS_SUBSCRIPTION,
     ConsumerGroupRequest,
     PullRequest,

@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.targets.mutants import Mutant
-from impl.broker.clients import ClientTable
-from impl.broker.offsets import OffsetTable
-from impl.broker.services import Services
-from impl.remoting.bodies import Heartbeat
-from impl.remoting.channel import Channel
-from impl.store import reader
-from impl.store.message_store import MessageStore
-from impl.store.results import GetResult
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.impl.broker.clients import ClientTable
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.broker.services import Services
+from mqproof.impl.remoting.bodies import Heartbeat
+from mqproof.impl.remoting.channel import Channel
+from mqproof.impl.store import reader
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import GetResult
 
 _read_messages, _get, _query = reader.read_messages, MessageStore.get, OffsetTable.query
 _heartbeat, _consumer_ids = ClientTable.heartbeat, ClientTable.consumer_ids
@@ -77,8 +77,8 @@ def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[...
     return name, Mutant(name, defect, breaks, where, wrong)
 
 
-_CLIENTS: Final = "impl.broker.clients:ClientTable"
-_OFFSETS: Final = "impl.broker.offsets:OffsetTable"
+_CLIENTS: Final = "mqproof.impl.broker.clients:ClientTable"
+_OFFSETS: Final = "mqproof.impl.broker.offsets:OffsetTable"
 
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
@@ -88,7 +88,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "members-read-the-neighbour", "a member reads another queue than it asks for", "DELIV-2",
-            "impl.store.message_store:MessageStore.get", _queue_of_the_neighbour,
+            "mqproof.impl.store.message_store:MessageStore.get", _queue_of_the_neighbour,
         ),
         _mutant(
             "group-begins-behind", "who takes a queue over is handed its last message again", "DELIV-3",
@@ -96,7 +96,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "second-left-out", "of several messages the second is not handed out", "DELIV-4",
-            "impl.store.store:read_messages", _second_left_out,
+            "mqproof.impl.store.store:read_messages", _second_left_out,
         ),
         _mutant(
             "commit-of-another-queue", "an offset is noted for the queue before", "DELIV-5",
@@ -116,7 +116,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "nobody-notified", "members do not hear that others came or went", "SPEC-1",
-            "impl.broker.groups:notify", _nobody_is_told,
+            "mqproof.impl.broker.groups:notify", _nobody_is_told,
         ),
         _mutant(
             "joining-not-told", "members hear of who goes, not of who comes", "SPEC-1",

@@ -4,7 +4,7 @@ is drawn."""
 import random
 from dataclasses import dataclass, field
 
-from conformance.broker_faults import CRASHES, ENDS, BrokerFault
+from mqproof.conformance.broker_faults import CRASHES, ENDS, BrokerFault
 
 
 @dataclass(slots=True)

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
-from conformance.broker_faults import ENDS, BrokerFault
-from conformance.controls import Controls
-from conformance.planting import Defect, planted
-from conformance.silence import silenced
-from conformance.target import TargetError
-from conformance.targets import (
+from mqproof.conformance.broker_faults import ENDS, BrokerFault
+from mqproof.conformance.controls import Controls
+from mqproof.conformance.planting import Defect, planted
+from mqproof.conformance.silence import silenced
+from mqproof.conformance.target import TargetError
+from mqproof.conformance.targets import (
     APACHE,
     IMPL,
     MUTANT,
@@ -26,17 +26,17 @@ from conformance.targets import (
     UnknownTargetError,
     mutant_called,
 )
-from conformance.targets.brokers.caller import Caller
-from conformance.targets.client import Place
-from conformance.targets.levers import Lever, Levers, by_shell, of_apache
-from conformance.targets.link import LinkedNetwork
-from conformance.targets.machines import MASTER, Cluster, Setup
-from impl.broker.config import BrokerConfig
-from impl.runtime.network import Address, AsyncioNetwork
-from impl.runtime.runtime import Runtime, production
-from impl.runtime.simulated_loop import SimulatedLoop
-from impl.store.config import FlushMode, StoreConfig
-from impl.store.delay import parse_levels
+from mqproof.conformance.targets.brokers.caller import Caller
+from mqproof.conformance.targets.client import Place
+from mqproof.conformance.targets.levers import Lever, Levers, by_shell, of_apache
+from mqproof.conformance.targets.link import LinkedNetwork
+from mqproof.conformance.targets.machines import MASTER, Cluster, Setup
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.runtime.network import Address, AsyncioNetwork
+from mqproof.impl.runtime.runtime import Runtime, production
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.impl.store.delay import parse_levels
 
 T = TypeVar("T")
 
@@ -150,7 +150,7 @@ class SimulatedGround:
         self._held = ExitStack()
 
     def open(self) -> None:
-        self._held.enter_context(silenced("impl"))
+        self._held.enter_context(silenced("mqproof.impl"))
         if self._defect is not None:
             self._held.enter_context(planted(self._defect))
         self._loop = SimulatedLoop()
@@ -349,8 +349,8 @@ def grounds(
 def _apache(line: str) -> Iterator[tuple[Address, Levers]]:
     """The address of a name server of Apache's that has a broker, and what can be done to the broker."""
     # Imported late: nobody else needs them.
-    from conformance.targets.apache import servers
-    from conformance.targets.apache.artifacts import ApacheMissingError, release_of
+    from mqproof.conformance.targets.apache import servers
+    from mqproof.conformance.targets.apache.artifacts import ApacheMissingError, release_of
 
     release = release_of(line)
     with tempfile.TemporaryDirectory(prefix="mqproof-suite-") as folder, ExitStack() as stack:

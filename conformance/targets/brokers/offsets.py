@@ -5,18 +5,18 @@ import random
 import time
 from typing import Final
 
-from conformance.broker_faults import BrokerFault
-from conformance.offsets.target import QUEUES, Capability, Held, Message, Pulled, Searched
-from conformance.targets import REFERENCE
-from conformance.targets.brokers.caller import TIMEOUT_S
-from conformance.targets.brokers.drawn_commits import DrawnCommits
-from conformance.targets.brokers.grounds import CONFIG, Ground, OnGround
-from impl.client.records import read_records
-from impl.message import TAGS, StoredMessage
-from impl.remoting import headers
-from impl.remoting.bodies import SubscriptionGroup
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import (
+from mqproof.conformance.broker_faults import BrokerFault
+from mqproof.conformance.offsets.target import QUEUES, Capability, Held, Message, Pulled, Searched
+from mqproof.conformance.targets import REFERENCE
+from mqproof.conformance.targets.brokers.caller import TIMEOUT_S
+from mqproof.conformance.targets.brokers.drawn_commits import DrawnCommits
+from mqproof.conformance.targets.brokers.grounds import CONFIG, Ground, OnGround
+from mqproof.impl.client.records import read_records
+from mqproof.impl.message import TAGS, StoredMessage
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.bodies import SubscriptionGroup
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import (
     PULL_COMMITS_OFFSET,
     PULL_HAS_SUBSCRIPTION,
     PULL_MAY_SUSPEND,
@@ -25,8 +25,8 @@ from impl.remoting.headers import (
     SearchOffsetRequest,
     UpdateOffsetRequest,
 )
-from reference import pulling
-from reference.pulling import Queue, Status
+from mqproof.reference import pulling
+from mqproof.reference.pulling import Queue, Status
 
 _STATUSES: Final[dict[int, Status]] = {
     ResponseCode.SUCCESS: Status.FOUND,

@@ -4,16 +4,16 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.targets.mutants import Mutant
-from impl.broker import pull, queries
-from impl.broker.broker import Broker
-from impl.broker.offsets import OffsetTable
-from impl.broker.services import Services
-from impl.remoting.headers import PullRequest, UpdateOffsetRequest
-from impl.store import reader, recovery
-from impl.store.message_store import MessageStore
-from impl.store.recovery import Parts
-from impl.store.results import GetResult, GetStatus
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.impl.broker import pull, queries
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.broker.services import Services
+from mqproof.impl.remoting.headers import PullRequest, UpdateOffsetRequest
+from mqproof.impl.store import reader, recovery
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.recovery import Parts
+from mqproof.impl.store.results import GetResult, GetStatus
 
 _get, _refusal, _read_messages = MessageStore.get, reader._refusal, reader.read_messages
 _tags, _commit = pull._tags, OffsetTable.commit
@@ -124,9 +124,9 @@ def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[...
     return name, Mutant(name, defect, breaks, where, wrong)
 
 
-_READ: Final = "impl.store.store:read_messages"
-_REFUSAL: Final = "impl.store.reader:_refusal"
-_COMMIT: Final = "impl.broker.offsets:OffsetTable.commit"
+_READ: Final = "mqproof.impl.store.store:read_messages"
+_REFUSAL: Final = "mqproof.impl.store.reader:_refusal"
+_COMMIT: Final = "mqproof.impl.broker.offsets:OffsetTable.commit"
 
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
@@ -136,7 +136,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "pull-of-the-other-queue", "a pull reads another queue of the topic", "DELIV-2",
-            "impl.store.message_store:MessageStore.get", _other_queue,
+            "mqproof.impl.store.message_store:MessageStore.get", _other_queue,
         ),
         _mutant(
             "answer-upside-down", "an answer has the newest message first", "DELIV-4", _READ, _newest_first,
@@ -147,12 +147,12 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "pull-commits-nothing", "the offset that comes with a pull is not noted", "DELIV-5",
-            "impl.broker.pull:commit_offset", _not_with_a_pull,
+            "mqproof.impl.broker.pull:commit_offset", _not_with_a_pull,
         ),
         _mutant("tags-ignored", "a pull is answered with every tag", "DELIV-10",
-                "impl.broker.pull:_tags", _every_tag),
+                "mqproof.impl.broker.pull:_tags", _every_tag),
         _mutant(
-            "first-tag-only", "of `A || B` only A is answered", "DELIV-10", "impl.broker.pull:_tags",
+            "first-tag-only", "of `A || B` only A is answered", "DELIV-10", "mqproof.impl.broker.pull:_tags",
             _first_tag_only,
         ),
         _mutant(
@@ -171,7 +171,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
                 _one_too_many),
         _mutant(
             "held-pull-not-woken", "a message does not wake the pull that waits for it", "SPEC-1",
-            "impl.broker.holds:PullHolds.arrived", _nobody_is_woken,
+            "mqproof.impl.broker.holds:PullHolds.arrived", _nobody_is_woken,
         ),
         _mutant(
             "reset-ignored", "a commit that goes back is answered with success and not noted", "SPEC-1",
@@ -179,23 +179,23 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "nothing-is-zero", "a group without an offset is at 0 where the first message has expired",
-            "SPEC-1", "impl.broker.offsets:OffsetTable.query", _nothing_is_zero,
+            "SPEC-1", "mqproof.impl.broker.offsets:OffsetTable.query", _nothing_is_zero,
         ),
         _mutant(
             "time-of-the-next", "a search by time finds the message after the one of that time", "SPEC-1",
-            "impl.broker.queries:offset_at_time", _one_later,
+            "mqproof.impl.broker.queries:offset_at_time", _one_later,
         ),
         _mutant(
             "offsets-not-written-at-exit", "a broker that is stopped does not write the latest offsets",
-            "DELIV-5", "impl.broker.broker:Broker.stop", _offsets_stay_unwritten,
+            "DELIV-5", "mqproof.impl.broker.broker:Broker.stop", _offsets_stay_unwritten,
         ),
         _mutant(
             "offsets-written-at-exit-only", "a broker that is killed has written no offsets, however old",
-            "DELIV-5", "impl.broker.broker:Broker._every", _all_but_offsets,
+            "DELIV-5", "mqproof.impl.broker.broker:Broker._every", _all_but_offsets,
         ),
         _mutant(
             "expired-is-back-after-start", "a broker that starts tells of messages that it has deleted",
-            "SPEC-1", "impl.store.recovery:recover_queues", _expired_is_back,
+            "SPEC-1", "mqproof.impl.store.recovery:recover_queues", _expired_is_back,
         ),
     ]
 )  # fmt: skip

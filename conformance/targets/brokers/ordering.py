@@ -5,14 +5,14 @@ import random
 from collections.abc import Set
 from typing import Final
 
-from conformance.broker_faults import ENDS, BrokerFault
-from conformance.ordering.target import GROUPS, QUEUES, Capability, Span
-from conformance.targets import REFERENCE
-from conformance.targets.brokers.grounds import Ground, OnGround
-from impl.remoting import java_json
-from impl.remoting.bodies import LockedQueues, MessageQueue, QueueLocks, SubscriptionGroup
-from impl.remoting.codes import RequestCode
-from reference.order_lock import NOBODY
+from mqproof.conformance.broker_faults import ENDS, BrokerFault
+from mqproof.conformance.ordering.target import GROUPS, QUEUES, Capability, Span
+from mqproof.conformance.targets import REFERENCE
+from mqproof.conformance.targets.brokers.grounds import Ground, OnGround
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import LockedQueues, MessageQueue, QueueLocks, SubscriptionGroup
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.reference.order_lock import NOBODY
 
 _PATIENCE_S: Final = 5.0
 """A lease that is longer is not waited for, where that costs time."""

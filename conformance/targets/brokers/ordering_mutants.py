@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from conformance.targets.mutants import Mutant
-from impl.broker.broker import Broker
-from impl.broker.queue_locks import QueueLockTable
-from impl.remoting.bodies import MessageQueue
-from impl.remoting.channel import Channel
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.queue_locks import QueueLockTable
+from mqproof.impl.remoting.bodies import MessageQueue
+from mqproof.impl.remoting.channel import Channel
 
 Queues = Iterable[MessageQueue]
 
-_LOCKS: Final = "impl.broker.queue_locks:QueueLockTable"
+_LOCKS: Final = "mqproof.impl.broker.queue_locks:QueueLockTable"
 
 _lock, _unlock, _channel_closed = QueueLockTable.lock, QueueLockTable.unlock, Broker._channel_closed
 
@@ -111,7 +111,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "locks-end-with-connections", "a lock is anybody's when a connection breaks", "DELIV-13",
-            "_channel_closed", _gone_with_a_connection, "impl.broker.broker:Broker",
+            "_channel_closed", _gone_with_a_connection, "mqproof.impl.broker.broker:Broker",
         ),
     ]
 )  # fmt: skip

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.delivery.checkers import CHECKERS
-from conformance.delivery.oracle import EXPLANATION, State, share
-from conformance.delivery.steps import (
+from mqproof.conformance.delivery.checkers import CHECKERS
+from mqproof.conformance.delivery.oracle import EXPLANATION, State, share
+from mqproof.conformance.delivery.steps import (
     Change,
     Commit,
     Deliver,
@@ -26,21 +26,21 @@ from conformance.delivery.steps import (
     Settled,
     faults_of_members,
 )
-from conformance.delivery.target import MEMBERS, QUEUES, Message
-from conformance.fault_kinds import FaultKind
-from conformance.stepped import Stepped
-from conformance.targets.brokers.caller import Caller
-from conformance.targets.brokers.grounds import SimulatedGround
-from impl.client.push_consumer import PushConsumer, PushConsumerConfig
-from impl.client.records import read_records
-from impl.client.session import Session
-from impl.client.start_offset import ConsumeFrom
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import ConsumerIds, SubscriptionGroup
-from impl.remoting.channel import ConnectError
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.headers import PULL_COMMITS_OFFSET, OffsetResponse, ResetOffsetRequest
+from mqproof.conformance.delivery.target import MEMBERS, QUEUES, Message
+from mqproof.conformance.fault_kinds import FaultKind
+from mqproof.conformance.stepped import Stepped
+from mqproof.conformance.targets.brokers.caller import Caller
+from mqproof.conformance.targets.brokers.grounds import SimulatedGround
+from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.client.records import read_records
+from mqproof.impl.client.session import Session
+from mqproof.impl.client.start_offset import ConsumeFrom
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import ConsumerIds, SubscriptionGroup
+from mqproof.impl.remoting.channel import ConnectError
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import PULL_COMMITS_OFFSET, OffsetResponse, ResetOffsetRequest
 
 _FORGOTTEN_S: Final = 150.0
 """After two minutes and a scan a broker forgets who says nothing, and after a rebalance others know it."""

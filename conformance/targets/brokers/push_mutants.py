@@ -3,9 +3,9 @@ judge the suite consumers."""
 
 from typing import Any, Final
 
-from conformance.targets.mutants import Mutant
-from impl.client.model import MessageQueue
-from impl.client.offset_store import Offsets
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.offset_store import Offsets
 
 _load = Offsets.load
 
@@ -29,19 +29,19 @@ MUTANTS: Final[dict[str, Mutant]] = {
     for each in (
         Mutant(
             "reset-told-to-nobody", "members do not hear that they are to go on elsewhere", "SPEC-1",
-            "impl.broker.offset_admin:_tell_members", _nobody,
+            "mqproof.impl.broker.offset_admin:_tell_members", _nobody,
         ),
         Mutant(
             "reset-not-obeyed", "a push consumer that is sent elsewhere reads on where it is", "SPEC-1",
-            "impl.client.push_consumer:PushConsumer.reset_offsets", _nobody,
+            "mqproof.impl.client.push_consumer:PushConsumer.reset_offsets", _nobody,
         ),
         Mutant(
             "taken-over-too-low", "a push consumer that takes a queue over reads its last message again",
-            "SPEC-1", "impl.client.offset_store:Offsets.load", _one_behind,
+            "SPEC-1", "mqproof.impl.client.offset_store:Offsets.load", _one_behind,
         ),
         Mutant(
             "taken-over-too-high", "a push consumer that takes a queue over passes a message over", "SPEC-1",
-            "impl.client.offset_store:Offsets.load", _one_ahead,
+            "mqproof.impl.client.offset_store:Offsets.load", _one_ahead,
         ),
     )
 }  # fmt: skip

@@ -4,18 +4,18 @@ import asyncio
 import random
 from typing import Final, NamedTuple
 
-from conformance.broker_faults import CRASHES, BrokerFault
-from conformance.retry.oracle import bound_for, wait_s
-from conformance.retry.steps import SendBack
-from conformance.retry.target import RETRIES_MAX, Answer, Copy, Place, Setup, Span
-from conformance.targets import REFERENCE
-from conformance.targets.brokers.grounds import Ground, OnGround, SimulatedGround
-from impl.client.records import read_records
-from impl.message import ORIGIN_MESSAGE_ID, RETRY_PREFIX, RETRY_TOPIC, StoredMessage
-from impl.remoting import headers
-from impl.remoting.bodies import SubscriptionGroup
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import PULL_HAS_SUBSCRIPTION, PullRequest, PullResponse, SendBackRequest
+from mqproof.conformance.broker_faults import CRASHES, BrokerFault
+from mqproof.conformance.retry.oracle import bound_for, wait_s
+from mqproof.conformance.retry.steps import SendBack
+from mqproof.conformance.retry.target import RETRIES_MAX, Answer, Copy, Place, Setup, Span
+from mqproof.conformance.targets import REFERENCE
+from mqproof.conformance.targets.brokers.grounds import Ground, OnGround, SimulatedGround
+from mqproof.impl.client.records import read_records
+from mqproof.impl.message import ORIGIN_MESSAGE_ID, RETRY_PREFIX, RETRY_TOPIC, StoredMessage
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.bodies import SubscriptionGroup
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import PULL_HAS_SUBSCRIPTION, PullRequest, PullResponse, SendBackRequest
 
 _DEAD_PREFIX: Final = "%DLQ%"
 _SLACK_S: Final = 2.0

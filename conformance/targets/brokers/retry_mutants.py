@@ -5,17 +5,17 @@ from typing import Any, Final
 
 from msgspec.structs import replace as with_members
 
-from conformance.targets.mutants import Mutant
-from impl.broker import retries
-from impl.broker.delayed import DelayedDelivery
-from impl.broker.services import Services
-from impl.message import ORIGIN_MESSAGE_ID, RETRY_TOPIC, Message, StoredMessage
-from impl.remoting.bodies import SubscriptionGroup, TopicConfig
-from impl.remoting.codes import ResponseCode
-from impl.remoting.dispatch import RefusedError
-from impl.store import delay
-from impl.store.consume_queue import Unit
-from impl.store.delay import SCHEDULE_TOPIC
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.impl.broker import retries
+from mqproof.impl.broker.delayed import DelayedDelivery
+from mqproof.impl.broker.services import Services
+from mqproof.impl.message import ORIGIN_MESSAGE_ID, RETRY_TOPIC, Message, StoredMessage
+from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.store import delay
+from mqproof.impl.store.consume_queue import Unit
+from mqproof.impl.store.delay import SCHEDULE_TOPIC
 
 _again, _is_given_up, _find = retries._again, retries.is_given_up, retries._find
 _message, _unit_code = DelayedDelivery._message, delay.unit_code
@@ -114,14 +114,14 @@ def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[...
     return name, Mutant(name, defect, breaks, where, wrong)
 
 
-_AGAIN: Final = "impl.broker.retries:_again"
-_GIVEN_UP: Final = "impl.broker.retries:is_given_up"
+_AGAIN: Final = "mqproof.impl.broker.retries:_again"
+_GIVEN_UP: Final = "mqproof.impl.broker.retries:is_given_up"
 
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
         _mutant(
             "delayed-body-lost", "a delayed message comes with another body", "DELIV-2",
-            "impl.broker.delayed:DelayedDelivery._message", _body_of_none,
+            "mqproof.impl.broker.delayed:DelayedDelivery._message", _body_of_none,
         ),
         _mutant(
             "origin-of-last-copy", "a message that comes again names its last copy, not its first, as origin",
@@ -133,7 +133,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "delayed-put-twice", "a delayed message is delivered twice", "DELIV-3",
-            "impl.broker.delayed:DelayedDelivery._put", _put_twice,
+            "mqproof.impl.broker.delayed:DelayedDelivery._put", _put_twice,
         ),
         _mutant(
             "dead-too-early", "a message is a dead letter one retry too early", "DELIV-7", _GIVEN_UP,
@@ -148,14 +148,14 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "delayed-passed-over", "some delayed messages are taken for delivered", "DELIV-7",
-            "impl.broker.delayed:DelayedDelivery._put", _passed_over,
+            "mqproof.impl.broker.delayed:DelayedDelivery._put", _passed_over,
         ),
         _mutant(
             "level-one-always", "every retry waits for level 1 only", "DELIV-8", _AGAIN, _level_stays_one,
         ),
         _mutant(
             "due-half-a-second-early", "a delayed message comes half a second early", "DELIV-8",
-            "impl.store.appender:unit_code", _half_a_second_early,
+            "mqproof.impl.store.appender:unit_code", _half_a_second_early,
         ),
         _mutant(
             "retries-not-counted", "a message that is sent back does not count it", "DELIV-7", _AGAIN,
@@ -163,23 +163,23 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "nothing-sent-back", "a message that never was is sent back with success", "DELIV-3",
-            "impl.broker.retries:_find", _nearest_message,
+            "mqproof.impl.broker.retries:_find", _nearest_message,
         ),
         _mutant(
             "retry-not-sent-back", "a message that came again cannot be sent back", "SPEC-1",
-            "impl.broker.retries:_find", _first_copies_only,
+            "mqproof.impl.broker.retries:_find", _first_copies_only,
         ),
         _mutant(
             "delayed-lost-at-start", "what is delayed while a broker starts never comes", "DELIV-7",
-            "impl.broker.delayed:DelayedDelivery._deliver", _what_waits_is_passed_over,
+            "mqproof.impl.broker.delayed:DelayedDelivery._deliver", _what_waits_is_passed_over,
         ),
         _mutant(
             "copy-told-by-message", "a delayed message that comes once more after a crash stands for its next"
-            " copy", "DELIV-7", "impl.broker.delayed:DelayedDelivery._put", _told_by_message,
+            " copy", "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery._put", _told_by_message,
         ),
         _mutant(
             "delay-offsets-not-written", "how far delayed messages are is not written, so that all of them"
-            " come again (issue 6881)", "DELIV-3", "impl.broker.delayed:DelayedDelivery.persist",
+            " come again (issue 6881)", "DELIV-3", "mqproof.impl.broker.delayed:DelayedDelivery.persist",
             _nothing_is_noted,
         ),
     ]

@@ -5,34 +5,34 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.admin.suite import ADMIN
-from conformance.admin.target import AdminTarget
-from conformance.controls import Controls
-from conformance.delivery.suite import DELIVERY
-from conformance.delivery.target import DeliveryTarget
-from conformance.offsets.suite import OFFSETS
-from conformance.offsets.target import OffsetsTarget
-from conformance.ordering.suite import ORDERING
-from conformance.ordering.target import OrderingTarget
-from conformance.retry.suite import RETRY
-from conformance.retry.target import RetryTarget
-from conformance.suite import Suite, TargetFactory
-from conformance.targets import MUTANT, NO_CONTROLS, PYTHON, REFERENCE
-from conformance.targets.adapter import adapter
-from conformance.targets.brokers import (
+from mqproof.conformance.admin.suite import ADMIN
+from mqproof.conformance.admin.target import AdminTarget
+from mqproof.conformance.controls import Controls
+from mqproof.conformance.delivery.suite import DELIVERY
+from mqproof.conformance.delivery.target import DeliveryTarget
+from mqproof.conformance.offsets.suite import OFFSETS
+from mqproof.conformance.offsets.target import OffsetsTarget
+from mqproof.conformance.ordering.suite import ORDERING
+from mqproof.conformance.ordering.target import OrderingTarget
+from mqproof.conformance.retry.suite import RETRY
+from mqproof.conformance.retry.target import RetryTarget
+from mqproof.conformance.suite import Suite, TargetFactory
+from mqproof.conformance.targets import MUTANT, NO_CONTROLS, PYTHON, REFERENCE
+from mqproof.conformance.targets.adapter import adapter
+from mqproof.conformance.targets.brokers import (
     admin_mutants,
     delivery_mutants,
     offsets_mutants,
     ordering_mutants,
     retry_mutants,
 )
-from conformance.targets.brokers.admin import BrokerAdmin, ReferenceAdmin
-from conformance.targets.brokers.delivery import BrokerDelivery, ReferenceDelivery
-from conformance.targets.brokers.grounds import Ground, SimulatedGround, grounds
-from conformance.targets.brokers.offsets import BrokerOffsets, ReferenceOffsets
-from conformance.targets.brokers.ordering import BrokerOrdering, ReferenceOrdering
-from conformance.targets.brokers.retry import BrokerRetry, ReferenceRetry
-from conformance.targets.mutants import Mutant
+from mqproof.conformance.targets.brokers.admin import BrokerAdmin, ReferenceAdmin
+from mqproof.conformance.targets.brokers.delivery import BrokerDelivery, ReferenceDelivery
+from mqproof.conformance.targets.brokers.grounds import Ground, SimulatedGround, grounds
+from mqproof.conformance.targets.brokers.offsets import BrokerOffsets, ReferenceOffsets
+from mqproof.conformance.targets.brokers.ordering import BrokerOrdering, ReferenceOrdering
+from mqproof.conformance.targets.brokers.retry import BrokerRetry, ReferenceRetry
+from mqproof.conformance.targets.mutants import Mutant
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,16 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Final
 
-from conformance.producers.target import SLOW_S, Attempt, Fate
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import PERM_READ_WRITE, BrokerData, QueueData, TopicRoute
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.headers import SendResponse
-from impl.remoting.server import RemotingServer
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
+from mqproof.conformance.producers.target import SLOW_S, Attempt, Fate
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import PERM_READ_WRITE, BrokerData, QueueData, TopicRoute
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import SendResponse
+from mqproof.impl.remoting.server import RemotingServer
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
 
 _CLUSTER: Final = "conform"
 _CODES: Final = {Fate.BUSY: ResponseCode.SYSTEM_BUSY, Fate.ILLEGAL: ResponseCode.MESSAGE_ILLEGAL}

@@ -7,10 +7,10 @@ Behaviours of QueueChoice catch these too, and two that a suite of one send at a
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from conformance.targets.mutants import Mutant
-from impl.client.model import MessageQueue
-from impl.client.producer import Producer
-from impl.client.queue_choice import QueueChoice
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.producer import Producer
+from mqproof.impl.client.queue_choice import QueueChoice
 
 Queues = Sequence[MessageQueue]
 
@@ -101,7 +101,7 @@ def _latest_alone(choice: QueueChoice, broker: str, took_s: float, now_s: float)
 
 
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
-    return name, Mutant(name, defect, breaks, f"impl.client.queue_choice:QueueChoice.{where}", wrong)
+    return name, Mutant(name, defect, breaks, f"mqproof.impl.client.queue_choice:QueueChoice.{where}", wrong)
 
 
 MUTANTS: Final[dict[str, Mutant]] = dict(
@@ -150,11 +150,11 @@ STEPPED: Final = {
     for mutant in (
         Mutant(
             "chosen-queue-in-turn", "a send to a queue that the application chose counts in the round robin",
-            "SPEC-1", "impl.client.producer:Producer._target", _chosen_in_turn,
+            "SPEC-1", "mqproof.impl.client.producer:Producer._target", _chosen_in_turn,
         ),
         Mutant(
             "latest-rest-alone", "the end of an attempt ends what other brokers are to be rested", "SPEC-1",
-            "impl.client.queue_choice:QueueChoice.answered", _latest_alone,
+            "mqproof.impl.client.queue_choice:QueueChoice.answered", _latest_alone,
         ),
     )
 }  # fmt: skip

@@ -12,23 +12,23 @@ from collections.abc import Coroutine, Mapping
 from math import ceil
 from typing import Any, Final, TypeVar
 
-from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
-from conformance.behaviours.target import DeviationError
-from conformance.targets.held_requests import Held, HeldRequests, all_ended, at_rest, session
-from impl.client.model import MessageQueue, Outcome, Sent
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.queue_choice import LatencyLevels, Selector
-from impl.client.routes import publish_queues
-from impl.message import Message
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import PERM_READ, PERM_READ_WRITE, BrokerData, QueueData, TopicRoute
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.headers import SendResponse
-from impl.runtime.network import Address, SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_loop import SimulatedLoop
-from reference.queue_choice import Config, wrap
+from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
+from mqproof.conformance.behaviours.target import DeviationError
+from mqproof.conformance.targets.held_requests import Held, HeldRequests, all_ended, at_rest, session
+from mqproof.impl.client.model import MessageQueue, Outcome, Sent
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.queue_choice import LatencyLevels, Selector
+from mqproof.impl.client.routes import publish_queues
+from mqproof.impl.message import Message
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import PERM_READ, PERM_READ_WRITE, BrokerData, QueueData, TopicRoute
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import SendResponse
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.reference.queue_choice import Config, wrap
 
 T = TypeVar("T")
 

@@ -6,23 +6,31 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, TypeVar
 
-from conformance.planting import planted
-from conformance.producers.oracle import ended_s, rest_s
-from conformance.producers.target import ATTEMPTS_MAX, BROKERS, SEND_S, Attempt, Fate, ProducerTarget, Setup
-from conformance.silence import silenced
-from conformance.targets import IMPL, MUTANT, PYTHON, REFERENCE, UnknownTargetError, mutant_called
-from conformance.targets.adapter import adapter
-from conformance.targets.mutants import Mutant
-from conformance.targets.producers.cluster import PlayedCluster
-from conformance.targets.producers.mutants import MUTANTS
-from impl.client.model import Sent
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.session import Session
-from impl.message import Message
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_loop import SimulatedLoop
-from reference import queue_choice
+from mqproof.conformance.planting import planted
+from mqproof.conformance.producers.oracle import ended_s, rest_s
+from mqproof.conformance.producers.target import (
+    ATTEMPTS_MAX,
+    BROKERS,
+    SEND_S,
+    Attempt,
+    Fate,
+    ProducerTarget,
+    Setup,
+)
+from mqproof.conformance.silence import silenced
+from mqproof.conformance.targets import IMPL, MUTANT, PYTHON, REFERENCE, UnknownTargetError, mutant_called
+from mqproof.conformance.targets.adapter import adapter
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.conformance.targets.producers.cluster import PlayedCluster
+from mqproof.conformance.targets.producers.mutants import MUTANTS
+from mqproof.impl.client.model import Sent
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.session import Session
+from mqproof.impl.message import Message
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.reference import queue_choice
 
 T = TypeVar("T")
 
@@ -63,7 +71,7 @@ class ImplProducer:
         self._held = ExitStack()
 
     def open(self, setup: Setup) -> None:
-        self._held.enter_context(silenced("impl"))
+        self._held.enter_context(silenced("mqproof.impl"))
         if self._mutant is not None:
             self._held.enter_context(planted(self._mutant))
         self._loop = SimulatedLoop()

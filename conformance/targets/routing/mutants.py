@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.targets.mutants import Mutant
-from impl.client.model import MessageQueue
-from impl.namesrv.route_table import MASTER_ID, BrokerKey, LiveBroker, RouteTable
-from impl.remoting.bodies import PERM_WRITE, RegisterBrokerBody, TopicRoute
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.namesrv.route_table import MASTER_ID, BrokerKey, LiveBroker, RouteTable
+from mqproof.impl.remoting.bodies import PERM_WRITE, RegisterBrokerBody, TopicRoute
 
-_TABLE: Final = "impl.namesrv.route_table:RouteTable"
+_TABLE: Final = "mqproof.impl.namesrv.route_table:RouteTable"
 
 _register, _forget, _expire = RouteTable.register, RouteTable._forget, RouteTable.expire
 _connection_closed, _record_queues = RouteTable.connection_closed, RouteTable._record_queues
@@ -130,11 +130,11 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "permission-ignored", "a client sends to queues that are not to be written", "ROUTE-4",
-            "conformance.targets.routing.player:publish_queues", _permission_ignored,
+            "mqproof.conformance.targets.routing.player:publish_queues", _permission_ignored,
         ),
         _mutant(
             "slave-written", "a client sends to a broker name that has no master", "ROUTE-4",
-            "conformance.targets.routing.player:publish_queues", _slave_is_written,
+            "mqproof.conformance.targets.routing.player:publish_queues", _slave_is_written,
         ),
         _mutant(
             "wipe-undone", "a registration that says nothing new gives the write permission back", "SPEC-1",

@@ -12,11 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from conformance.controls import Controls
-from conformance.planting import planted
-from conformance.routing.target import Broker, Capability, NameServerTarget, Route, Times
-from conformance.target import TargetError
-from conformance.targets import (
+from mqproof.conformance.controls import Controls
+from mqproof.conformance.planting import planted
+from mqproof.conformance.routing.target import Broker, Capability, NameServerTarget, Route, Times
+from mqproof.conformance.target import TargetError
+from mqproof.conformance.targets import (
     APACHE,
     IMPL,
     MUTANT,
@@ -26,21 +26,21 @@ from conformance.targets import (
     UnknownTargetError,
     mutant_called,
 )
-from conformance.targets.adapter import adapter
-from conformance.targets.client import Place
-from conformance.targets.levers import Lever, Levers, by_shell, of_apache_names
-from conformance.targets.mutants import Mutant
-from conformance.targets.routing.player import Player
-from impl.event_log import EventLog
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.runtime.network import Address, AsyncioNetwork, SimulatedNetwork
-from impl.runtime.runtime import Runtime, production, simulated
-from impl.runtime.simulated_loop import SimulatedLoop
-from spec.events import Event
+from mqproof.conformance.targets.adapter import adapter
+from mqproof.conformance.targets.client import Place
+from mqproof.conformance.targets.levers import Lever, Levers, by_shell, of_apache_names
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.conformance.targets.routing.player import Player
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.runtime.network import Address, AsyncioNetwork, SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, production, simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.spec.events import Event
 
 if TYPE_CHECKING:
-    from conformance.targets.apache.servers import ApacheServer
+    from mqproof.conformance.targets.apache.servers import ApacheServer
 
 T = TypeVar("T")
 Factory = Callable[[], NameServerTarget]
@@ -70,7 +70,7 @@ def targets(name: str, *, slave_speaks: bool = True, controls: Controls = NO_CON
     if name == IMPL:
         yield ImplNameServer
     elif name.startswith(MUTANT):
-        from conformance.targets.routing.mutants import MUTANTS
+        from mqproof.conformance.targets.routing.mutants import MUTANTS
 
         mutant = mutant_called(name, MUTANTS)
         yield lambda: MutantNameServer(mutant)
@@ -97,8 +97,8 @@ def targets(name: str, *, slave_speaks: bool = True, controls: Controls = NO_CON
 
 @contextmanager
 def _apache(line: str) -> "Iterator[tuple[str, ApacheServer]]":
-    from conformance.targets.apache.artifacts import ApacheMissingError, release_of
-    from conformance.targets.apache.servers import ApacheServerError, name_server, running
+    from mqproof.conformance.targets.apache.artifacts import ApacheMissingError, release_of
+    from mqproof.conformance.targets.apache.servers import ApacheServerError, name_server, running
 
     release = release_of(line)
     with tempfile.TemporaryDirectory(prefix="mqproof-routing-") as folder, ExitStack() as stack:

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from conformance.routing.target import Broker, Route
-from conformance.target import TargetError
-from impl.client.routes import Routes, publish_queues
-from impl.client.session import Session
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import (
+from mqproof.conformance.routing.target import Broker, Route
+from mqproof.conformance.target import TargetError
+from mqproof.impl.client.routes import Routes, publish_queues
+from mqproof.impl.client.session import Session
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import (
     PERM_WRITE,
     ClusterInfo,
     DataVersion,
@@ -23,12 +23,12 @@ from impl.remoting.bodies import (
     TopicConfigs,
     TopicRoute,
 )
-from impl.remoting.channel import RemotingError
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.runtime.network import Address
-from impl.runtime.runtime import Runtime
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
 
 _TIMEOUT_S: Final = 10.0
 _NOTICED_S: Final = 5.0

@@ -13,27 +13,27 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
-from conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
-from conformance.behaviours.target import DeviationError, ImpossibleError
-from conformance.targets.routing.player import CLUSTER, registration
-from impl.client.name_servers import NameServerChoice
-from impl.client.routes import Routes, publish_queues
-from impl.config_file import ConfigFile
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.kv_config import KvConfig
-from impl.namesrv.route_table import RouteTable
-from impl.namesrv.server import PROCESSORS
-from impl.namesrv.services import Services, now_ms
-from impl.remoting.bodies import PERM_WRITE, TopicRoute
-from impl.remoting.channel import Channel, ConnectionLostError, RemotingError
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.dispatch import handler
-from impl.runtime.network import Address, SimulatedNetwork
-from impl.runtime.runtime import Runtime, simulated
-from impl.runtime.simulated_loop import SimulatedLoop
-from reference.routing import MASTER, TOPICS, Config, topics_of
+from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
+from mqproof.conformance.behaviours.target import DeviationError, ImpossibleError
+from mqproof.conformance.targets.routing.player import CLUSTER, registration
+from mqproof.impl.client.name_servers import NameServerChoice
+from mqproof.impl.client.routes import Routes, publish_queues
+from mqproof.impl.config_file import ConfigFile
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.kv_config import KvConfig
+from mqproof.impl.namesrv.route_table import RouteTable
+from mqproof.impl.namesrv.server import PROCESSORS
+from mqproof.impl.namesrv.services import Services, now_ms
+from mqproof.impl.remoting.bodies import PERM_WRITE, TopicRoute
+from mqproof.impl.remoting.channel import Channel, ConnectionLostError, RemotingError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.dispatch import handler
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.reference.routing import MASTER, TOPICS, Config, topics_of
 
 T = TypeVar("T")
 Broker = tuple[str, int]

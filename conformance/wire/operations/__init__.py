@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from conformance.wire.model import Operation
-from conformance.wire.operations import (
+from mqproof.conformance.wire.model import Operation
+from mqproof.conformance.wire.operations import (
     administration,
     clients,
     inspection,

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from conformance.wire.fields import fields
-from conformance.wire.model import Expect, Kind, Operation, Server, Since, Strength
+from mqproof.conformance.wire.fields import fields
+from mqproof.conformance.wire.model import Expect, Kind, Operation, Server, Since, Strength
 
 _SOURCE: Final = "Administration of a broker"
 _TOPIC: Final = (

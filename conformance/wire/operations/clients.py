@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from conformance.wire.fields import fields
-from conformance.wire.model import Ask, Expect, Operation, Request, Server, Since
+from mqproof.conformance.wire.fields import fields
+from mqproof.conformance.wire.model import Ask, Expect, Operation, Request, Server, Since
 
 _SUBSCRIPTION: Final = (
     '{"classFilterMode":false,"codeSet":[],"expressionType":"TAG","subString":"*","subVersion":1,"tagsSet":[],'

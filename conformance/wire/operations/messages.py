@@ -3,8 +3,8 @@
 import struct
 from typing import Final
 
-from conformance.wire.fields import fields
-from conformance.wire.model import Expect, Kind, Operation, Server, Since
+from mqproof.conformance.wire.fields import fields
+from mqproof.conformance.wire.model import Expect, Kind, Operation, Server, Since
 
 _SEND_V1: Final = fields("""
     producerGroup         S! $producer

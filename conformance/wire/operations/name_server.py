@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from conformance.wire.fields import fields
-from conformance.wire.model import Expect, Kind, Operation, Server, Since
+from mqproof.conformance.wire.fields import fields
+from mqproof.conformance.wire.model import Expect, Kind, Operation, Server, Since
 
 _NS: Final = Server.NAME_SERVER
 _SOURCE: Final = "Name server"

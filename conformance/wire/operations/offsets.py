@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from conformance.wire.fields import fields
-from conformance.wire.model import Expect, Kind, Operation, Server
+from mqproof.conformance.wire.fields import fields
+from mqproof.conformance.wire.model import Expect, Kind, Operation, Server
 
 _OFFSET: Final = Expect(fields={"offset": Kind.LONG})
 _QUEUE: Final = """

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from conformance.wire.fields import fields
-from conformance.wire.model import Ask, Expect, Kind, Operation, Server, Since
-from conformance.wire.operations.clients import BEATEN
-from conformance.wire.requests import valid
+from mqproof.conformance.wire.fields import fields
+from mqproof.conformance.wire.model import Ask, Expect, Kind, Operation, Server, Since
+from mqproof.conformance.wire.operations.clients import BEATEN
+from mqproof.conformance.wire.requests import valid
 
 _SOURCE: Final = "Pop"
 _HANDLE: Final = "0 $pop_time 60000 $revive_queue 0 $broker 0 0"

@@ -6,9 +6,9 @@ numbered stays numbered: a case that goes leaves a hole.
 
 from collections.abc import Iterator
 
-from conformance.wire.model import Case
-from conformance.wire.semantics import administration, clients, messages, name_server, offsets
-from conformance.wire.semantics.rule import case
+from mqproof.conformance.wire.model import Case
+from mqproof.conformance.wire.semantics import administration, clients, messages, name_server, offsets
+from mqproof.conformance.wire.semantics.rule import case
 
 
 def semantic_cases() -> Iterator[Case]:

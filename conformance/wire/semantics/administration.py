@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from conformance.wire.model import Ask, Expect, Since
-from conformance.wire.operations.administration import (
+from mqproof.conformance.wire.model import Ask, Expect, Since
+from mqproof.conformance.wire.operations.administration import (
     ALL_GROUPS,
     ALL_TOPICS,
     CREATE_GROUP,
@@ -15,7 +15,7 @@ from conformance.wire.operations.administration import (
     TOPIC_CONFIG,
     UPDATE_CONFIG,
 )
-from conformance.wire.operations.inspection import (
+from mqproof.conformance.wire.operations.inspection import (
     CLONE_OFFSET,
     CONSUME_QUEUE,
     CONSUME_STATS,
@@ -23,10 +23,10 @@ from conformance.wire.operations.inspection import (
     TOPIC_STATS,
     WHO_CONSUMES,
 )
-from conformance.wire.operations.messages import PULL, SEND_V2
-from conformance.wire.operations.offsets import QUERY_OFFSET
-from conformance.wire.requests import valid
-from conformance.wire.semantics.rule import Rule, asked, code
+from mqproof.conformance.wire.operations.messages import PULL, SEND_V2
+from mqproof.conformance.wire.operations.offsets import QUERY_OFFSET
+from mqproof.conformance.wire.requests import valid
+from mqproof.conformance.wire.semantics.rule import Rule, asked, code
 
 _REFUSED: Final = code(1, 29)
 _CREATED: Final = asked(CREATE_TOPIC, topic="$gone")

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Final
 
-from conformance.wire.model import ANY, Ask, Awaited, Expect, Hangup, Pushed, Put, Strength
-from conformance.wire.operations.administration import ALL_TOPICS
-from conformance.wire.operations.clients import (
+from mqproof.conformance.wire.model import ANY, Ask, Awaited, Expect, Hangup, Pushed, Put, Strength
+from mqproof.conformance.wire.operations.administration import ALL_TOPICS
+from mqproof.conformance.wire.operations.clients import (
     BEATEN,
     CONSUME_DIRECTLY,
     CONSUMER_CONNECTIONS,
@@ -18,9 +18,9 @@ from conformance.wire.operations.clients import (
     UNLOCK,
     UNREGISTER,
 )
-from conformance.wire.operations.messages import SEND_REPLY_V2
-from conformance.wire.requests import valid
-from conformance.wire.semantics.rule import Rule, asked, code, eventually
+from mqproof.conformance.wire.operations.messages import SEND_REPLY_V2
+from mqproof.conformance.wire.requests import valid
+from mqproof.conformance.wire.semantics.rule import Rule, asked, code, eventually
 
 _IDS_CHANGED: Final = Pushed(40, {"consumerGroup": "$live"})
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Final
 
-from conformance.wire.model import COMMIT_OFFSET, Ask, Awaited, Expect, Kind, Put, Since, Strength
-from conformance.wire.operations.administration import CREATE_TOPIC
-from conformance.wire.operations.clients import BEATEN
-from conformance.wire.operations.messages import (
+from mqproof.conformance.wire.model import COMMIT_OFFSET, Ask, Awaited, Expect, Kind, Put, Since, Strength
+from mqproof.conformance.wire.operations.administration import CREATE_TOPIC
+from mqproof.conformance.wire.operations.clients import BEATEN
+from mqproof.conformance.wire.operations.messages import (
     END_TRANSACTION,
     PULL,
     QUERY_MESSAGE,
@@ -19,9 +19,9 @@ from conformance.wire.operations.messages import (
     VIEW_MESSAGE,
     batch,
 )
-from conformance.wire.operations.offsets import QUERY_OFFSET
-from conformance.wire.requests import valid
-from conformance.wire.semantics.rule import Rule, asked, code, eventually
+from mqproof.conformance.wire.operations.offsets import QUERY_OFFSET
+from mqproof.conformance.wire.requests import valid
+from mqproof.conformance.wire.semantics.rule import Rule, asked, code, eventually
 
 _TRACED: Final = {"MSG_REGION": Kind.TEXT, "TRACE_ON": Kind.BOOL}
 _REFUSED: Final = code(1, 29)

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
-from conformance.wire.model import Ask, Expect, Since, Strength
-from conformance.wire.operations.name_server import (
+from mqproof.conformance.wire.model import Ask, Expect, Since, Strength
+from mqproof.conformance.wire.operations.name_server import (
     ADD,
     CLUSTER_INFO,
     DATA_VERSION,
@@ -22,8 +22,8 @@ from conformance.wire.operations.name_server import (
     UPDATE_CONFIG,
     WIPE,
 )
-from conformance.wire.requests import valid
-from conformance.wire.semantics.rule import Rule, asked, code, eventually
+from mqproof.conformance.wire.requests import valid
+from mqproof.conformance.wire.semantics.rule import Rule, asked, code, eventually
 
 _BROKER: Final = {
     "brokerName": "${ns_broker}_$case",

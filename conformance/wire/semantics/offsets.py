@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from conformance.wire.model import Expect, Since
-from conformance.wire.operations.clients import BEATEN
-from conformance.wire.operations.offsets import (
+from mqproof.conformance.wire.model import Expect, Since
+from mqproof.conformance.wire.operations.clients import BEATEN
+from mqproof.conformance.wire.operations.offsets import (
     EARLIEST_TIME,
     MAX_OFFSET,
     MIN_OFFSET,
@@ -12,7 +12,7 @@ from conformance.wire.operations.offsets import (
     SEARCH_OFFSET,
     UPDATE_OFFSET,
 )
-from conformance.wire.semantics.rule import Rule, asked, code
+from mqproof.conformance.wire.semantics.rule import Rule, asked, code
 
 _FUTURE: Final = "4102444800000"
 """The year 2100, in milliseconds."""

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from conformance.wire.model import Ask, Case, Expect, Manner, Operation, Since, Step, Strength
-from conformance.wire.requests import valid
-from conformance.wire.systematic import HANDWRITTEN
+from mqproof.conformance.wire.model import Ask, Case, Expect, Manner, Operation, Since, Step, Strength
+from mqproof.conformance.wire.requests import valid
+from mqproof.conformance.wire.systematic import HANDWRITTEN
 
 
 @dataclass(frozen=True, slots=True)

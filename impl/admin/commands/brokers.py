@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from impl.admin import brokers, tables
-from impl.admin.admin import Admin, UnreachableError
-from impl.admin.options import Broker, Cluster, count, flag, text
-from impl.admin.run import Site, perform, require_one, say, show, targets
-from impl.client.model import ClientError
-from impl.runtime.network import Address
+from mqproof.impl.admin import brokers, tables
+from mqproof.impl.admin.admin import Admin, UnreachableError
+from mqproof.impl.admin.options import Broker, Cluster, count, flag, text
+from mqproof.impl.admin.run import Site, perform, require_one, say, show, targets
+from mqproof.impl.client.model import ClientError
+from mqproof.impl.runtime.network import Address
 
 
 def cluster_list(

@@ -6,9 +6,9 @@ import msgspec
 import typer
 from msgspec import UNSET, UnsetType
 
-from impl.admin import groups, tables
-from impl.admin.admin import Admin
-from impl.admin.options import (
+from mqproof.impl.admin import groups, tables
+from mqproof.impl.admin.admin import Admin
+from mqproof.impl.admin.options import (
     AtCluster,
     Broker,
     BrokerOnly,
@@ -21,8 +21,8 @@ from impl.admin.options import (
     text,
     when,
 )
-from impl.admin.run import WRONG_USE, Site, fail, perform, require_one, say, show, targets
-from impl.remoting.bodies import SubscriptionGroup
+from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, require_one, say, show, targets
+from mqproof.impl.remoting.bodies import SubscriptionGroup
 
 T = TypeVar("T")
 

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from impl.admin import members
-from impl.admin.admin import Admin
-from impl.admin.options import Broker, text
-from impl.admin.run import WRONG_USE, Site, fail, perform, say
+from mqproof.impl.admin import members
+from mqproof.impl.admin.admin import Admin
+from mqproof.impl.admin.options import Broker, text
+from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, say
 
 Member = Annotated[str, text("t", "transfereeId", "ID", "The member that is to lead: its dLegerSelfId.")]
 

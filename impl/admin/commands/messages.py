@@ -5,13 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from impl.admin import messages, tables, times
-from impl.admin.admin import Admin
-from impl.admin.options import AtCluster, Begin, End, Topic, count, flag, parsed, text
-from impl.admin.run import WRONG_USE, Site, fail, perform, say, show
-from impl.client.model import ClientError, MessageQueue, Refused, Sent
-from impl.message import KEYS, TAGS, StoredMessage
-from impl.runtime.network import Address
+from mqproof.impl.admin import messages, tables, times
+from mqproof.impl.admin.admin import Admin
+from mqproof.impl.admin.options import AtCluster, Begin, End, Topic, count, flag, parsed, text
+from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, say, show
+from mqproof.impl.client.model import ClientError, MessageQueue, Refused, Sent
+from mqproof.impl.message import KEYS, TAGS, StoredMessage
+from mqproof.impl.runtime.network import Address
 
 
 def _kind(value: str) -> messages.KeyKind:

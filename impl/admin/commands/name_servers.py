@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from impl.admin import name_servers, tables
-from impl.admin.admin import Admin
-from impl.admin.options import text
-from impl.admin.run import Site, perform, say, show
+from mqproof.impl.admin import name_servers, tables
+from mqproof.impl.admin.admin import Admin
+from mqproof.impl.admin.options import text
+from mqproof.impl.admin.run import Site, perform, say, show
 
 BrokerName = Annotated[str, text("b", "brokerName", "NAME", "The broker's name.")]
 Namespace = Annotated[str, text("s", "namespace", "NAME", "The namespace.")]

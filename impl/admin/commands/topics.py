@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
-from impl.admin import tables, topics
-from impl.admin.admin import Admin
-from impl.admin.options import AtCluster, Broker, Cluster, Permission, Topic, count, flag, text
-from impl.admin.run import Site, perform, require_one, say, show, targets
-from impl.remoting.bodies import TopicConfig
+from mqproof.impl.admin import tables, topics
+from mqproof.impl.admin.admin import Admin
+from mqproof.impl.admin.options import AtCluster, Broker, Cluster, Permission, Topic, count, flag, text
+from mqproof.impl.admin.run import Site, perform, require_one, say, show, targets
+from mqproof.impl.remoting.bodies import TopicConfig
 
 _UNIT = 1
 _UNIT_SUBSCRIBED = 2

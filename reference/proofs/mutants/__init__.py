@@ -6,8 +6,8 @@ the same.
 
 from typing import Final
 
-from reference.proofs.mutants import election, flush, replication
-from reference.proofs.mutants.mutant import Mutant
+from mqproof.reference.proofs.mutants import election, flush, replication
+from mqproof.reference.proofs.mutants.mutant import Mutant
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
     *flush.MUTANTS,

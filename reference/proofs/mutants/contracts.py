@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reference import allocation, election, offsets
-from reference.allocation import Queue
-from reference.offsets import Place
-from reference.proofs.contracts import CONTRACTS, Contract
+from mqproof.reference import allocation, election, offsets
+from mqproof.reference.allocation import Queue
+from mqproof.reference.offsets import Place
+from mqproof.reference.proofs.contracts import CONTRACTS, Contract
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from reference.proofs import election
-from reference.proofs.election import NOBODY, State
-from reference.proofs.logic import Scope, Term, choose, conjunction, disjunction, minimum, updated
-from reference.proofs.mutants.mutant import Mutant
+from mqproof.reference.proofs import election
+from mqproof.reference.proofs.election import NOBODY, State
+from mqproof.reference.proofs.logic import Scope, Term, choose, conjunction, disjunction, minimum, updated
+from mqproof.reference.proofs.mutants.mutant import Mutant
 
 Step = tuple[Term, State]
 

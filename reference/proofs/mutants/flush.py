@@ -4,10 +4,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from reference.proofs import flush
-from reference.proofs.flush import State
-from reference.proofs.logic import Function, Scope, Term, choose, conjunction, minimum
-from reference.proofs.mutants.mutant import Mutant
+from mqproof.reference.proofs import flush
+from mqproof.reference.proofs.flush import State
+from mqproof.reference.proofs.logic import Function, Scope, Term, choose, conjunction, minimum
+from mqproof.reference.proofs.mutants.mutant import Mutant
 
 Step = tuple[Term, State]
 

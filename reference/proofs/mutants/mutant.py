@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reference.proofs.proof import Answer, Obligation, Outcome, Proof, refute
+from mqproof.reference.proofs.proof import Answer, Obligation, Outcome, Proof, refute
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from reference.proofs import replication
-from reference.proofs.logic import Scope, Term, choose, conjunction, maximum, negation, updated
-from reference.proofs.mutants.mutant import Mutant
-from reference.proofs.replication import MASTER, SLAVE, State
+from mqproof.reference.proofs import replication
+from mqproof.reference.proofs.logic import Scope, Term, choose, conjunction, maximum, negation, updated
+from mqproof.reference.proofs.mutants.mutant import Mutant
+from mqproof.reference.proofs.replication import MASTER, SLAVE, State
 
 Step = tuple[Term, State]
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from conformance.admin.checkers import CHECKERS
-from conformance.admin.oracle import EXPLANATION
-from conformance.admin.steps import (
+from mqproof.conformance.admin.checkers import CHECKERS
+from mqproof.conformance.admin.oracle import EXPLANATION
+from mqproof.conformance.admin.steps import (
     ById,
     ByKey,
     Clone,
@@ -20,9 +20,9 @@ from conformance.admin.steps import (
     ShowGroup,
     ShowTopic,
 )
-from conformance.stepped import Stepped
-from reference.administration import READ, WRITE, Group, Topic
-from report.model import Verdict
+from mqproof.conformance.stepped import Stepped
+from mqproof.reference.administration import READ, WRITE, Group, Topic
+from mqproof.report.model import Verdict
 
 TWO = Topic(reads=1, writes=2, perm=READ | WRITE)
 MAY, MAY_NOT = Group(consumes=True, retries_max=16), Group(consumes=False, retries_max=16)

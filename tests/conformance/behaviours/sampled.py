@@ -3,9 +3,9 @@
 import itertools
 from collections.abc import Iterable
 
-from conformance.behaviours.corpus import Script, file_of, read, read_lines
-from conformance.behaviours.replay import Replayed, replay
-from conformance.behaviours.target import resolve
+from mqproof.conformance.behaviours.corpus import Script, file_of, read, read_lines
+from mqproof.conformance.behaviours.replay import Replayed, replay
+from mqproof.conformance.behaviours.target import resolve
 
 
 def scripts(model: str, every: int = 1) -> list[Script]:

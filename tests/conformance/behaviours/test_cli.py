@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 from typer.testing import CliRunner, Result
 
-from conformance.behaviours.cli import app
-from conformance.behaviours.corpus import file_of, lines, read_lines
+from mqproof.conformance.behaviours.cli import app
+from mqproof.conformance.behaviours.corpus import file_of, lines, read_lines
 
 
 def _run(arguments: list[str]) -> Result:

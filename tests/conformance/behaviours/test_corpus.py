@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.behaviours.corpus import CORPUS, CorpusError, file_of, lines, read, read_lines
-from reference.models import MODELS
+from mqproof.conformance.behaviours.corpus import CORPUS, CorpusError, file_of, lines, read, read_lines
+from mqproof.reference.models import MODELS
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from conformance.behaviours.corpus import configuration
-from conformance.behaviours.cover import Path, Step, Steps, cover, graph
-from reference.equiv import constants
-from reference.models import MODELS
+from mqproof.conformance.behaviours.corpus import configuration
+from mqproof.conformance.behaviours.cover import Path, Step, Steps, cover, graph
+from mqproof.reference.equiv import constants
+from mqproof.reference.models import MODELS
 
 
 def _steps(*edges: tuple[int, int], states: int, initial: tuple[int, ...] = (0,)) -> Steps[str]:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from conformance.behaviours.corpus import Script
-from conformance.planting import planted
-from conformance.targets import mutants
-from conformance.targets.brokers import delivery_mutants, offsets_mutants
+from mqproof.conformance.behaviours.corpus import Script
+from mqproof.conformance.planting import planted
+from mqproof.conformance.targets import mutants
+from mqproof.conformance.targets.brokers import delivery_mutants, offsets_mutants
 from tests.conformance.behaviours.sampled import on_ours, scripts
 
 EVERY = 20

@@ -2,16 +2,16 @@
 
 import pytest
 
-from conformance import mutants
-from conformance.behaviours.corpus import bounded
-from conformance.behaviours.outcomes import behaviours
-from conformance.targets.crash_images import Recovered
-from conformance.targets.group_mutants import MUTANTS
-from conformance.targets.member_images import expand
-from impl.dledger import ballot_file
-from impl.dledger.ledger import Flush
-from impl.runtime.disk import Disk
-from report.model import Verdict
+from mqproof.conformance import mutants
+from mqproof.conformance.behaviours.corpus import bounded
+from mqproof.conformance.behaviours.outcomes import behaviours
+from mqproof.conformance.targets.crash_images import Recovered
+from mqproof.conformance.targets.group_mutants import MUTANTS
+from mqproof.conformance.targets.member_images import expand
+from mqproof.impl.dledger import ballot_file
+from mqproof.impl.dledger.ledger import Flush
+from mqproof.impl.runtime.disk import Disk
+from mqproof.report.model import Verdict
 from tests.conformance.behaviours.sampled import on_ours, scripts
 
 STATES, STEPS = 994, 3254

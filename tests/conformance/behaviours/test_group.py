@@ -2,12 +2,12 @@
 
 import pytest
 
-from conformance.behaviours.corpus import Script
-from conformance.behaviours.outcomes import behaviours
-from conformance.planting import planted
-from conformance.targets import workload_mutants
-from conformance.targets.brokers import delivery_mutants, offsets_mutants, push_mutants
-from reference.models import MODELS
+from mqproof.conformance.behaviours.corpus import Script
+from mqproof.conformance.behaviours.outcomes import behaviours
+from mqproof.conformance.planting import planted
+from mqproof.conformance.targets import workload_mutants
+from mqproof.conformance.targets.brokers import delivery_mutants, offsets_mutants, push_mutants
+from mqproof.reference.models import MODELS
 from tests.conformance.behaviours.sampled import on_ours, scripts
 
 EVERY = 60

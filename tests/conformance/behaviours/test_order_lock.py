@@ -3,12 +3,12 @@ differ."""
 
 import pytest
 
-from conformance.behaviours.corpus import Script
-from conformance.behaviours.outcomes import behaviours
-from conformance.planting import planted
-from conformance.targets.brokers import ordering_mutants
-from conformance.targets.lock_mutants import MUTANTS
-from reference.models import MODELS
+from mqproof.conformance.behaviours.corpus import Script
+from mqproof.conformance.behaviours.outcomes import behaviours
+from mqproof.conformance.planting import planted
+from mqproof.conformance.targets.brokers import ordering_mutants
+from mqproof.conformance.targets.lock_mutants import MUTANTS
+from mqproof.reference.models import MODELS
 from tests.conformance.behaviours.sampled import on_ours, scripts
 
 STATES, STEPS = 12_908, 72_910

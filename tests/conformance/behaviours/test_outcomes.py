@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from conformance.behaviours.conditions import Conditions, Outcome
-from conformance.behaviours.corpus import bounded, read_lines
-from conformance.behaviours.outcomes import behaviours, files, lines
-from conformance.behaviours.replay import Replayed, replay
-from conformance.behaviours.target import ReferenceTarget, resolve
-from impl.dledger import rules as election_rules
-from impl.replication import rules as replication_rules
-from impl.store.message_store import MessageStore
-from reference.models import MODELS
+from mqproof.conformance.behaviours.conditions import Conditions, Outcome
+from mqproof.conformance.behaviours.corpus import bounded, read_lines
+from mqproof.conformance.behaviours.outcomes import behaviours, files, lines
+from mqproof.conformance.behaviours.replay import Replayed, replay
+from mqproof.conformance.behaviours.target import ReferenceTarget, resolve
+from mqproof.impl.dledger import rules as election_rules
+from mqproof.impl.replication import rules as replication_rules
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.reference.models import MODELS
 
 REACHED = {"Flush": 79, "Routing": 104, "Replication": 135, "Election": 226}
 """On ours, of those that each model has; nobody could ask for the others."""

@@ -2,11 +2,11 @@
 
 import pytest
 
-from conformance.behaviours.corpus import Script
-from conformance.behaviours.outcomes import behaviours
-from conformance.planting import planted
-from conformance.targets.producers.mutants import MUTANTS, STEPPED
-from reference.models import MODELS
+from mqproof.conformance.behaviours.corpus import Script
+from mqproof.conformance.behaviours.outcomes import behaviours
+from mqproof.conformance.planting import planted
+from mqproof.conformance.targets.producers.mutants import MUTANTS, STEPPED
+from mqproof.reference.models import MODELS
 from tests.conformance.behaviours.sampled import on_ours, scripts
 
 STATES, STEPS = 11_598, 80_982

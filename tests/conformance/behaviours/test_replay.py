@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from conformance.behaviours.corpus import Script, configuration, file_of, read, read_lines
-from conformance.behaviours.cover import Steps, graph
-from conformance.behaviours.drawing import draw
-from conformance.behaviours.replay import Replayed, replay
-from conformance.behaviours.target import resolve
-from conformance.targets.crash_images import Recovered, States, expand
-from impl.broker.offsets import OffsetTable
-from impl.store import recovery
-from impl.store.message_store import MessageStore
-from impl.store.results import PutStatus
-from reference.equiv import constants
-from reference.models import MODELS
+from mqproof.conformance.behaviours.corpus import Script, configuration, file_of, read, read_lines
+from mqproof.conformance.behaviours.cover import Steps, graph
+from mqproof.conformance.behaviours.drawing import draw
+from mqproof.conformance.behaviours.replay import Replayed, replay
+from mqproof.conformance.behaviours.target import resolve
+from mqproof.conformance.targets.crash_images import Recovered, States, expand
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.store import recovery
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import PutStatus
+from mqproof.reference.equiv import constants
+from mqproof.reference.models import MODELS
 
 EVERY = 40
 

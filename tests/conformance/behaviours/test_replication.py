@@ -2,12 +2,12 @@
 
 import pytest
 
-from conformance.behaviours.corpus import Script
-from conformance.planting import planted
-from conformance.targets.crash_images import Recovered
-from conformance.targets.pair_images import expand
-from conformance.targets.pair_mutants import MUTANTS, STEPPED
-from impl.store import recovery
+from mqproof.conformance.behaviours.corpus import Script
+from mqproof.conformance.planting import planted
+from mqproof.conformance.targets.crash_images import Recovered
+from mqproof.conformance.targets.pair_images import expand
+from mqproof.conformance.targets.pair_mutants import MUTANTS, STEPPED
+from mqproof.impl.store import recovery
 from tests.conformance.behaviours.sampled import on_ours, scripts
 
 EVERY = 25

@@ -2,10 +2,10 @@
 
 import pytest
 
-from conformance.behaviours.corpus import Script
-from conformance.planting import planted
-from conformance.targets.routing.mutants import MUTANTS
-from reference.models import MODELS
+from mqproof.conformance.behaviours.corpus import Script
+from mqproof.conformance.planting import planted
+from mqproof.conformance.targets.routing.mutants import MUTANTS
+from mqproof.reference.models import MODELS
 from tests.conformance.behaviours.sampled import on_ours, scripts
 
 EVERY = 10

@@ -2,15 +2,15 @@
 
 import pytest
 
-from conformance.delivery import consumers
-from conformance.delivery.checkers import CHECKERS
-from conformance.order import Order
-from conformance.planting import planted
-from conformance.session import SPEC_1
-from conformance.suite import SCRIPT
-from conformance.targets import UnknownTargetError
-from conformance.targets.workload_mutants import MUTANTS
-from report.model import Verdict
+from mqproof.conformance.delivery import consumers
+from mqproof.conformance.delivery.checkers import CHECKERS
+from mqproof.conformance.order import Order
+from mqproof.conformance.planting import planted
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.suite import SCRIPT
+from mqproof.conformance.targets import UnknownTargetError
+from mqproof.conformance.targets.workload_mutants import MUTANTS
+from mqproof.report.model import Verdict
 
 
 def test_ours_holds_every_invariant_of_the_group() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from conformance.delivery.checkers import CHECKERS
-from conformance.delivery.oracle import EXPLANATION, share
-from conformance.delivery.steps import (
+from mqproof.conformance.delivery.checkers import CHECKERS
+from mqproof.conformance.delivery.oracle import EXPLANATION, share
+from mqproof.conformance.delivery.steps import (
     Change,
     Commit,
     Deliver,
@@ -15,9 +15,9 @@ from conformance.delivery.steps import (
     Send,
     Settled,
 )
-from conformance.delivery.target import Message
-from conformance.stepped import Stepped
-from report.model import Verdict
+from mqproof.conformance.delivery.target import Message
+from mqproof.conformance.stepped import Stepped
+from mqproof.report.model import Verdict
 
 M1, M2, M3 = Message("m1", 0), Message("m2", 1), Message("m3", 2)
 ALL = frozenset({0, 1, 2})

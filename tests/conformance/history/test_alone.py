@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.history.alone import CHECKERS, judge
-from conformance.history.steps import Commit, History, Pull, Query, Restart
-from conformance.target import Pulled, PullStatus
-from report.model import Verdict
-from spec.catalogue import catalogue
+from mqproof.conformance.history.alone import CHECKERS, judge
+from mqproof.conformance.history.steps import Commit, History, Pull, Query, Restart
+from mqproof.conformance.target import Pulled, PullStatus
+from mqproof.report.model import Verdict
+from mqproof.spec.catalogue import catalogue
 from tests.conformance.histories import (
     ASYNC,
     KILLED,

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.history import edn, lines
-from conformance.history.edn import Keyword
-from conformance.history.exchange import read_jepsen, read_openchaos, write_elle, write_jepsen
-from conformance.history.judge import judge
-from conformance.history.lines import HistoryError, Line
-from conformance.history.perfect import clean
-from conformance.history.planted import PLANTED
-from conformance.history.record import Outcome, Record, record
-from report.model import Verdict
+from mqproof.conformance.history import edn, lines
+from mqproof.conformance.history.edn import Keyword
+from mqproof.conformance.history.exchange import read_jepsen, read_openchaos, write_elle, write_jepsen
+from mqproof.conformance.history.judge import judge
+from mqproof.conformance.history.lines import HistoryError, Line
+from mqproof.conformance.history.perfect import clean
+from mqproof.conformance.history.planted import PLANTED
+from mqproof.conformance.history.record import Outcome, Record, record
+from mqproof.report.model import Verdict
 
 VALUES = st.recursive(
     st.none()

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from conformance.history import bench
-from conformance.history.cli import app
-from conformance.history.lines import decode_lines, encode
-from conformance.history.perfect import Perfect, clean
-from conformance.history.planted import PLANTED
-from conformance.history.rules import RULES
+from mqproof.conformance.history import bench
+from mqproof.conformance.history.cli import app
+from mqproof.conformance.history.lines import decode_lines, encode
+from mqproof.conformance.history.perfect import Perfect, clean
+from mqproof.conformance.history.planted import PLANTED
+from mqproof.conformance.history.rules import RULES
 
 
 def mqproof(*arguments: object) -> Result:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.history.linearize import (
+from mqproof.conformance.history.linearize import (
     NEVER,
     Element,
     Empty,

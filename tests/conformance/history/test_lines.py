@@ -2,9 +2,9 @@
 
 import pytest
 
-from conformance.history.lines import HistoryError, decode, decode_lines, encode
-from conformance.history.perfect import clean
-from conformance.history.record import NEVER, Outcome, record
+from mqproof.conformance.history.lines import HistoryError, decode, decode_lines, encode
+from mqproof.conformance.history.perfect import clean
+from mqproof.conformance.history.record import NEVER, Outcome, record
 
 HISTORY = clean(0)
 

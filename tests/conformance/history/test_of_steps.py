@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from conformance.history.judge import judge
-from conformance.history.of_steps import as_lines
-from conformance.history.record import record
-from conformance.history.steps import End
-from conformance.session import Session
-from conformance.target import Setup
-from conformance.targets.impl import ImplTarget
-from report.model import Verdict
+from mqproof.conformance.history.judge import judge
+from mqproof.conformance.history.of_steps import as_lines
+from mqproof.conformance.history.record import record
+from mqproof.conformance.history.steps import End
+from mqproof.conformance.session import Session
+from mqproof.conformance.target import Setup
+from mqproof.conformance.targets.impl import ImplTarget
+from mqproof.report.model import Verdict
 from tests.conformance.histories import KILLED, SYNC, abandoned, found, refused, seen, stored
 
 

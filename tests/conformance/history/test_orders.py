@@ -5,12 +5,12 @@ from itertools import groupby
 import msgspec
 import pytest
 
-from conformance.history.lines import Line
-from conformance.history.orders import orders, table, written
-from conformance.history.perfect import clean
-from conformance.history.planted import PLANTED
-from conformance.history.planted.parts import QUEUE
-from conformance.history.record import record
+from mqproof.conformance.history.lines import Line
+from mqproof.conformance.history.orders import orders, table, written
+from mqproof.conformance.history.perfect import clean
+from mqproof.conformance.history.planted import PLANTED
+from mqproof.conformance.history.planted.parts import QUEUE
+from mqproof.conformance.history.record import record
 
 
 def polled(told: list[Line], group: str, queue: str) -> list[str]:

@@ -10,17 +10,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from conformance.history import lines
-from conformance.history.finding import Finding
-from conformance.history.judge import judge
-from conformance.history.lines import Line, Setup
-from conformance.history.perfect import LATER, SETUP, Perfect, clean
-from conformance.history.planted import PLANTED, parts, redelivery
-from conformance.history.planted.parts import QUEUE, Planted
-from conformance.history.record import record
-from conformance.history.rules import ELSEWHERE, NOT_SEEN, RULES
-from report.model import Verdict
-from spec.catalogue import catalogue
+from mqproof.conformance.history import lines
+from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.history.judge import judge
+from mqproof.conformance.history.lines import Line, Setup
+from mqproof.conformance.history.perfect import LATER, SETUP, Perfect, clean
+from mqproof.conformance.history.planted import PLANTED, parts, redelivery
+from mqproof.conformance.history.planted.parts import QUEUE, Planted
+from mqproof.conformance.history.record import record
+from mqproof.conformance.history.rules import ELSEWHERE, NOT_SEEN, RULES
+from mqproof.report.model import Verdict
+from mqproof.spec.catalogue import catalogue
 
 PAGE = (Path(__file__).parents[3] / "docs" / "histories.md").read_text(encoding="utf-8")
 ID = re.compile(r"\b[ABCL][0-9]{2}(?:\.[0-9])?\b")

@@ -1,7 +1,7 @@
 """A history reads as a script and travels as an event log."""
 
-from conformance.history.steps import Commit, Restart, events, numbered
-from spec.events import Kind, decode, encode
+from mqproof.conformance.history.steps import Commit, Restart, events, numbered
+from mqproof.spec.events import Kind, decode, encode
 from tests.conformance.histories import KILLED, SYNC, abandoned, found, refused, seen, stored
 
 HISTORY = seen(

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from conformance.history import suite
-from conformance.history.judge import check_files
-from conformance.history.rules import RULES
-from conformance.order import Order
-from conformance.targets import UnknownTargetError
-from report.model import Verdict
+from mqproof.conformance.history import suite
+from mqproof.conformance.history.judge import check_files
+from mqproof.conformance.history.rules import RULES
+from mqproof.conformance.order import Order
+from mqproof.conformance.targets import UnknownTargetError
+from mqproof.report.model import Verdict
 
 
 def silent(_done: int, _all: int) -> None:

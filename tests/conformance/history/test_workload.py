@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from conformance import broker_bench, mutants
-from conformance.history.judge import judge
-from conformance.history.lines import Consume, Fault, Line, Send, Type, encode
-from conformance.history.record import Outcome, record
-from conformance.history.workload import Workload
-from conformance.planting import planted
-from conformance.targets import workload_mutants
-from conformance.targets.brokers import push_mutants
-from conformance.targets.mutants import MUTANTS
-from conformance.targets.workload import run
-from report.model import Verdict
+from mqproof.conformance import broker_bench, mutants
+from mqproof.conformance.history.judge import judge
+from mqproof.conformance.history.lines import Consume, Fault, Line, Send, Type, encode
+from mqproof.conformance.history.record import Outcome, record
+from mqproof.conformance.history.workload import Workload
+from mqproof.conformance.planting import planted
+from mqproof.conformance.targets import workload_mutants
+from mqproof.conformance.targets.brokers import push_mutants
+from mqproof.conformance.targets.mutants import MUTANTS
+from mqproof.conformance.targets.workload import run
+from mqproof.report.model import Verdict
 
 SMALL = Workload(messages=30, faults=3, seed=2)
 

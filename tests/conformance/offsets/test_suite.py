@@ -2,13 +2,23 @@
 
 import pytest
 
-from conformance.offsets.checkers import CHECKERS
-from conformance.offsets.oracle import EXPLANATION
-from conformance.offsets.steps import Bounds, Commit, Expire, Hold, Operation, Pull, Query, Search, Send
-from conformance.offsets.target import Held, Message, Pulled, Searched
-from conformance.stepped import Stepped
-from reference.pulling import Status
-from report.model import Verdict
+from mqproof.conformance.offsets.checkers import CHECKERS
+from mqproof.conformance.offsets.oracle import EXPLANATION
+from mqproof.conformance.offsets.steps import (
+    Bounds,
+    Commit,
+    Expire,
+    Hold,
+    Operation,
+    Pull,
+    Query,
+    Search,
+    Send,
+)
+from mqproof.conformance.offsets.target import Held, Message, Pulled, Searched
+from mqproof.conformance.stepped import Stepped
+from mqproof.reference.pulling import Status
+from mqproof.report.model import Verdict
 
 ONE = Message("m1", "A", 0)
 TWO = Message("m2", "B", 1)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from conformance.ordering.checkers import checkers
-from conformance.ordering.oracle import explanation
-from conformance.ordering.steps import Begin, End, Lock, Operation, Unlock
-from conformance.ordering.target import Span
-from conformance.stepped import Stepped
-from report.model import Verdict
+from mqproof.conformance.ordering.checkers import checkers
+from mqproof.conformance.ordering.oracle import explanation
+from mqproof.conformance.ordering.steps import Begin, End, Lock, Operation, Unlock
+from mqproof.conformance.ordering.target import Span
+from mqproof.conformance.stepped import Stepped
+from mqproof.report.model import Verdict
 
 LEASE_S = 60.0
 

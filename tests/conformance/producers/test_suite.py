@@ -3,17 +3,17 @@ oracle and checkers may and may not accept, on histories written by hand."""
 
 import pytest
 
-from conformance.producers.checkers import checkers
-from conformance.producers.oracle import explanation
-from conformance.producers.steps import Operation, Route, Send, Wait
-from conformance.producers.suite import PRODUCERS
-from conformance.producers.target import Attempt, Fate, Setup
-from conformance.stepped import Stepped
-from conformance.suite import examine, run_suite
-from conformance.targets import UnknownTargetError
-from conformance.targets.producers.mutants import MUTANTS
-from conformance.targets.producers.targets import ImplProducer, targets
-from report.model import Verdict
+from mqproof.conformance.producers.checkers import checkers
+from mqproof.conformance.producers.oracle import explanation
+from mqproof.conformance.producers.steps import Operation, Route, Send, Wait
+from mqproof.conformance.producers.suite import PRODUCERS
+from mqproof.conformance.producers.target import Attempt, Fate, Setup
+from mqproof.conformance.stepped import Stepped
+from mqproof.conformance.suite import examine, run_suite
+from mqproof.conformance.targets import UnknownTargetError
+from mqproof.conformance.targets.producers.mutants import MUTANTS
+from mqproof.conformance.targets.producers.targets import ImplProducer, targets
+from mqproof.report.model import Verdict
 
 SAMPLE = {mutant.breaks: name for name, mutant in reversed(list(MUTANTS.items()))}.values()
 """The first mutant of each invariant; `mqproof mutants` has all."""

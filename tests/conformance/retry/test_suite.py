@@ -4,14 +4,14 @@ from typing import cast
 
 import pytest
 
-from conformance.broker_faults import Befall, BrokerFault
-from conformance.retry.checkers import checkers
-from conformance.retry.oracle import explanation
-from conformance.retry.session import RetrySession
-from conformance.retry.steps import Operation, Read, Send, SendBack
-from conformance.retry.target import Answer, Copy, Place, RetryTarget, Setup, Span
-from conformance.stepped import Stepped
-from report.model import Verdict
+from mqproof.conformance.broker_faults import Befall, BrokerFault
+from mqproof.conformance.retry.checkers import checkers
+from mqproof.conformance.retry.oracle import explanation
+from mqproof.conformance.retry.session import RetrySession
+from mqproof.conformance.retry.steps import Operation, Read, Send, SendBack
+from mqproof.conformance.retry.target import Answer, Copy, Place, RetryTarget, Setup, Span
+from mqproof.conformance.stepped import Stepped
+from mqproof.report.model import Verdict
 
 SETUP = Setup("topic", (1.0, 5.0, 10.0, 30.0), slack_s=2.0, clock_s=0.0)
 FIRST = Copy("m1", 0, "topic", "", 7)

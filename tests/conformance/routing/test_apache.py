@@ -2,11 +2,11 @@
 
 import pytest
 
-from conformance.routing.suite import ROUTING
-from conformance.suite import run_suite
-from conformance.targets.apache.artifacts import ApacheMissingError, jars, java, releases
-from conformance.targets.routing.name_servers import targets
-from report.model import Verdict
+from mqproof.conformance.routing.suite import ROUTING
+from mqproof.conformance.suite import run_suite
+from mqproof.conformance.targets.apache.artifacts import ApacheMissingError, jars, java, releases
+from mqproof.conformance.targets.routing.name_servers import targets
+from mqproof.report.model import Verdict
 
 
 @pytest.mark.apache

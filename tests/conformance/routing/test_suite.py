@@ -7,22 +7,22 @@ from collections.abc import Iterator, Sequence
 import pytest
 from typer.testing import CliRunner
 
-from conformance import mutants
-from conformance.cli import app
-from conformance.routing.checkers import CHECKERS
-from conformance.routing.oracle import Oracle
-from conformance.routing.steps import AskCluster, AskRoute, Operation, Register, RegisterIsolated
-from conformance.routing.suite import ROUTING
-from conformance.routing.target import TOPICS, Broker, Capability, Route
-from conformance.session import SPEC_1
-from conformance.suite import examine, run_suite
-from conformance.targets.routing.mutants import MUTANTS
-from conformance.targets.routing.name_servers import TIMES, ImplNameServer, targets
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.runtime.network import AsyncioNetwork
-from impl.runtime.runtime import production
-from report.model import Exit, Verdict
+from mqproof.conformance import mutants
+from mqproof.conformance.cli import app
+from mqproof.conformance.routing.checkers import CHECKERS
+from mqproof.conformance.routing.oracle import Oracle
+from mqproof.conformance.routing.steps import AskCluster, AskRoute, Operation, Register, RegisterIsolated
+from mqproof.conformance.routing.suite import ROUTING
+from mqproof.conformance.routing.target import TOPICS, Broker, Capability, Route
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.suite import examine, run_suite
+from mqproof.conformance.targets.routing.mutants import MUTANTS
+from mqproof.conformance.targets.routing.name_servers import TIMES, ImplNameServer, targets
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.runtime.network import AsyncioNetwork
+from mqproof.impl.runtime.runtime import production
+from mqproof.report.model import Exit, Verdict
 
 
 def test_every_invariant_holds_for_ours() -> None:
@@ -122,7 +122,7 @@ def conform(*arguments: str) -> tuple[int, str, str]:
 
 
 def test_a_violation_is_shown_with_its_minimal_script(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conformance.suite.SHRINK_EXAMPLES_MAX", 10)
+    monkeypatch.setattr("mqproof.conformance.suite.SHRINK_EXAMPLES_MAX", 10)
     code, out, _ = conform("--target", "mutant:slave-unregisters-master", "--examples", "20")
     assert code == Exit.VIOLATED
     assert "Minimal script that violates ROUTE-2" in out

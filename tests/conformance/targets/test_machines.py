@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from conformance.targets.machines import MASTER, SLAVE, Cluster, Setup
-from impl.runtime.simulated_disk import Step
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store.errors import StoreError
+from mqproof.conformance.targets.machines import MASTER, SLAVE, Cluster, Setup
+from mqproof.impl.runtime.simulated_disk import Step
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.errors import StoreError
 
 
 def _play(scene: Callable[[Cluster], Awaitable[None]]) -> None:

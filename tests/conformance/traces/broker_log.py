@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from spec.events import Event, Kind
+from mqproof.spec.events import Event, Kind
 
 RECORD_BYTES = 100
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from spec.events import Event, Kind, encode
+from mqproof.spec.events import Event, Kind, encode
 
 
 def write(path: Path, events: Sequence[Event]) -> Path:

@@ -2,9 +2,9 @@
 
 from random import Random
 
-from fuzz.raft_log import record
-from fuzz.raft_program import fault
-from spec.events import Event
+from mqproof.fuzz.raft_log import record
+from mqproof.fuzz.raft_program import fault
+from mqproof.spec.events import Event
 
 _PARTITIONS = ("isolate", "deafen", "mute", "cut_link")
 _CRASHES = ("kill", "lose_power", "crash", "crash_all", "restart")

@@ -5,25 +5,25 @@ import random
 from contextlib import suppress
 from dataclasses import replace
 
-from conformance.silence import silenced
-from impl.broker.broker import Broker
-from impl.broker.config import BrokerConfig
-from impl.event_log import EventLog
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.remoting import headers
-from impl.remoting.channel import RemotingError
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode
-from impl.remoting.command import new_request
-from impl.remoting.headers import RouteRequest, UpdateTopicRequest
-from impl.replication.config import ReplicationConfig, Role
-from impl.runtime.network import Address, SimulatedNetwork
-from impl.runtime.runtime import Runtime, simulated
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store.config import StoreConfig
-from spec.events import Event
+from mqproof.conformance.silence import silenced
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.command import new_request
+from mqproof.impl.remoting.headers import RouteRequest, UpdateTopicRequest
+from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.config import StoreConfig
+from mqproof.spec.events import Event
 
 _SERVERS = {"ns-0": Address("127.0.0.1", 9876), "ns-1": Address("127.0.0.1", 9877)}
 _STORE = StoreConfig(
@@ -139,6 +139,6 @@ def run(seed: int, steps: int = 16) -> list[Event]:
     """The name servers' events of one life; all follows from the seed."""
     loop = SimulatedLoop()
     site = _Site(loop, seed)
-    with silenced("impl"):
+    with silenced("mqproof.impl"):
         run_simulated(_live(site, steps), loop)
     return site.events

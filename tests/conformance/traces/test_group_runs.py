@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from conformance.traces.check import LogVerdict, check_logs, results
-from conformance.traces.store import Window
-from report.model import Verdict
-from spec.events import Event, Kind
+from mqproof.conformance.traces.check import LogVerdict, check_logs, results
+from mqproof.conformance.traces.store import Window
+from mqproof.report.model import Verdict
+from mqproof.spec.events import Event, Kind
 from tests.conformance.traces.event_logs import write
 from tests.conformance.traces.group_runs import run
 

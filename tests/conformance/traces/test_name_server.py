@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from conformance.traces.check import LogVerdict, check_logs, results
-from conformance.traces.name_server import traces
-from report.model import Verdict
-from spec.events import Event, EventError, Kind
+from mqproof.conformance.traces.check import LogVerdict, check_logs, results
+from mqproof.conformance.traces.name_server import traces
+from mqproof.report.model import Verdict
+from mqproof.spec.events import Event, EventError, Kind
 from tests.conformance.traces.event_logs import changed, first, moved, renumbered, without, write
 
 pytestmark = pytest.mark.xdist_group("traces")

@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from conformance.targets.machines import MASTER, SLAVE
-from conformance.targets.pair import Pair, play
-from conformance.traces.check import LogVerdict, check_logs, results
-from conformance.traces.pair import traces
-from impl.store.config import FlushMode
-from report.model import Verdict
-from spec.events import Event, EventError, Kind
+from mqproof.conformance.targets.machines import MASTER, SLAVE
+from mqproof.conformance.targets.pair import Pair, play
+from mqproof.conformance.traces.check import LogVerdict, check_logs, results
+from mqproof.conformance.traces.pair import traces
+from mqproof.impl.store.config import FlushMode
+from mqproof.report.model import Verdict
+from mqproof.spec.events import Event, EventError, Kind
 from tests.conformance.traces.event_logs import changed, first, moved, renumbered, without, write
 
 pytestmark = pytest.mark.xdist_group("traces")

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from conformance.traces.check import LogVerdict, check_logs, results
-from conformance.traces.reign import traces
-from report.model import Verdict
-from spec.events import Event, EventError, Kind
+from mqproof.conformance.traces.check import LogVerdict, check_logs, results
+from mqproof.conformance.traces.reign import traces
+from mqproof.report.model import Verdict
+from mqproof.spec.events import Event, EventError, Kind
 from tests.conformance.traces.event_logs import changed, first, leaving_out, moved, renumbered, without, write
 from tests.conformance.traces.group_runs import quiet_run, run
 

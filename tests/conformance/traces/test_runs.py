@@ -11,23 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from conformance.targets.pair_life import record
-from conformance.traces.check import LogVerdict, check_logs, results
-from impl.broker.broker import Broker
-from impl.broker.config import BrokerConfig
-from impl.client.model import Sent
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.session import Session
-from impl.event_log import EventLog
-from impl.message import Message
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.replication.config import ReplicationConfig, Role
-from impl.runtime.network import AsyncioNetwork
-from impl.runtime.runtime import production
-from impl.store.config import FlushMode, StoreConfig
-from report.model import Verdict
-from spec.events import Event
+from mqproof.conformance.targets.pair_life import record
+from mqproof.conformance.traces.check import LogVerdict, check_logs, results
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.client.model import Sent
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.session import Session
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import Message
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.network import AsyncioNetwork
+from mqproof.impl.runtime.runtime import production
+from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.report.model import Verdict
+from mqproof.spec.events import Event
 from tests.conformance.traces.event_logs import write
 from tests.conformance.traces.routing_run import run as route
 

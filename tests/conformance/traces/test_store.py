@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from conformance.traces.check import LogVerdict, check_logs, results
-from conformance.traces.store import windows
-from report.model import Verdict
-from spec.events import Event, EventError, Kind, encode
+from mqproof.conformance.traces.check import LogVerdict, check_logs, results
+from mqproof.conformance.traces.store import windows
+from mqproof.report.model import Verdict
+from mqproof.spec.events import Event, EventError, Kind, encode
 from tests.conformance.traces.broker_log import RECORD_BYTES, BrokerLog
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from conformance.wire import matrix
-from conformance.wire.catalogue import CASES, choose
-from conformance.wire.model import ANY, Ask, Awaited, Case, Since, Verdict, Written
-from conformance.wire.operations import ALL
-from conformance.wire.operations.undescribed import EXISTING, OF_CLIENTS, UNKNOWN, WITHOUT_HANDLER
-from conformance.wire.runner import run
-from conformance.wire.systematic import HANDWRITTEN
+from mqproof.conformance.wire import matrix
+from mqproof.conformance.wire.catalogue import CASES, choose
+from mqproof.conformance.wire.model import ANY, Ask, Awaited, Case, Since, Verdict, Written
+from mqproof.conformance.wire.operations import ALL
+from mqproof.conformance.wire.operations.undescribed import EXISTING, OF_CLIENTS, UNKNOWN, WITHOUT_HANDLER
+from mqproof.conformance.wire.runner import run
+from mqproof.conformance.wire.systematic import HANDWRITTEN
 from tests.conformance.wire.wrong_server import Reply, answer, serving
 
 PROTOCOL = Path(__file__).parents[3] / "docs" / "protocol.md"

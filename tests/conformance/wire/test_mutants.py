@@ -2,15 +2,15 @@
 
 import pytest
 
-from conformance import mutants
-from conformance.targets import wire_mutants
-from conformance.targets.wire_mutants import MUTANTS
-from conformance.wire.catalogue import choose
-from conformance.wire.model import Verdict as CaseVerdict
-from conformance.wire.runner import Judged
-from conformance.wire.suite import examine
-from conformance.wire.talk import Address
-from report.model import Verdict
+from mqproof.conformance import mutants
+from mqproof.conformance.targets import wire_mutants
+from mqproof.conformance.targets.wire_mutants import MUTANTS
+from mqproof.conformance.wire.catalogue import choose
+from mqproof.conformance.wire.model import Verdict as CaseVerdict
+from mqproof.conformance.wire.runner import Judged
+from mqproof.conformance.wire.suite import examine
+from mqproof.conformance.wire.talk import Address
+from mqproof.report.model import Verdict
 
 PATIENT_S = 60.0
 

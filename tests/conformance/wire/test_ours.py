@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from conformance.cli import app
-from conformance.targets import IMPL
-from conformance.wire import matrix, requests_page
-from conformance.wire.catalogue import CASES, choose
-from conformance.wire.model import Case, Since, Verdict
-from conformance.wire.runner import Judged
-from conformance.wire.servers import servers
-from conformance.wire.suite import examine
-from conformance.wire.talk import Address
-from report import json_file
-from report.model import Exit
+from mqproof.conformance.cli import app
+from mqproof.conformance.targets import IMPL
+from mqproof.conformance.wire import matrix, requests_page
+from mqproof.conformance.wire.catalogue import CASES, choose
+from mqproof.conformance.wire.model import Case, Since, Verdict
+from mqproof.conformance.wire.runner import Judged
+from mqproof.conformance.wire.servers import servers
+from mqproof.conformance.wire.suite import examine
+from mqproof.conformance.wire.talk import Address
+from mqproof.report import json_file
+from mqproof.report.model import Exit
 
 PATIENT_S = 60.0
 OURS = "mqproof"
@@ -115,8 +115,8 @@ def test_what_is_not_implemented_is_inconclusive_alone(ours: list[Address]) -> N
 def test_a_broker_alone_is_told_from_a_name_server(ours: list[Address]) -> None:
     judged = examine(ours, choose(["remoting/cluster-info/1"]), lambda *_: None, PATIENT_S)
     assert [one.verdict for one in judged if isinstance(one, Judged)] == [Verdict.OK]
-    from conformance.wire.model import Server
-    from conformance.wire.scene import scene
+    from mqproof.conformance.wire.model import Server
+    from mqproof.conformance.wire.scene import scene
 
     with scene(ours, PATIENT_S) as made:
         broker = made.servers[Server.BROKER]

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.wire.frames import Frame, Header, encode, framed
-from conformance.wire.model import (
+from mqproof.conformance.wire.frames import Frame, Header, encode, framed
+from mqproof.conformance.wire.model import (
     Ask,
     Case,
     Expect,
@@ -21,11 +21,11 @@ from conformance.wire.model import (
     Verdict,
     Written,
 )
-from conformance.wire.operations.offsets import MAX_OFFSET
-from conformance.wire.requests import valid
-from conformance.wire.runner import Judged, run
-from conformance.wire.systematic import systematic
-from conformance.wire.talk import Address
+from mqproof.conformance.wire.operations.offsets import MAX_OFFSET
+from mqproof.conformance.wire.requests import valid
+from mqproof.conformance.wire.runner import Judged, run
+from mqproof.conformance.wire.systematic import systematic
+from mqproof.conformance.wire.talk import Address
 from tests.conformance.wire.wrong_server import Reading, Reply, answer, is_oneway, serving
 
 PATIENT_S = 60.0

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from conformance.wire.frames import ONEWAY, RESPONSE, Frame, encode, take
-from conformance.wire.talk import Address
+from mqproof.conformance.wire.frames import ONEWAY, RESPONSE, Frame, encode, take
+from mqproof.conformance.wire.talk import Address
 
 Reply = Callable[[Frame], bytes | None]
 """What is written when a request has come: any bytes, or None for closing the connection."""

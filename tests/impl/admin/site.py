@@ -3,20 +3,20 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
-from impl.admin.admin import Admin
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigs
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.headers import RegisterBrokerRequest
-from impl.remoting.server import RemotingServer
-from impl.runtime.network import Address, SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.admin.admin import Admin
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigs
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import RegisterBrokerRequest
+from mqproof.impl.remoting.server import RemotingServer
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 
 T = TypeVar("T")
 

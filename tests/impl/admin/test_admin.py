@@ -3,15 +3,15 @@
 
 import pytest
 
-from impl.admin import brokers
-from impl.admin.admin import Admin, UnreachableError
-from impl.client.model import ClientError, NoRouteError, RefusalError
-from impl.remoting import headers
-from impl.remoting.address_server import AddressServer
-from impl.remoting.bodies import ClusterInfo
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import KvRequest, KvResponse, PutKvRequest, UnregisterBrokerRequest
-from impl.runtime.network import Address
+from mqproof.impl.admin import brokers
+from mqproof.impl.admin.admin import Admin, UnreachableError
+from mqproof.impl.client.model import ClientError, NoRouteError, RefusalError
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.address_server import AddressServer
+from mqproof.impl.remoting.bodies import ClusterInfo
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import KvRequest, KvResponse, PutKvRequest, UnregisterBrokerRequest
+from mqproof.impl.runtime.network import Address
 from tests.impl.admin.site import OK, Site, play
 
 

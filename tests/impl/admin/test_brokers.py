@@ -2,11 +2,11 @@
 
 import pytest
 
-from impl.admin import brokers
-from impl.client.model import ClientError
-from impl.remoting import java_json
-from impl.remoting.bodies import Table
-from impl.remoting.codes import RequestCode
+from mqproof.impl.admin import brokers
+from mqproof.impl.client.model import ClientError
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import Table
+from mqproof.impl.remoting.codes import RequestCode
 from tests.impl.admin.site import OK, Answer, Site, play
 
 STATUS = {"brokerVersionDesc": "V4_9_8"}

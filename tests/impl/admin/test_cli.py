@@ -10,8 +10,8 @@ import pytest
 import trustme
 from typer.testing import CliRunner
 
-from impl.admin.cli import COMMANDS, app
-from impl.admin.commands.groups import changes_of_attributes
+from mqproof.impl.admin.cli import COMMANDS, app
+from mqproof.impl.admin.commands.groups import changes_of_attributes
 from tests.impl.test_cli import MQPROOF, SERVE, run, server
 
 

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping
 import pytest
 from typer.testing import CliRunner
 
-from impl.admin.admin import Admin
-from impl.admin.cli import app
-from impl.admin.commands import brokers, groups, messages, name_servers, topics
-from impl.client.model import ClientError
-from impl.client.records import read_records
-from impl.remoting import bodies, headers, java_json
-from impl.remoting.bodies import (
+from mqproof.impl.admin.admin import Admin
+from mqproof.impl.admin.cli import app
+from mqproof.impl.admin.commands import brokers, groups, messages, name_servers, topics
+from mqproof.impl.client.model import ClientError
+from mqproof.impl.client.records import read_records
+from mqproof.impl.remoting import bodies, headers, java_json
+from mqproof.impl.remoting.bodies import (
     ConsumedDirectly,
     ConsumeStats,
     QueueOffsets,
@@ -21,10 +21,10 @@ from impl.remoting.bodies import (
     TopicConfig,
     TopicStats,
 )
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.headers import KvRequest, OffsetResponse, PullResponse
-from impl.remoting.java_json import ObjectKey
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import KvRequest, OffsetResponse, PullResponse
+from mqproof.impl.remoting.java_json import ObjectKey
 from tests.impl.admin.site import OK, Answer, RoteBroker, Site, play, refusal
 from tests.impl.admin.test_messages import found, stored
 

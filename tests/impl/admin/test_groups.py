@@ -2,10 +2,10 @@
 
 import pytest
 
-from impl.admin import groups, topics
-from impl.client.model import ClientError, MessageQueue, NoRouteError, RefusalError
-from impl.remoting import bodies, headers, java_json
-from impl.remoting.bodies import (
+from mqproof.impl.admin import groups, topics
+from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, RefusalError
+from mqproof.impl.remoting import bodies, headers, java_json
+from mqproof.impl.remoting.bodies import (
     ConsumerConnection,
     ConsumeStats,
     QueueOffsets,
@@ -13,15 +13,15 @@ from impl.remoting.bodies import (
     SubscriptionGroup,
     Table,
 )
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import (
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import (
     ConsumeStatsRequest,
     OffsetResponse,
     ResetOffsetRequest,
     UpdateOffsetRequest,
 )
-from impl.remoting.java_json import ObjectKey
-from impl.runtime.network import Address
+from mqproof.impl.remoting.java_json import ObjectKey
+from mqproof.impl.runtime.network import Address
 from tests.impl.admin.site import OK, Answer, Site, play, refusal
 
 OFFLINE = refusal(ResponseCode.CONSUMER_NOT_ONLINE)

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from impl.admin.admin import Admin, UnreachableError
-from impl.admin.members import transfer_leadership
-from impl.broker.broker import Broker
-from impl.broker.config import BrokerConfig
-from impl.client.model import ClientError
-from impl.runtime.network import Address
+from mqproof.impl.admin.admin import Admin, UnreachableError
+from mqproof.impl.admin.members import transfer_leadership
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.client.model import ClientError
+from mqproof.impl.runtime.network import Address
 from tests.impl.broker.group import IDS, Group, play
 
 

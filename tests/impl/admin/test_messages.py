@@ -2,20 +2,20 @@
 
 import pytest
 
-from impl.admin import messages
-from impl.client.model import ClientError, RefusalError
-from impl.message import KEYS, TAGS, UNIQUE_KEY, Message, StoredMessage
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import ConsumedDirectly, TopicConfig
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import (
+from mqproof.impl.admin import messages
+from mqproof.impl.client.model import ClientError, RefusalError
+from mqproof.impl.message import KEYS, TAGS, UNIQUE_KEY, Message, StoredMessage
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import ConsumedDirectly, TopicConfig
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import (
     ConsumerRequest,
     OffsetResponse,
     PullRequest,
     PullResponse,
     QueryMessageRequest,
 )
-from impl.store import record
+from mqproof.impl.store import record
 from tests.impl.admin.site import Answer, Site, play, refusal
 
 

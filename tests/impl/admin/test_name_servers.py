@@ -2,10 +2,10 @@
 
 import pytest
 
-from impl.admin import name_servers
-from impl.client.model import RefusalError
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import KvRequest
+from mqproof.impl.admin import name_servers
+from mqproof.impl.client.model import RefusalError
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import KvRequest
 from tests.impl.admin.site import Site, play
 
 

@@ -3,13 +3,13 @@
 from rich.console import Console
 from rich.table import Table
 
-from impl.admin import tables, times
-from impl.admin.brokers import BrokerState
-from impl.admin.groups import GroupSummary, Progress
-from impl.client.model import MessageQueue
-from impl.message import KEYS, Message, StoredMessage
-from impl.remoting.bodies import BrokerData, QueueData, QueueExtent, QueueProgress, TopicRoute
-from impl.runtime.network import Address
+from mqproof.impl.admin import tables, times
+from mqproof.impl.admin.brokers import BrokerState
+from mqproof.impl.admin.groups import GroupSummary, Progress
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.message import KEYS, Message, StoredMessage
+from mqproof.impl.remoting.bodies import BrokerData, QueueData, QueueExtent, QueueProgress, TopicRoute
+from mqproof.impl.runtime.network import Address
 
 QUEUE = MessageQueue("T", "b-a", 1)
 

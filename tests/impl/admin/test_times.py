@@ -2,7 +2,7 @@
 
 import pytest
 
-from impl.admin import times
+from mqproof.impl.admin import times
 
 
 def test_a_time_is_now_or_milliseconds_or_a_date_in_local_time() -> None:

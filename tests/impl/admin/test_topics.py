@@ -2,13 +2,13 @@
 
 import pytest
 
-from impl.admin import topics
-from impl.client.model import ClientError, MessageQueue, NoRouteError
-from impl.remoting import bodies, headers, java_json
-from impl.remoting.bodies import GroupList, QueueExtent, TopicConfig, TopicStats
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import KvRequest, KvResponse, RouteRequest, UpdateTopicRequest
-from impl.remoting.java_json import ObjectKey
+from mqproof.impl.admin import topics
+from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError
+from mqproof.impl.remoting import bodies, headers, java_json
+from mqproof.impl.remoting.bodies import GroupList, QueueExtent, TopicConfig, TopicStats
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import KvRequest, KvResponse, RouteRequest, UpdateTopicRequest
+from mqproof.impl.remoting.java_json import ObjectKey
 from tests.impl.admin.site import OK, Answer, Site, play
 
 

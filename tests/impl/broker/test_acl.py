@@ -12,15 +12,15 @@ from typing import TypeVar
 
 import pytest
 
-from impl.broker.acl import parse
-from impl.client.lite_pull_consumer import LitePullConsumer
-from impl.client.model import MessageQueue, Sent
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.session import Session
-from impl.message import Message
-from impl.properties import ConfigError
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import (
+from mqproof.impl.broker.acl import parse
+from mqproof.impl.client.lite_pull_consumer import LitePullConsumer
+from mqproof.impl.client.model import MessageQueue, Sent
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.session import Session
+from mqproof.impl.message import Message
+from mqproof.impl.properties import ConfigError
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import (
     ConsumerData,
     DataVersion,
     Heartbeat,
@@ -28,19 +28,19 @@ from impl.remoting.bodies import (
     QueueLocks,
     Subscription,
 )
-from impl.remoting.bodies import MessageQueue as NamedQueue
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import (
+from mqproof.impl.remoting.bodies import MessageQueue as NamedQueue
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import (
     AccountRequest,
     AclVersionResponse,
     DeleteAccountRequest,
     WhiteAddressesRequest,
 )
-from impl.remoting.signing import Credentials
-from impl.runtime.disk import read_whole, write_durably
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from tests.impl.broker.test_send import CONFIG
 from tests.impl.world import World
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from impl.broker import config as broker_config
-from impl.broker.config import BrokerConfig
-from impl.broker.services import Services
-from impl.message import UNIQUE_KEY
-from impl.properties import ConfigError
-from impl.remoting import bodies, headers, java_json
-from impl.remoting.bodies import (
+from mqproof.impl.broker import config as broker_config
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.services import Services
+from mqproof.impl.message import UNIQUE_KEY
+from mqproof.impl.properties import ConfigError
+from mqproof.impl.remoting import bodies, headers, java_json
+from mqproof.impl.remoting.bodies import (
     ConsumerData,
     ConsumerStatus,
     ConsumeStats,
@@ -36,11 +36,11 @@ from impl.remoting.bodies import (
     TopicList,
     TopicStats,
 )
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.headers import (
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import (
     BrokerConfigResponse,
     CloneOffsetRequest,
     ConsumerRequest,
@@ -55,12 +55,12 @@ from impl.remoting.headers import (
     UpdateOffsetRequest,
     UpdateTopicRequest,
 )
-from impl.remoting.java_json import ObjectKey
-from impl.runtime.disk import read_whole, write_durably
-from impl.runtime.network import Address
-from impl.runtime.simulated_disk import Step
-from impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop, run_simulated
-from impl.store import record
+from mqproof.impl.remoting.java_json import ObjectKey
+from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.simulated_disk import Step
+from mqproof.impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop, run_simulated
+from mqproof.impl.store import record
 from tests.impl.broker.test_broker import PULL, QUEUE, altered, message, sent
 from tests.impl.broker.test_send import CONFIG, hanging_disk, send, stored
 from tests.impl.world import SMALL_STORE, World, play

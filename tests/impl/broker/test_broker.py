@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.broker.config import BrokerConfig
-from impl.broker.processors import PROCESSORS
-from impl.broker.send import _CODES as SEND_CODES
-from impl.client.model import MessageQueue, Outcome, PullResult, Sent
-from impl.message import TAGS, UNIQUE_KEY, Message
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import ConsumerConnection, ConsumerData, Heartbeat, Subscription
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import VERSION, Command, Serialization, new_request
-from impl.remoting.headers import (
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.processors import PROCESSORS
+from mqproof.impl.broker.send import _CODES as SEND_CODES
+from mqproof.impl.client.model import MessageQueue, Outcome, PullResult, Sent
+from mqproof.impl.message import TAGS, UNIQUE_KEY, Message
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import ConsumerConnection, ConsumerData, Heartbeat, Subscription
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import VERSION, Command, Serialization, new_request
+from mqproof.impl.remoting.headers import (
     ConsumerGroupRequest,
     PullRequest,
     QueueRequest,
@@ -31,9 +31,9 @@ from impl.remoting.headers import (
     SendResponse,
     UpdateOffsetRequest,
 )
-from impl.runtime.simulated_disk import Step
-from impl.store.results import PutStatus
-from spec.events import Kind
+from mqproof.impl.runtime.simulated_disk import Step
+from mqproof.impl.store.results import PutStatus
+from mqproof.spec.events import Kind
 from tests.impl.world import SMALL_STORE, World, play
 
 QUEUE = MessageQueue("T", "broker-a", 0)

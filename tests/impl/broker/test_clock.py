@@ -7,11 +7,11 @@ import asyncio
 
 import pytest
 
-from impl.remoting import java_json
-from impl.remoting.bodies import ClusterInfo, LockedQueues, MessageQueue, QueueLocks
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import new_request
-from impl.runtime.simulated_loop import SimulatedClock
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import ClusterInfo, LockedQueues, MessageQueue, QueueLocks
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import new_request
+from mqproof.impl.runtime.simulated_loop import SimulatedClock
 from tests.impl.broker.test_groups import Client
 from tests.impl.broker.test_pull import pull
 from tests.impl.broker.test_send import send

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.broker.config import (
+from mqproof.impl.broker.config import (
     MEMBERSHIP_OPTIONS,
     OPTIONS,
     REPLICATION_OPTIONS,
@@ -17,9 +17,9 @@ from impl.broker.config import (
     updated,
     with_changes,
 )
-from impl.properties import ConfigError
-from impl.runtime.network import Address
-from impl.store.config import FlushMode
+from mqproof.impl.properties import ConfigError
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.store.config import FlushMode
 
 _GROUP = "enableDLegerCommitLog=true\ndLegerPeers=n0-h:1;n1-h:2"
 

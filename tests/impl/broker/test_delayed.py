@@ -9,17 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from impl.broker import delayed
-from impl.broker.config import BrokerConfig
-from impl.client.model import MessageQueue, Sent
-from impl.message import Message
-from impl.remoting.codes import RequestCode
-from impl.runtime.disk import Space
-from impl.runtime.simulated_disk import Step
-from impl.runtime.simulated_loop import SimulatedClock
-from impl.store import record
-from impl.store.config import FlushMode
-from impl.store.delay import SCHEDULE_TOPIC
+from mqproof.impl.broker import delayed
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.client.model import MessageQueue, Sent
+from mqproof.impl.message import Message
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.runtime.disk import Space
+from mqproof.impl.runtime.simulated_disk import Step
+from mqproof.impl.runtime.simulated_loop import SimulatedClock
+from mqproof.impl.store import record
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.delay import SCHEDULE_TOPIC
 from tests.impl.world import SMALL_STORE, World, play
 
 QUEUE = MessageQueue("T", "broker-a", 0)

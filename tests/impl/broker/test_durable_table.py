@@ -7,14 +7,14 @@ import asyncio
 
 import pytest
 
-from impl.broker.durable_table import DurableTable, read_config
-from impl.remoting.bodies import SubscriptionGroup, SubscriptionGroups
-from impl.runtime.disk import read_whole
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_disk import SimulatedDisk, Step
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store.errors import StoreError
+from mqproof.impl.broker.durable_table import DurableTable, read_config
+from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroups
+from mqproof.impl.runtime.disk import read_whole
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.errors import StoreError
 
 PATH = "/store/config/subscriptionGroup.json"
 ONE = SubscriptionGroup(group_name="one")

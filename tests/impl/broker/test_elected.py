@@ -9,24 +9,24 @@ from collections.abc import Collection
 
 import pytest
 
-from conformance.targets.machines import Cluster, Setup
-from impl.broker.pull import pull_message
-from impl.client.model import MessageQueue, Outcome, Sent
-from impl.client.producer import Producer
-from impl.client.pull_consumer import PullConsumer
-from impl.client.session import SessionConfig
-from impl.config_file import ConfigFile
-from impl.dledger.store import LedgerStore
-from impl.message import Message, StoredMessage
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import QueueLocks, TopicConfig
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.headers import PullResponse
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store import record
-from impl.store.results import PutStatus
-from spec.events import Kind
+from mqproof.conformance.targets.machines import Cluster, Setup
+from mqproof.impl.broker.pull import pull_message
+from mqproof.impl.client.model import MessageQueue, Outcome, Sent
+from mqproof.impl.client.producer import Producer
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.client.session import SessionConfig
+from mqproof.impl.config_file import ConfigFile
+from mqproof.impl.dledger.store import LedgerStore
+from mqproof.impl.message import Message, StoredMessage
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import QueueLocks, TopicConfig
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import PullResponse
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store import record
+from mqproof.impl.store.results import PutStatus
+from mqproof.spec.events import Kind
 from tests.impl.broker.group import IDS, Group, play
 from tests.impl.broker.test_broker import PULL, altered
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from impl.dledger.store import LedgerStore
-from impl.runtime.disk import Disk, Space, read_whole, write_durably
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.dledger.store import LedgerStore
+from mqproof.impl.runtime.disk import Disk, Space, read_whole, write_durably
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 from tests.impl.broker.group import IDS, Group, play
 
 _OLD_MS = 20_000

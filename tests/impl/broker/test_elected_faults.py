@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from impl.client.model import ClientError, Sent
-from impl.message import Message
+from mqproof.impl.client.model import ClientError, Sent
+from mqproof.impl.message import Message
 from tests.impl.broker.group import IDS, PEERS, Group, play
 
 Place = tuple[int, int]

@@ -14,15 +14,15 @@ from random import Random
 
 import pytest
 
-from conformance import namespaces
-from conformance.cluster import Cluster, cluster, free_port
-from conformance.namespaces import Machines, machines, on_a_network
-from conformance.targets.relay import Relay
-from impl.client.blocking import BlockingClient
-from impl.client.compose import new_message
-from impl.client.model import ClientError, Sent
-from impl.runtime.network import Address
-from spec.events import read_log
+from mqproof.conformance import namespaces
+from mqproof.conformance.cluster import Cluster, cluster, free_port
+from mqproof.conformance.namespaces import Machines, machines, on_a_network
+from mqproof.conformance.targets.relay import Relay
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.model import ClientError, Sent
+from mqproof.impl.runtime.network import Address
+from mqproof.spec.events import read_log
 
 IDS = ("n0", "n1", "n2")
 SECONDS_MAX = 120.0

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from impl.broker.clients import ConsumerGroup, Member
-from impl.broker.groups import notify
-from impl.broker.services import loop_ms
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import (
+from mqproof.impl.broker.clients import ConsumerGroup, Member
+from mqproof.impl.broker.groups import notify
+from mqproof.impl.broker.services import loop_ms
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import (
     ClientCheck,
     ConsumerConnection,
     ConsumerData,
@@ -27,10 +27,10 @@ from impl.remoting.bodies import (
     Subscription,
     SubscriptionGroup,
 )
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.headers import ConsumerGroupRequest, ProducerGroupRequest, UnregisterClientRequest
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import ConsumerGroupRequest, ProducerGroupRequest, UnregisterClientRequest
 from tests.impl.broker.test_broker import QUEUE, message
 from tests.impl.broker.test_send import CONFIG
 from tests.impl.world import World, play

@@ -2,8 +2,8 @@
 
 import pytest
 
-from impl.broker.handed_out import HandedOut
-from impl.pace import Pace
+from mqproof.impl.broker.handed_out import HandedOut
+from mqproof.impl.pace import Pace
 
 
 def test_a_pace_is_that_of_the_last_ten_seconds_and_ends_when_nothing_comes() -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from impl.broker.holds import PullHolds
-from impl.runtime.simulated_loop import run_simulated
+from mqproof.impl.broker.holds import PullHolds
+from mqproof.impl.runtime.simulated_loop import run_simulated
 
 
 async def waited_s(

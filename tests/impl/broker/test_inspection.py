@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from impl.remoting import java_json
-from impl.remoting.bodies import (
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import (
     BrokerStats,
     ConsumeStatsList,
     CorrectionOffsets,
@@ -20,8 +20,8 @@ from impl.remoting.bodies import (
     TopicConfigList,
     TopicList,
 )
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import (
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import (
     AllConsumeStatsRequest,
     CorrectionRequest,
     GroupRequest,
@@ -29,7 +29,7 @@ from impl.remoting.headers import (
     QueueEntriesRequest,
     StatsRequest,
 )
-from impl.store import record
+from mqproof.impl.store import record
 from tests.impl.broker.test_admin import Consumer, commit, key, services, three_messages
 from tests.impl.broker.test_broker import QUEUE, message, sent
 from tests.impl.world import World, play

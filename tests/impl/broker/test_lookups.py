@@ -2,19 +2,19 @@
 
 import pytest
 
-from impl.broker import lookups
-from impl.client.model import MessageQueue, Sent
-from impl.message import KEYS, Message, parse_offset_message_id
-from impl.remoting import headers
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.headers import (
+from mqproof.impl.broker import lookups
+from mqproof.impl.client.model import MessageQueue, Sent
+from mqproof.impl.message import KEYS, Message, parse_offset_message_id
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import (
     UNIQUE_KEY_QUERY,
     QueryMessageRequest,
     QueryMessageResponse,
     ViewMessageRequest,
 )
-from impl.store import record
+from mqproof.impl.store import record
 from tests.impl.world import World, play
 
 QUEUE = MessageQueue("T", "broker-a", 0)

@@ -9,13 +9,13 @@ import re
 
 import pytest
 
-from impl.broker.processors import PROCESSORS
-from impl.message import Message
-from impl.remoting import headers
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import new_request
-from impl.remoting.headers import PullRequest, SendRequest
-from impl.runtime.disk import read_whole
+from mqproof.impl.broker.processors import PROCESSORS
+from mqproof.impl.message import Message
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import new_request
+from mqproof.impl.remoting.headers import PullRequest, SendRequest
+from mqproof.impl.runtime.disk import read_whole
 from tests.impl.world import World, play
 
 MARK = "hostile"

@@ -4,14 +4,14 @@ from contextlib import closing
 
 import pytest
 
-from impl.broker.offsets import OffsetTable
-from impl.remoting.dispatch import RefusedError
-from impl.runtime.disk import read_whole
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_disk import SimulatedDisk, Step
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store.errors import StoreError
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.runtime.disk import read_whole
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.errors import StoreError
 
 PATH = "/store/config/consumerOffset.json"
 

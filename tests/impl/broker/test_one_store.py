@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from impl.broker.broker import Broker
-from impl.client.model import MessageQueue, Sent
-from impl.message import Message
-from impl.store.errors import StoreError
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.client.model import MessageQueue, Sent
+from mqproof.impl.message import Message
+from mqproof.impl.store.errors import StoreError
 from tests.impl.world import World, play
 
 QUEUE = MessageQueue("T", "broker-a", 0)

@@ -9,16 +9,16 @@ from dataclasses import replace
 
 import pytest
 
-from impl.broker.pull import _CODES as PULL_CODES
-from impl.broker.pull import pull_message
-from impl.message import TAGS
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import ConsumerData, Heartbeat, Subscription, SubscriptionGroup, TopicConfig
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.headers import PullResponse
-from impl.store import record
-from impl.store.results import GetStatus
+from mqproof.impl.broker.pull import _CODES as PULL_CODES
+from mqproof.impl.broker.pull import pull_message
+from mqproof.impl.message import TAGS
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import ConsumerData, Heartbeat, Subscription, SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import PullResponse
+from mqproof.impl.store import record
+from mqproof.impl.store.results import GetStatus
 from tests.impl.broker.test_broker import PULL, QUEUE, altered
 from tests.impl.broker.test_groups import Client, group_put
 from tests.impl.broker.test_send import CONFIG, send

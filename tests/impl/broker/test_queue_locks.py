@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.broker.queue_locks import QueueLockTable
-from impl.remoting.bodies import MessageQueue
+from mqproof.impl.broker.queue_locks import QueueLockTable
+from mqproof.impl.remoting.bodies import MessageQueue
 
 A, B = (MessageQueue("b", number, "T") for number in range(2))
 

@@ -3,17 +3,17 @@
 import asyncio
 from dataclasses import replace
 
-from impl.broker.broker import Broker
-from impl.event_log import EventLog
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.remoting import java_json
-from impl.remoting.address_server import FETCH_INTERVAL_S, AddressServer
-from impl.remoting.bodies import ClusterInfo
-from impl.remoting.codes import RequestCode
-from impl.remoting.command import new_request
-from impl.runtime.network import Address
-from spec.events import Event, Kind
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S, AddressServer
+from mqproof.impl.remoting.bodies import ClusterInfo
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.command import new_request
+from mqproof.impl.runtime.network import Address
+from mqproof.spec.events import Event, Kind
 from tests.impl.remoting.test_address_server import WHERE, ok, web_server
 from tests.impl.world import World, play
 

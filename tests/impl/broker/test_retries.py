@@ -5,13 +5,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from impl.broker.config import BrokerConfig
-from impl.message import RETRY_PREFIX, UNIQUE_KEY
-from impl.remoting.bodies import SubscriptionGroup, TopicConfig
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import SendBackRequest
-from impl.store.delay import SCHEDULE_TOPIC
-from spec.events import Kind
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.message import RETRY_PREFIX, UNIQUE_KEY
+from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import SendBackRequest
+from mqproof.impl.store.delay import SCHEDULE_TOPIC
+from mqproof.spec.events import Kind
 from tests.impl.broker.test_broker import QUEUE, fail_syncs, message, sent
 from tests.impl.broker.test_send import CONFIG, stored
 from tests.impl.world import World, play

@@ -10,21 +10,21 @@ from dataclasses import replace
 
 import pytest
 
-from impl.batch import Part, encode_batch
-from impl.broker.config import BrokerConfig
-from impl.broker.flow_control import SendGate
-from impl.message import TAGS, UNIQUE_KEY, StoredMessage, offset_message_id
-from impl.remoting import headers
-from impl.remoting.bodies import SubscriptionGroup, TopicConfig
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import SendResponse
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store import record
-from impl.store.flush import LogFlusher
-from impl.store.message_store import MessageStore
-from spec.events import Kind
+from mqproof.impl.batch import Part, encode_batch
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.flow_control import SendGate
+from mqproof.impl.message import TAGS, UNIQUE_KEY, StoredMessage, offset_message_id
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import SendResponse
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store import record
+from mqproof.impl.store.flush import LogFlusher
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.spec.events import Kind
 from tests.impl.broker.test_broker import SEND, altered
 from tests.impl.world import SMALL_STORE, World, play
 
@@ -101,7 +101,7 @@ def test_a_batch_becomes_separate_messages_and_one_answer() -> None:
 def test_a_batch_that_cannot_be_is_refused_as_a_whole(
     monkeypatch: pytest.MonkeyPatch, body: bytes, changes: dict[str, object], remark: str
 ) -> None:
-    monkeypatch.setattr("impl.broker.send._BATCH_MESSAGES_MAX", 8)
+    monkeypatch.setattr("mqproof.impl.broker.send._BATCH_MESSAGES_MAX", 8)
 
     async def scene(world: World) -> None:
         answer = await send(world, body, batch="true", **changes)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from impl.broker.statistics import Meter
+from mqproof.impl.broker.statistics import Meter
 
 
 def test_rates_are_over_ten_seconds_a_minute_and_ten_minutes() -> None:

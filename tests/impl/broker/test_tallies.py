@@ -2,8 +2,8 @@
 
 import pytest
 
-from impl.broker import tallies
-from impl.broker.tallies import Counted, Tallies
+from mqproof.impl.broker import tallies
+from mqproof.impl.broker.tallies import Counted, Tallies
 
 
 def test_what_was_counted_leaves_the_minute_then_the_hour_then_the_day() -> None:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from impl.broker.topics import DEFAULT_TOPIC, TopicTable, built_in, name_problem
-from impl.remoting.bodies import PERM_READ_WRITE
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import Runtime, simulated
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store.errors import StoreError
+from mqproof.impl.broker.topics import DEFAULT_TOPIC, TopicTable, built_in, name_problem
+from mqproof.impl.remoting.bodies import PERM_READ_WRITE
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.errors import StoreError
 
 PATH = "/store/config/topics.json"
 

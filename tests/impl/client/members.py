@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from impl.client.calls import GroupCalls
-from impl.client.model import Listener, MessageQueue, ReceivedMessage, RetryLater, Sent
-from impl.client.push_consumer import PushConsumer, PushConsumerConfig
-from impl.client.session import Session
-from impl.message import Message
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.model import Listener, MessageQueue, ReceivedMessage, RetryLater, Sent
+from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.client.session import Session
+from mqproof.impl.message import Message
 from tests.impl.world import World
 
 GROUP = "PG"

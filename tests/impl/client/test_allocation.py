@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.client.allocation import (
+from mqproof.impl.client.allocation import (
     Strategy,
     averagely,
     by_circle,
@@ -16,7 +16,7 @@ from impl.client.allocation import (
     consistent_hash,
     ring_position,
 )
-from impl.client.model import MessageQueue
+from mqproof.impl.client.model import MessageQueue
 
 IDS = ("a", "b", "c")
 

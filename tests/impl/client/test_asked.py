@@ -6,23 +6,29 @@ from collections.abc import Mapping
 
 import pytest
 
-from impl.client.asked import processors
-from impl.client.model import MessageQueue
-from impl.message import Message, StoredMessage
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import ConsumedDirectly, ConsumerStatus, HeldQueue, QueueOffsets, RunningInfo
-from impl.remoting.bodies import MessageQueue as NamedQueue
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.dispatch import handler
-from impl.remoting.headers import (
+from mqproof.impl.client.asked import processors
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.message import Message, StoredMessage
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import (
+    ConsumedDirectly,
+    ConsumerStatus,
+    HeldQueue,
+    QueueOffsets,
+    RunningInfo,
+)
+from mqproof.impl.remoting.bodies import MessageQueue as NamedQueue
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.dispatch import handler
+from mqproof.impl.remoting.headers import (
     ConsumerGroupRequest,
     ConsumerRequest,
     ConsumerStatusRequest,
     ResetOffsetRequest,
 )
-from impl.remoting.java_json import ObjectKey
-from impl.store import record
+from mqproof.impl.remoting.java_json import ObjectKey
+from mqproof.impl.store import record
 
 QUEUE = MessageQueue("T", "b", 3)
 KEY = ObjectKey(NamedQueue("b", 3, "T"))

@@ -7,15 +7,15 @@ from typing import TypeVar
 
 import pytest
 
-from impl.client.assigned import AssignedQueues, PullLimits
-from impl.client.calls import GroupCalls
-from impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
-from impl.client.offset_store import Offsets
-from impl.client.paces import Paces
-from impl.client.process_queue import ProcessQueue
-from impl.message import Message, StoredMessage
-from impl.remoting.codes import ResponseCode
-from impl.runtime.simulated_loop import run_simulated
+from mqproof.impl.client.assigned import AssignedQueues, PullLimits
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
+from mqproof.impl.client.offset_store import Offsets
+from mqproof.impl.client.paces import Paces
+from mqproof.impl.client.process_queue import ProcessQueue
+from mqproof.impl.message import Message, StoredMessage
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.runtime.simulated_loop import run_simulated
 
 T = TypeVar("T")
 

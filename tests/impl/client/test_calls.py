@@ -6,21 +6,21 @@ from typing import TypeVar
 
 import pytest
 
-from impl.client.calls import GroupCalls
-from impl.client.model import ClientError, MessageQueue
-from impl.client.session import Session
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import BrokerData, LockedQueues, QueueData, TopicRoute
-from impl.remoting.bodies import MessageQueue as NamedQueue
-from impl.remoting.channel import Channel, Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import handler
-from impl.remoting.headers import PullResponse
-from impl.remoting.server import RemotingServer
-from impl.runtime.network import Address, SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.client.session import Session
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import BrokerData, LockedQueues, QueueData, TopicRoute
+from mqproof.impl.remoting.bodies import MessageQueue as NamedQueue
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import handler
+from mqproof.impl.remoting.headers import PullResponse
+from mqproof.impl.remoting.server import RemotingServer
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 
 T = TypeVar("T")
 

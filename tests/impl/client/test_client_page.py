@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from impl.broker.broker import Broker
-from impl.broker.config import BrokerConfig
-from impl.client.blocking import BlockingClient
-from impl.client.compose import new_message
-from impl.client.model import Refused, Sent
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.runtime.network import AsyncioNetwork
-from impl.runtime.runtime import production
-from impl.runtime.tls_file import load
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.model import Refused, Sent
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.runtime.network import AsyncioNetwork
+from mqproof.impl.runtime.runtime import production
+from mqproof.impl.runtime.tls_file import load
 
 PAGE = Path(__file__).parents[3] / "docs" / "client.md"
 

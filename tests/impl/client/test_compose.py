@@ -2,9 +2,9 @@
 
 import pytest
 
-from impl.client.compose import check_batch, encode_batch, new_message
-from impl.client.model import MessageError
-from impl.message import Message, decode_properties
+from mqproof.impl.client.compose import check_batch, encode_batch, new_message
+from mqproof.impl.client.model import MessageError
+from mqproof.impl.message import Message, decode_properties
 
 
 def test_a_message_has_its_parts_as_properties() -> None:

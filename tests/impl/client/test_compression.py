@@ -8,8 +8,8 @@ import lz4.frame
 import pytest
 import zstandard
 
-from impl.client.compression import deflated, inflated
-from impl.message import Message, StoredMessage
+from mqproof.impl.client.compression import deflated, inflated
+from mqproof.impl.message import Message, StoredMessage
 
 
 def stored(body: bytes, sys_flag: int) -> StoredMessage:

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from impl.broker.broker import Broker
-from impl.broker.config import BrokerConfig
-from impl.client.model import ClientError, MessageQueue, Sent
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.push_consumer import PushConsumerConfig
-from impl.message import Message
-from impl.remoting.channel import RemotingError
-from impl.remoting.codes import RequestCode
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.client.model import ClientError, MessageQueue, Sent
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.push_consumer import PushConsumerConfig
+from mqproof.impl.message import Message
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.codes import RequestCode
 from tests.impl.client.members import Ear, member, numbers
 from tests.impl.world import SMALL_STORE, World, play
 

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from impl.client.lite_pull_consumer import LitePullConfig, LitePullConsumer
-from impl.client.model import ClientError, MessageQueue
-from impl.client.session import Session
-from impl.message import Message
-from spec.events import Kind
+from mqproof.impl.client.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.client.session import Session
+from mqproof.impl.message import Message
+from mqproof.spec.events import Kind
 from tests.impl.client.members import GROUP, committed, make_topic, numbers, send
 from tests.impl.world import World, play
 

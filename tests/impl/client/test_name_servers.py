@@ -6,17 +6,17 @@ from random import Random
 
 import pytest
 
-from impl.client.name_servers import NameServerChoice
-from impl.client.session import Session
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.remoting.address_server import FETCH_INTERVAL_S, AddressServer
-from impl.remoting.channel import ConnectError, RemotingError
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode
-from impl.runtime.network import Address, SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.client.name_servers import NameServerChoice
+from mqproof.impl.client.session import Session
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S, AddressServer
+from mqproof.impl.remoting.channel import ConnectError, RemotingError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from tests.impl.remoting.test_address_server import WHERE, ok, web_server
 
 

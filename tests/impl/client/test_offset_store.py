@@ -5,14 +5,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from impl.client.calls import GroupCalls
-from impl.client.consumer_events import ConsumerEvents
-from impl.client.model import ClientError, MessageQueue
-from impl.client.offset_store import BrokerOffsets, FileOffsets, Offsets
-from impl.runtime.disk import read_whole, write_durably
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import Runtime, simulated
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.client.offset_store import BrokerOffsets, FileOffsets, Offsets
+from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 
 QUEUE, OTHER = MessageQueue("T", "b", 0), MessageQueue("T", "b", 1)
 PATH = "/offsets/10.0.0.9@DEFAULT/G/offsets.json"

@@ -7,18 +7,18 @@ from typing import cast
 
 import pytest
 
-from impl.client.assigned import PullLimits
-from impl.client.calls import GroupCalls
-from impl.client.locks import QueueLocks
-from impl.client.model import MessageQueue, ReceivedMessage, RetryLater
-from impl.client.offset_store import Offsets
-from impl.client.producer import Producer
-from impl.client.push_consumer import PushConsumerConfig
-from impl.client.session import Session
-from impl.message import Message
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from spec.events import Kind
+from mqproof.impl.client.assigned import PullLimits
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.locks import QueueLocks
+from mqproof.impl.client.model import MessageQueue, ReceivedMessage, RetryLater
+from mqproof.impl.client.offset_store import Offsets
+from mqproof.impl.client.producer import Producer
+from mqproof.impl.client.push_consumer import PushConsumerConfig
+from mqproof.impl.client.session import Session
+from mqproof.impl.message import Message
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.spec.events import Kind
 from tests.impl.client.members import GROUP, Ear, committed, make_topic, member, numbers, send
 from tests.impl.client.test_push_consumer import FIXED_PORT, refuse
 from tests.impl.world import World, play

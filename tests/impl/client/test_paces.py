@@ -2,8 +2,8 @@
 
 import pytest
 
-from impl.client.paces import Paces
-from impl.remoting.bodies import TopicPace
+from mqproof.impl.client.paces import Paces
+from mqproof.impl.remoting.bodies import TopicPace
 
 
 def test_paces_are_of_the_last_ten_seconds_and_averages_of_what_was_then() -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from impl.client.periodic import repeat
-from impl.runtime.simulated_loop import run_simulated
+from mqproof.impl.client.periodic import repeat
+from mqproof.impl.runtime.simulated_loop import run_simulated
 
 
 def test_work_is_repeated_also_after_it_failed() -> None:

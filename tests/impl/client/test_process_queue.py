@@ -1,8 +1,8 @@
 """What a process queue says may be committed, and how full it is."""
 
-from impl.client.model import MessageQueue, ReceivedMessage
-from impl.client.process_queue import ProcessQueue
-from impl.message import Message, StoredMessage
+from mqproof.impl.client.model import MessageQueue, ReceivedMessage
+from mqproof.impl.client.process_queue import ProcessQueue
+from mqproof.impl.message import Message, StoredMessage
 
 QUEUE = MessageQueue("T", "b", 0)
 

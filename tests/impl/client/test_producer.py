@@ -9,24 +9,32 @@ from typing import TypeVar
 
 import pytest
 
-from impl.client.model import MessageError, MessageQueue, NoRouteError, Outcome, Refused, Sent, Unknown
-from impl.client.producer import Producer, ProducerConfig
-from impl.client.queue_choice import by_hash
-from impl.client.session import Session
-from impl.event_log import EventLog
-from impl.message import DELAY, Message
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import BrokerData, QueueData, TopicRoute
-from impl.remoting.channel import Channel, RemotingError, Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import handler
-from impl.remoting.headers import RouteRequest, SendResponse
-from impl.remoting.server import RemotingServer
-from impl.runtime.network import Address, SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from spec.events import Event, Kind
+from mqproof.impl.client.model import (
+    MessageError,
+    MessageQueue,
+    NoRouteError,
+    Outcome,
+    Refused,
+    Sent,
+    Unknown,
+)
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.queue_choice import by_hash
+from mqproof.impl.client.session import Session
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import DELAY, Message
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import BrokerData, QueueData, TopicRoute
+from mqproof.impl.remoting.channel import Channel, RemotingError, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import handler
+from mqproof.impl.remoting.headers import RouteRequest, SendResponse
+from mqproof.impl.remoting.server import RemotingServer
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.spec.events import Event, Kind
 from tests.impl.world import World, play
 
 T = TypeVar("T")

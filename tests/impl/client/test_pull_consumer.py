@@ -1,12 +1,12 @@
 """A pull consumer is known to a broker before it commits: 5.x takes no offset of an unknown group."""
 
-from impl.client.model import MessageQueue
-from impl.client.pull_consumer import PullConsumer
-from impl.message import Message
-from impl.remoting import java_json
-from impl.remoting.bodies import ConsumerIds
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import ConsumerGroupRequest
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.message import Message
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import ConsumerIds
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import ConsumerGroupRequest
 from tests.impl.world import World, play
 
 QUEUE = MessageQueue("T", "broker-a", 0)

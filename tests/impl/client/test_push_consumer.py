@@ -9,25 +9,25 @@ from itertools import pairwise
 
 import pytest
 
-from impl.broker import processors, retries
-from impl.broker import send as send_module
-from impl.broker.config import BrokerConfig
-from impl.client.allocation import averagely
-from impl.client.assigned import PullLimits
-from impl.client.calls import GroupCalls
-from impl.client.model import MessageQueue, ReceivedMessage, RetryLater, Sent
-from impl.client.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
-from impl.client.session import Session
-from impl.client.start_offset import ConsumeFrom
-from impl.message import Message
-from impl.remoting import bodies, java_json
-from impl.remoting.bodies import ConsumedDirectly, RunningInfo
-from impl.remoting.channel import Reply
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.dispatch import RefusedError
-from impl.remoting.headers import ConsumerRequest, ResetOffsetRequest
-from spec.events import Kind
+from mqproof.impl.broker import processors, retries
+from mqproof.impl.broker import send as send_module
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.client.allocation import averagely
+from mqproof.impl.client.assigned import PullLimits
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.model import MessageQueue, ReceivedMessage, RetryLater, Sent
+from mqproof.impl.client.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
+from mqproof.impl.client.session import Session
+from mqproof.impl.client.start_offset import ConsumeFrom
+from mqproof.impl.message import Message
+from mqproof.impl.remoting import bodies, java_json
+from mqproof.impl.remoting.bodies import ConsumedDirectly, RunningInfo
+from mqproof.impl.remoting.channel import Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import ConsumerRequest, ResetOffsetRequest
+from mqproof.spec.events import Kind
 from tests.impl.client.members import GROUP, Ear, committed, make_topic, member, numbers, send
 from tests.impl.world import SMALL_STORE, World, play
 

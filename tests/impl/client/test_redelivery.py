@@ -3,15 +3,23 @@
 
 import pytest
 
-from impl.client.calls import GroupCalls
-from impl.client.consumer_events import ConsumerEvents
-from impl.client.model import ClientError, MessageQueue, Outcome, ReceivedMessage, Refused, Sent, Unknown
-from impl.client.producer import Producer
-from impl.client.redelivery import Redelivery
-from impl.event_log import EventLog
-from impl.message import Message, StoredMessage
-from impl.runtime.simulated_loop import ManualClock, run_simulated
-from spec.events import Event, Kind
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.model import (
+    ClientError,
+    MessageQueue,
+    Outcome,
+    ReceivedMessage,
+    Refused,
+    Sent,
+    Unknown,
+)
+from mqproof.impl.client.producer import Producer
+from mqproof.impl.client.redelivery import Redelivery
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import Message, StoredMessage
+from mqproof.impl.runtime.simulated_loop import ManualClock, run_simulated
+from mqproof.spec.events import Event, Kind
 
 QUEUE = MessageQueue("%RETRY%G", "b", 0)
 

@@ -3,10 +3,10 @@
 import asyncio
 from collections import Counter
 
-from impl.client.model import MessageQueue
-from impl.client.pull_consumer import PullConsumer
-from impl.client.scheduled_pull import ScheduledPull
-from impl.client.session import Session
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.client.scheduled_pull import ScheduledPull
+from mqproof.impl.client.session import Session
 from tests.impl.client.members import GROUP, committed, make_topic, numbers, send
 from tests.impl.world import World, play
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from impl.client.calls import GroupCalls
-from impl.client.consumer_events import ConsumerEvents
-from impl.client.model import ClientError, MessageQueue
-from impl.client.offset_store import BrokerOffsets, Offsets
-from impl.client.start_offset import ConsumeFrom, start_offset
-from impl.runtime.simulated_loop import run_simulated
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.client.offset_store import BrokerOffsets, Offsets
+from mqproof.impl.client.start_offset import ConsumeFrom, start_offset
+from mqproof.impl.runtime.simulated_loop import run_simulated
 
 MIN, MAX, AT_TIME = 3, 9, 7
 

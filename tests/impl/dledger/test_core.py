@@ -2,11 +2,11 @@
 
 from random import Random
 
-from impl.dledger.changes import Ballot, Change, Committed, Cut, Lacks, Leads, Written
-from impl.dledger.codes import PushType, ResponseCode, Vote
-from impl.dledger.config import GroupConfig
-from impl.dledger.core import Core
-from impl.dledger.messages import (
+from mqproof.impl.dledger.changes import Ballot, Change, Committed, Cut, Lacks, Leads, Written
+from mqproof.impl.dledger.codes import PushType, ResponseCode, Vote
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.core import Core
+from mqproof.impl.dledger.messages import (
     NO_OP,
     NORMAL,
     Entry,
@@ -19,8 +19,8 @@ from impl.dledger.messages import (
     VoteRequest,
     VoteResponse,
 )
-from impl.dledger.state import Role
-from impl.dledger.terms import Terms
+from mqproof.impl.dledger.state import Role
+from mqproof.impl.dledger.terms import Terms
 
 NAMES = ("n0", "n1", "n2")
 

@@ -6,15 +6,15 @@ from random import Random
 
 import pytest
 
-from impl.dledger import ballot_file, entry_format
-from impl.dledger.changes import Ballot
-from impl.dledger.config import GroupConfig
-from impl.dledger.ledger import Ledger, LedgerConfig
-from impl.dledger.member import Member
-from impl.dledger.messages import NO_INDEX, NORMAL, Entry
-from impl.runtime.disk import write_durably
-from impl.runtime.simulated_disk import Image, SimulatedDisk, Step
-from impl.store.errors import StoreError
+from mqproof.impl.dledger import ballot_file, entry_format
+from mqproof.impl.dledger.changes import Ballot
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.ledger import Ledger, LedgerConfig
+from mqproof.impl.dledger.member import Member
+from mqproof.impl.dledger.messages import NO_INDEX, NORMAL, Entry
+from mqproof.impl.runtime.disk import write_durably
+from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk, Step
+from mqproof.impl.store.errors import StoreError
 
 SMALL = LedgerConfig(data_segment_bytes=512, index_segment_bytes=32 * 8)
 

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 import pytest
 
-from impl.dledger import wire
-from impl.dledger.codes import ResponseCode
-from impl.dledger.config import GroupConfig
-from impl.dledger.ledger import LedgerConfig
-from impl.dledger.messages import (
+from mqproof.impl.dledger import wire
+from mqproof.impl.dledger.codes import ResponseCode
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.ledger import LedgerConfig
+from mqproof.impl.dledger.messages import (
     NO_OP,
     AppendRequest,
     AppendResponse,
@@ -23,17 +23,17 @@ from impl.dledger.messages import (
     PushRequest,
     TransferRequest,
 )
-from impl.dledger.node import Node
-from impl.dledger.state import Role
-from impl.event_log import EventLog
-from impl.message import Message as RocketMessage
-from impl.remoting.client import RemotingClient
-from impl.runtime.network import Address, AsyncioNetwork, SimulatedNetwork
-from impl.runtime.runtime import production, simulated
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store import record
-from spec.events import Event, Kind
+from mqproof.impl.dledger.node import Node
+from mqproof.impl.dledger.state import Role
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import Message as RocketMessage
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.runtime.network import Address, AsyncioNetwork, SimulatedNetwork
+from mqproof.impl.runtime.runtime import production, simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store import record
+from mqproof.spec.events import Event, Kind
 
 T = TypeVar("T")
 

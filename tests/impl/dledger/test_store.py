@@ -6,23 +6,23 @@ from typing import TypeVar
 
 import pytest
 
-from impl.dledger.changes import Committed, Reason, SteppedDown
-from impl.dledger.codes import ResponseCode
-from impl.dledger.config import GroupConfig
-from impl.dledger.ledger_log import LedgerLog
-from impl.dledger.messages import NO_OP
-from impl.dledger.state import Role
-from impl.dledger.store import LedgerStore
-from impl.event_log import EventLog
-from impl.message import Message
-from impl.runtime.network import Address, SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_disk import SimulatedDisk, Step
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store import record
-from impl.store.config import StoreConfig
-from impl.store.results import PutStatus
-from spec.events import Event, Kind
+from mqproof.impl.dledger.changes import Committed, Reason, SteppedDown
+from mqproof.impl.dledger.codes import ResponseCode
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.ledger_log import LedgerLog
+from mqproof.impl.dledger.messages import NO_OP
+from mqproof.impl.dledger.state import Role
+from mqproof.impl.dledger.store import LedgerStore
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import Message
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store import record
+from mqproof.impl.store.config import StoreConfig
+from mqproof.impl.store.results import PutStatus
+from mqproof.spec.events import Event, Kind
 
 T = TypeVar("T")
 

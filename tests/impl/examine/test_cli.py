@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from impl.examine.cli import app
-from impl.runtime.disk import ReadOnlyDisk, RealDisk
+from mqproof.impl.examine.cli import app
+from mqproof.impl.runtime.disk import ReadOnlyDisk, RealDisk
 from tests.impl.store.site import Site
 
 
@@ -78,7 +78,7 @@ def test_a_store_that_cannot_be_written_is_read_too(store: Path) -> None:
 
 def test_a_store_in_use_is_looked_at_and_a_line_says_so(tmp_path: Path) -> None:
     hold = (
-        "import sys; from impl.runtime.disk import RealDisk; lock = RealDisk().lock(sys.argv[1]);"
+        "import sys; from mqproof.impl.runtime.disk import RealDisk; lock = RealDisk().lock(sys.argv[1]);"
         "print('held', flush=True); sys.stdin.read()"
     )
     written(tmp_path / "store").close()

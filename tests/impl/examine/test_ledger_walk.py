@@ -13,16 +13,16 @@ from random import Random
 
 import pytest
 
-from impl.dledger import entry_format
-from impl.dledger.messages import NORMAL
-from impl.examine import tables
-from impl.examine.contents import contents
-from impl.examine.directory import open_directory
-from impl.examine.verdict import Verdict
-from impl.examine.verify import verify
-from impl.runtime.disk import Disk, write_durably
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.store.errors import StoreError
+from mqproof.impl.dledger import entry_format
+from mqproof.impl.dledger.messages import NORMAL
+from mqproof.impl.examine import tables
+from mqproof.impl.examine.contents import contents
+from mqproof.impl.examine.directory import open_directory
+from mqproof.impl.examine.verdict import Verdict
+from mqproof.impl.examine.verify import verify
+from mqproof.impl.runtime.disk import Disk, write_durably
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.store.errors import StoreError
 from tests.impl.dledger.test_store import Site, _message, play
 
 LEDGER = "/store/dledger-n0"

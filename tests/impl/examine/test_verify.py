@@ -12,15 +12,15 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from impl.examine.contents import contents
-from impl.examine.directory import open_directory
-from impl.examine.verdict import Verdict
-from impl.examine.verify import verify
-from impl.message import SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK
-from impl.runtime.disk import read_whole, write_durably
-from impl.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from impl.store.delay import scheduled
-from impl.store.errors import StoreError
+from mqproof.impl.examine.contents import contents
+from mqproof.impl.examine.directory import open_directory
+from mqproof.impl.examine.verdict import Verdict
+from mqproof.impl.examine.verify import verify
+from mqproof.impl.message import SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK
+from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from mqproof.impl.store.delay import scheduled
+from mqproof.impl.store.errors import StoreError
 from tests.impl.store.site import Site, message, now
 
 HOUR_MS = 3_600_000

@@ -1,13 +1,13 @@
 """What administrators change, over a simulated network. Source: docs/protocol.md, "Name server"."""
 
-from impl.namesrv import config
-from impl.namesrv.config import NameServerConfig
-from impl.properties import apply, parse
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import QueueData, Table, TopicConfig, TopicRoute
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.headers import (
+from mqproof.impl.namesrv import config
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.properties import apply, parse
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import QueueData, Table, TopicConfig, TopicRoute
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import (
     AddWriteResponse,
     BrokerNameRequest,
     DeleteRoutedTopicRequest,
@@ -19,8 +19,8 @@ from impl.remoting.headers import (
     RouteRequest,
     WipeWriteResponse,
 )
-from impl.runtime.disk import read_whole, write_durably
-from impl.runtime.simulated_disk import SimulatedDisk, Step
+from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
 from tests.impl.namesrv.world import World, play
 
 PROTECTED = ("configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome")

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from impl.namesrv.config import NameServerConfig
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import DataVersion, MemberGroup, Table
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.headers import (
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import DataVersion, MemberGroup, Table
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import (
     BrokerHeartbeatRequest,
     DataVersionRequest,
     DataVersionResponse,

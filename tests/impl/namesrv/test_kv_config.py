@@ -5,14 +5,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from impl.namesrv import kv_config
-from impl.namesrv.kv_config import KvConfig, KvFullError
-from impl.properties import ConfigError
-from impl.runtime.disk import read_whole, write_durably
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.namesrv import kv_config
+from mqproof.impl.namesrv.kv_config import KvConfig, KvFullError
+from mqproof.impl.properties import ConfigError
+from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 
 PATH = "/namesrv/kvConfig.json"
 

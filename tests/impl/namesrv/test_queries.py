@@ -2,11 +2,11 @@
 
 import asyncio
 
-from impl.namesrv.config import NameServerConfig
-from impl.remoting import java_json
-from impl.remoting.bodies import TopicConfig, TopicList, TopicRoute
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.headers import ClusterRequest, PutKvRequest, RouteRequest
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import TopicConfig, TopicList, TopicRoute
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import ClusterRequest, PutKvRequest, RouteRequest
 from tests.impl.namesrv.world import World, play
 
 OTHER = ("b-b", "10.0.0.2:10911", "D")

@@ -4,9 +4,9 @@ import zlib
 
 import pytest
 
-from impl.namesrv.registration import read_body
-from impl.remoting.headers import RegisterBrokerRequest
-from impl.remoting.java_json import BodyError
+from mqproof.impl.namesrv.registration import read_body
+from mqproof.impl.remoting.headers import RegisterBrokerRequest
+from mqproof.impl.remoting.java_json import BodyError
 
 JSON = (
     b'{"filterServerList":[],"topicConfigSerializeWrapper":{"dataVersion":{"counter":3,"timestamp":5},'

@@ -5,8 +5,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from impl.namesrv.route_table import Bounds, BoundsError, BrokerKey, LiveBroker, RouteTable
-from impl.remoting.bodies import (
+from mqproof.impl.namesrv.route_table import Bounds, BoundsError, BrokerKey, LiveBroker, RouteTable
+from mqproof.impl.remoting.bodies import (
     PERM_WRITE,
     DataVersion,
     QueueData,

@@ -7,9 +7,9 @@ import zlib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.namesrv.server import PROCESSORS
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import (
+from mqproof.impl.namesrv.server import PROCESSORS
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import (
     ClusterInfo,
     DataVersion,
     RegisterBrokerBody,
@@ -17,17 +17,17 @@ from impl.remoting.bodies import (
     TopicConfigs,
     TopicRoute,
 )
-from impl.remoting.codes import RequestCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.headers import (
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import (
     BrokerHeartbeatRequest,
     PutKvRequest,
     RegisterBrokerRequest,
     RouteRequest,
     UnregisterBrokerRequest,
 )
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from spec.events import Event, Kind
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.spec.events import Event, Kind
 from tests.impl.namesrv.world import BROKER, World
 
 

@@ -3,20 +3,20 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from impl.event_log import EventLog
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigs
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode
-from impl.remoting.command import Command, new_request
-from impl.remoting.headers import RegisterBrokerRequest, RouteRequest
-from impl.runtime.network import Address, SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from spec.events import Event, Kind
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigs
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import RegisterBrokerRequest, RouteRequest
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.spec.events import Event, Kind
 
 T = TypeVar("T")
 

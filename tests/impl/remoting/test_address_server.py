@@ -7,9 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from impl.remoting.address_server import AddressServer, AddressServerError, parse
-from impl.runtime.network import Address, AsyncioNetwork, Connection, SimulatedNetwork
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.remoting.address_server import AddressServer, AddressServerError, parse
+from mqproof.impl.runtime.network import Address, AsyncioNetwork, Connection, SimulatedNetwork
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 
 WHERE = Address("10.0.0.7", 8080)
 

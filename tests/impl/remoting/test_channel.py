@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from impl.remoting.channel import (
+from mqproof.impl.remoting.channel import (
     CLOSE_S,
     Channel,
     ConnectError,
@@ -15,13 +15,13 @@ from impl.remoting.channel import (
     Reply,
     RequestTimeoutError,
 )
-from impl.remoting.client import RemotingClient
-from impl.remoting.command import HEADER_BYTES_MAX, Command, decode, encode, new_request
-from impl.remoting.dispatch import handler
-from impl.remoting.frame import read_frame
-from impl.remoting.server import IDLE_S, RemotingServer
-from impl.runtime.network import Address, Connection, SimulatedNetwork
-from impl.runtime.simulated_loop import run_simulated
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.command import HEADER_BYTES_MAX, Command, decode, encode, new_request
+from mqproof.impl.remoting.dispatch import handler
+from mqproof.impl.remoting.frame import read_frame
+from mqproof.impl.remoting.server import IDLE_S, RemotingServer
+from mqproof.impl.runtime.network import Address, Connection, SimulatedNetwork
+from mqproof.impl.runtime.simulated_loop import run_simulated
 
 ECHO, SLOW, BROKEN, SILENT, WORDY, WORDY_LATER = 1, 2, 3, 4, 5, 6
 

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from impl.remoting.channel import ConnectError
-from impl.remoting.client import RemotingClient
-from impl.remoting.command import new_request
-from impl.runtime.network import Address, AsyncioNetwork, Connection, ReceiverFactory
+from mqproof.impl.remoting.channel import ConnectError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.command import new_request
+from mqproof.impl.runtime.network import Address, AsyncioNetwork, Connection, ReceiverFactory
 
 
 class Slow(AsyncioNetwork):

@@ -1,6 +1,6 @@
 """One table of codes; what is not in it is shown as its number."""
 
-from impl.remoting.codes import ResponseCode, is_retriable, response_name
+from mqproof.impl.remoting.codes import ResponseCode, is_retriable, response_name
 
 
 def test_known_codes_have_names_and_unknown_ones_their_number() -> None:

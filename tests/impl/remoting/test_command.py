@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.remoting.command import Command, Serialization, decode, encode, new_request
-from impl.remoting.frame import FrameError
+from mqproof.impl.remoting.command import Command, Serialization, decode, encode, new_request
+from mqproof.impl.remoting.frame import FrameError
 
 ROUTE_REQUEST = Command(code=105, opaque=7, fields={"topic": "T1"})
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.remoting.frame import FrameError, read_frame, write_frame
+from mqproof.impl.remoting.frame import FrameError, read_frame, write_frame
 
 
 def test_a_frame_is_its_length_and_its_parts() -> None:

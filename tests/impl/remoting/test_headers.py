@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from impl.remoting import headers
-from impl.remoting.headers import (
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.headers import (
     HeaderError,
     PullResponse,
     RegisterBrokerRequest,

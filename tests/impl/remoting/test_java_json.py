@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from impl.remoting import java_json
-from impl.remoting.bodies import (
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import (
     BrokerData,
     Heartbeat,
     MessageQueue,
@@ -23,7 +23,7 @@ from impl.remoting.bodies import (
     RegisterBrokerBody,
     TopicRoute,
 )
-from impl.remoting.java_json import BodyError, ObjectKey, quote_keys, read, write
+from mqproof.impl.remoting.java_json import BodyError, ObjectKey, quote_keys, read, write
 
 ROUTE = TopicRoute(
     broker_datas=[BrokerData({0: "10.0.0.1:10911", 1: "10.0.0.2:10911"}, "b-a", "C/é")],

@@ -2,8 +2,8 @@
 
 import pytest
 
-from impl.remoting.command import Command, new_request
-from impl.remoting.signing import Credentials, is_signed_with, signature
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.signing import Credentials, is_signed_with, signature
 
 SECRET = "12345678"
 

@@ -2,17 +2,17 @@
 
 import random
 
-from impl.message import Message
-from impl.replication.acks import Acks
-from impl.replication.config import LogCheck
-from impl.replication.feed import Feed
-from impl.replication.follow import Follow
-from impl.runtime.network import Address, SimulatedNetwork
-from impl.runtime.runtime import Runtime, inline
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.runtime.simulated_loop import ManualClock
-from impl.store.config import StoreConfig
-from impl.store.message_store import MessageStore
+from mqproof.impl.message import Message
+from mqproof.impl.replication.acks import Acks
+from mqproof.impl.replication.config import LogCheck
+from mqproof.impl.replication.feed import Feed
+from mqproof.impl.replication.follow import Follow
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, inline
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import ManualClock
+from mqproof.impl.store.config import StoreConfig
+from mqproof.impl.store.message_store import MessageStore
 
 CONFIG = StoreConfig(
     commit_log_segment_bytes=4096, consume_queue_segment_bytes=2000, index_slots=10, index_entries=100

@@ -11,11 +11,11 @@ from typing import TypeVar
 
 import pytest
 
-from impl.replication.client import SlaveClient
-from impl.replication.config import ReplicationConfig, Role
-from impl.replication.stream import Transfer, write_transfer
-from impl.runtime.network import Address, Connection, Listener, ReceiverFactory, SimulatedNetwork
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.replication.client import SlaveClient
+from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.replication.stream import Transfer, write_transfer
+from mqproof.impl.runtime.network import Address, Connection, Listener, ReceiverFactory, SimulatedNetwork
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from tests.impl.replication.site import RECORD_BYTES_MAX, store
 
 MASTER = Address("127.0.0.1", 10912)

@@ -8,14 +8,14 @@ import struct
 
 import pytest
 
-from impl.replication.acks import Acks
-from impl.replication.config import LogCheck
-from impl.replication.feed import Feed
-from impl.replication.follow import DivergedError, Follow
-from impl.replication.stream import StreamError, Transfer, write_position, write_transfer
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.store import record
-from impl.store.results import GetStatus
+from mqproof.impl.replication.acks import Acks
+from mqproof.impl.replication.config import LogCheck
+from mqproof.impl.replication.feed import Feed
+from mqproof.impl.replication.follow import DivergedError, Follow
+from mqproof.impl.replication.stream import StreamError, Transfer, write_position, write_transfer
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.store import record
+from mqproof.impl.store.results import GetStatus
 from tests.impl.replication.site import RECORD_BYTES_MAX, Link, filled, log_of, message, store
 
 

@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from impl.replication.acks import Acks
-from impl.replication.config import LogCheck
-from impl.replication.feed import Feed
-from impl.replication.follow import Follow
-from impl.replication.stream import Transfer, read_position, read_transfer, write_position, write_transfer
-from impl.store.config import StoreConfig
+from mqproof.impl.replication.acks import Acks
+from mqproof.impl.replication.config import LogCheck
+from mqproof.impl.replication.feed import Feed
+from mqproof.impl.replication.follow import Follow
+from mqproof.impl.replication.stream import (
+    Transfer,
+    read_position,
+    read_transfer,
+    write_position,
+    write_transfer,
+)
+from mqproof.impl.store.config import StoreConfig
 from tests.impl.replication.site import log_of, store
 
 GOLDEN = Path(__file__).with_name("golden")

@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import pytest
 
-from impl.remoting.bodies import AllTopics, SubscriptionGroups
-from impl.remoting.channel import RemotingError
-from impl.remoting.client import RemotingClient
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import Command
-from impl.remoting.headers import UpdateOffsetRequest
-from impl.replication.metadata import MetadataSync
-from impl.runtime.network import Address
+from mqproof.impl.remoting.bodies import AllTopics, SubscriptionGroups
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import UpdateOffsetRequest
+from mqproof.impl.replication.metadata import MetadataSync
+from mqproof.impl.runtime.network import Address
 
 MASTER = Address("127.0.0.1", 10911)
 BODIES = {

@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.machines import MASTER, SLAVE, Cluster
-from conformance.targets.pair import QUEUE, TOPIC, Pair, play
-from impl.client.model import ClientError, MessageQueue
-from impl.client.push_consumer import PushConsumer
-from impl.message import DELAY, Message
-from impl.remoting import headers, java_json
-from impl.remoting.bodies import MessageQueue as Locked
-from impl.remoting.bodies import QueueLocks, SubscriptionGroup
-from impl.remoting.codes import RequestCode, ResponseCode
-from impl.remoting.command import new_request
-from impl.remoting.headers import RegisterBrokerResponse, TopicRequest
-from impl.replication.config import LogCheck, Role
-from impl.runtime.network import Address
-from impl.store.config import FlushMode
-from impl.store.message_store import MessageStore
-from spec.events import Kind
+from mqproof.conformance.targets.machines import MASTER, SLAVE, Cluster
+from mqproof.conformance.targets.pair import QUEUE, TOPIC, Pair, play
+from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.client.push_consumer import PushConsumer
+from mqproof.impl.message import DELAY, Message
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import MessageQueue as Locked
+from mqproof.impl.remoting.bodies import QueueLocks, SubscriptionGroup
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import new_request
+from mqproof.impl.remoting.headers import RegisterBrokerResponse, TopicRequest
+from mqproof.impl.replication.config import LogCheck, Role
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.spec.events import Kind
 
 
 async def send_all(pair: Pair, names: list[str]) -> list[str]:

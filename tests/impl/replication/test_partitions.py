@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from conformance import namespaces
-from conformance.cluster import Cluster, cluster, free_port
-from conformance.namespaces import Machines, machines, on_a_network
-from conformance.targets.relay import Relay
-from impl.client.blocking import BlockingClient
-from impl.client.compose import new_message
-from impl.client.model import ClientError, MessageQueue, Sent
-from impl.runtime.network import Address
+from mqproof.conformance import namespaces
+from mqproof.conformance.cluster import Cluster, cluster, free_port
+from mqproof.conformance.namespaces import Machines, machines, on_a_network
+from mqproof.conformance.targets.relay import Relay
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.model import ClientError, MessageQueue, Sent
+from mqproof.impl.runtime.network import Address
 
 GROUPS = ("a", "b")
 NAMES = ("names1", "names2")

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from conformance.cluster import Cluster, cluster, free_port
-from impl.cli import app
-from impl.client.blocking import BlockingClient
-from impl.client.compose import new_message
-from impl.client.model import ClientError, MessageQueue, Sent
-from impl.replication.config import ReplicationConfig, Role
-from impl.replication.server import MasterServer
-from impl.replication.stream import write_position
-from impl.runtime.network import AsyncioNetwork
-from impl.store.config import StoreConfig
+from mqproof.conformance.cluster import Cluster, cluster, free_port
+from mqproof.impl.cli import app
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.model import ClientError, MessageQueue, Sent
+from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.replication.server import MasterServer
+from mqproof.impl.replication.stream import write_position
+from mqproof.impl.runtime.network import AsyncioNetwork
+from mqproof.impl.store.config import StoreConfig
 from tests.impl.replication.site import message, store
 
 SECONDS_MAX = 60.0

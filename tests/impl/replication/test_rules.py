@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.pair_mutants import MUTANTS
-from impl.replication import rules
-from impl.replication.acks import Acks
-from impl.replication.rules import RULES
+from mqproof.conformance.targets.pair_mutants import MUTANTS
+from mqproof.impl.replication import rules
+from mqproof.impl.replication.acks import Acks
+from mqproof.impl.replication.rules import RULES
 from tests.impl.replication import test_follow
 
 

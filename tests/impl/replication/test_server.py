@@ -7,11 +7,11 @@ from typing import TypeVar
 
 import pytest
 
-from impl.replication.config import ReplicationConfig, Role
-from impl.replication.server import MasterServer
-from impl.replication.stream import Transfer, read_transfer, write_position
-from impl.runtime.network import Address, Connection, SimulatedNetwork
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.replication.server import MasterServer
+from mqproof.impl.replication.stream import Transfer, read_transfer, write_position
+from mqproof.impl.runtime.network import Address, Connection, SimulatedNetwork
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from tests.impl.replication.site import filled, message
 
 T = TypeVar("T")

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.targets.machines import BROKER_NAMES, MASTER, SLAVE, STORE, Cluster, Setup
-from impl.client.model import MessageQueue, Sent
-from impl.client.producer import Producer, ProducerConfig
-from impl.message import UNIQUE_KEY, WAIT, Message
-from impl.replication.config import ReplicationConfig, Role
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store.config import FlushMode
+from mqproof.conformance.targets.machines import BROKER_NAMES, MASTER, SLAVE, STORE, Cluster, Setup
+from mqproof.impl.client.model import MessageQueue, Sent
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.message import UNIQUE_KEY, WAIT, Message
+from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.config import FlushMode
 
 TOPIC = "BenchmarkTest"
 FLUSH_MS, SLAVE_MS = 1000, 2000

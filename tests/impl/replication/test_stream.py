@@ -2,7 +2,7 @@
 
 import pytest
 
-from impl.replication.stream import (
+from mqproof.impl.replication.stream import (
     TAKEN_BODY_BYTES_MAX,
     StreamError,
     Transfer,

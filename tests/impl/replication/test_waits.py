@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from impl.replication.acks import Acks
-from impl.replication.config import ReplicationConfig, Role
-from impl.replication.waits import ReplicaWaits
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store.results import PutStatus
+from mqproof.impl.replication.acks import Acks
+from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.replication.waits import ReplicaWaits
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.results import PutStatus
 
 
 @pytest.mark.parametrize("in_sync", [None, 2])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.runtime.append_file import AppendFile
+from mqproof.impl.runtime.append_file import AppendFile
 
 
 def test_lines_are_on_disk_as_soon_as_appended(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.runtime.disk import Disk, LockedError, RealDisk, parent, read_whole, write_durably
-from impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.disk import Disk, LockedError, RealDisk, parent, read_whole, write_durably
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 
 
 @pytest.fixture(params=["real", "simulated"])
@@ -101,7 +101,7 @@ def test_a_lock_excludes_another_process(tmp_path: Path) -> None:
     path = str(tmp_path / "lock")
     lock = RealDisk().lock(path)
     program = (
-        "import sys; from impl.runtime.disk import RealDisk, LockedError\n"
+        "import sys; from mqproof.impl.runtime.disk import RealDisk, LockedError\n"
         "try: RealDisk().lock(sys.argv[1])\n"
         "except LockedError as error: print(error)"
     )

@@ -7,8 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from impl.runtime.network import Address, AsyncioNetwork, Connection, Network, SimulatedNetwork
-from impl.runtime.simulated_loop import run_simulated
+from mqproof.impl.runtime.network import Address, AsyncioNetwork, Connection, Network, SimulatedNetwork
+from mqproof.impl.runtime.simulated_loop import run_simulated
 
 
 class End:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from impl.runtime.network import Address, AsyncioNetwork, Connection, Receiver
+from mqproof.impl.runtime.network import Address, AsyncioNetwork, Connection, Receiver
 
 
 class _Transport:

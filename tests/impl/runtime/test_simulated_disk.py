@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from impl.runtime.disk import LockedError, read_whole, write_durably
-from impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
+from mqproof.impl.runtime.disk import LockedError, read_whole, write_durably
+from mqproof.impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
 
 
 def _disk_with(content: bytes) -> SimulatedDisk:

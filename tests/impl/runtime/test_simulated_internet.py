@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from impl.runtime.network import Address, Connection
-from impl.runtime.simulated_internet import SimulatedInternet
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.runtime.network import Address, Connection
+from mqproof.impl.runtime.simulated_internet import SimulatedInternet
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 
 ONE, OTHER = "10.0.0.1", "10.0.0.2"
 DOOR = Address(OTHER, 80)

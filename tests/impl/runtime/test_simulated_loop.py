@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from impl.runtime.clock import SystemClock, now_ms
-from impl.runtime.runtime import SlowCalls, in_thread, inline
-from impl.runtime.simulated_loop import (
+from mqproof.impl.runtime.clock import SystemClock, now_ms
+from mqproof.impl.runtime.runtime import SlowCalls, in_thread, inline
+from mqproof.impl.runtime.simulated_loop import (
     EPOCH_US,
     ManualClock,
     SimulatedClock,

@@ -10,19 +10,19 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from impl.event_log import EventLog
-from impl.message import Message
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import Runtime, SlowCalls
-from impl.runtime.simulated_disk import SimulatedDisk, Step
-from impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop, run_simulated
-from impl.store import record
-from impl.store.checkpoint import DISTRUST, read_checkpoint
-from impl.store.config import FlushMode, StoreConfig
-from impl.store.errors import StoreError
-from impl.store.message_store import MessageStore
-from impl.store.results import GetStatus, PutResult, PutStatus
-from spec.events import Event, Kind
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import Message
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, SlowCalls
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
+from mqproof.impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop, run_simulated
+from mqproof.impl.store import record
+from mqproof.impl.store.checkpoint import DISTRUST, read_checkpoint
+from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import GetStatus, PutResult, PutStatus
+from mqproof.spec.events import Event, Kind
 from tests.impl.store.site import check_index
 
 QUEUES = 3

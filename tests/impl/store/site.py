@@ -5,20 +5,20 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from impl.event_log import EventLog
-from impl.message import Message, StoredMessage
-from impl.runtime.disk import Disk
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import Runtime, inline
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.runtime.simulated_loop import ManualClock
-from impl.store import record
-from impl.store.config import FlushMode, StoreConfig
-from impl.store.dispatch import Appended, index_keys
-from impl.store.index import key_hash
-from impl.store.message_store import MessageStore
-from impl.store.results import Recovery
-from spec.events import Event, Kind
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import Message, StoredMessage
+from mqproof.impl.runtime.disk import Disk
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, inline
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import ManualClock
+from mqproof.impl.store import record
+from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.impl.store.dispatch import Appended, index_keys
+from mqproof.impl.store.index import key_hash
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import Recovery
+from mqproof.spec.events import Event, Kind
 
 T = TypeVar("T")
 

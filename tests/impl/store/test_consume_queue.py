@@ -2,10 +2,10 @@
 
 import pytest
 
-from impl.runtime.disk import read_whole
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, Unit
-from impl.store.errors import StoreError
+from mqproof.impl.runtime.disk import read_whole
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, Unit
+from mqproof.impl.store.errors import StoreError
 
 
 def _queue(disk: SimulatedDisk, segment_bytes: int = 60) -> ConsumeQueue:

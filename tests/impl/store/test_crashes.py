@@ -11,9 +11,9 @@ from itertools import islice
 
 import pytest
 
-from impl.runtime.simulated_disk import SimulatedCrashError, SimulatedDisk, Step
-from impl.store.config import FlushMode
-from impl.store.dispatch import Appended
+from mqproof.impl.runtime.simulated_disk import SimulatedCrashError, SimulatedDisk, Step
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.dispatch import Appended
 from tests.impl.store.site import SMALL, Site, bodies, check_index, now, stored_messages
 
 STEPS_MAX = 500

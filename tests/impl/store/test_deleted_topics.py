@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from impl.runtime.simulated_disk import SimulatedCrashError, Step
-from impl.store.config import FlushMode
-from impl.store.errors import StoreError
+from mqproof.impl.runtime.simulated_disk import SimulatedCrashError, Step
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.errors import StoreError
 from tests.impl.store.site import SMALL, Site, bodies, message, now
 
 SYNC = replace(SMALL, flush_mode=FlushMode.SYNC_FLUSH)

@@ -9,17 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from impl.message import Message
-from impl.runtime.clock import local_hour
-from impl.runtime.disk import Space
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_disk import SimulatedCrashError, SimulatedDisk, Step
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store import record
-from impl.store.config import FlushMode
-from impl.store.message_store import MessageStore
-from impl.store.results import GetStatus, PutStatus
+from mqproof.impl.message import Message
+from mqproof.impl.runtime.clock import local_hour
+from mqproof.impl.runtime.disk import Space
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedCrashError, SimulatedDisk, Step
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store import record
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import GetStatus, PutStatus
 from tests.impl.store.site import SMALL, Site, message, now
 
 HOUR_MS = 3_600_000

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from impl.examine.directory import open_directory
-from impl.examine.verify import verify
-from impl.runtime.disk import ReadOnlyDisk, RealDisk
-from impl.store import record
-from impl.store.config import StoreConfig
-from impl.store.delay import SCHEDULE_TOPIC
-from impl.store.message_store import MessageStore
+from mqproof.impl.examine.directory import open_directory
+from mqproof.impl.examine.verify import verify
+from mqproof.impl.runtime.disk import ReadOnlyDisk, RealDisk
+from mqproof.impl.store import record
+from mqproof.impl.store.config import StoreConfig
+from mqproof.impl.store.delay import SCHEDULE_TOPIC
+from mqproof.impl.store.message_store import MessageStore
 from tests.impl.store.site import Site
 
 GOLDEN = Path(__file__).parent / "golden"

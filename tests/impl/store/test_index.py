@@ -10,16 +10,16 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from impl.message import SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK, Message
-from impl.runtime.clock import local_stamp
-from impl.runtime.disk import read_whole, write_durably
-from impl.runtime.simulated_disk import SimulatedDisk
-from impl.store import record
-from impl.store.checkpoint import read_checkpoint
-from impl.store.errors import StoreError
-from impl.store.index import Index, key_hash
-from impl.store.index_file import HEADER_BYTES, Header, IndexShape
-from impl.store.message_store import MessageStore
+from mqproof.impl.message import SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK, Message
+from mqproof.impl.runtime.clock import local_stamp
+from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.store import record
+from mqproof.impl.store.checkpoint import read_checkpoint
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.index import Index, key_hash
+from mqproof.impl.store.index_file import HEADER_BYTES, Header, IndexShape
+from mqproof.impl.store.message_store import MessageStore
 from tests.impl.store.site import Site, check_index, message, now
 
 SHAPE = IndexShape(slots=3, entries=5)

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import pytest
 
-from impl.runtime.disk import read_whole, write_durably
-from impl.runtime.simulated_disk import SimulatedCrashError, Step
-from impl.store import recovery
-from impl.store.checkpoint import DISTRUST, QueueCount, read_checkpoint
-from impl.store.config import FlushMode
-from impl.store.errors import StoreError
-from impl.store.recovery import Parts
+from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.simulated_disk import SimulatedCrashError, Step
+from mqproof.impl.store import recovery
+from mqproof.impl.store.checkpoint import DISTRUST, QueueCount, read_checkpoint
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.recovery import Parts
 from tests.impl.store.site import SMALL, Site, bodies, now
 
 QUEUES = "store/consumequeue/T"

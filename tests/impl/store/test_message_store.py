@@ -13,21 +13,21 @@ from typing import TypeVar
 import pytest
 from msgspec import structs
 
-from impl.event_log import EventLog
-from impl.message import Message
-from impl.runtime.disk import RealDisk
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import production, simulated
-from impl.runtime.simulated_disk import SimulatedDisk, Step
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store import record
-from impl.store.checkpoint import QueueCount, read_checkpoint
-from impl.store.config import FlushMode, StoreConfig
-from impl.store.consume_queue import Unit
-from impl.store.errors import StoreError
-from impl.store.message_store import MessageStore
-from impl.store.results import GetStatus, PutResult, PutStatus
-from spec.events import Event, Kind
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.message import Message
+from mqproof.impl.runtime.disk import RealDisk
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import production, simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store import record
+from mqproof.impl.store.checkpoint import QueueCount, read_checkpoint
+from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.impl.store.consume_queue import Unit
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import GetStatus, PutResult, PutStatus
+from mqproof.spec.events import Event, Kind
 from tests.impl.store.site import SMALL, Site, bodies, message, now, stored_messages
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.message import Message
-from impl.store import record
-from impl.store.record import RecordError
+from mqproof.impl.message import Message
+from mqproof.impl.store import record
+from mqproof.impl.store.record import RecordError
 
 VECTOR = bytes.fromhex(
     """

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from impl.runtime.clock import now_ms
-from impl.runtime.disk import write_durably
-from impl.runtime.simulated_disk import Image, Step
-from impl.store import record
-from impl.store.checkpoint import Checkpoint, read_checkpoint
-from impl.store.config import FlushMode
-from impl.store.errors import StoreError
-from spec.events import Kind, encode, read_log
+from mqproof.impl.runtime.clock import now_ms
+from mqproof.impl.runtime.disk import write_durably
+from mqproof.impl.runtime.simulated_disk import Image, Step
+from mqproof.impl.store import record
+from mqproof.impl.store.checkpoint import Checkpoint, read_checkpoint
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.errors import StoreError
+from mqproof.spec.events import Kind, encode, read_log
 from tests.impl.store.site import SMALL, Site, bodies, message, now, stored_messages
 
 NAMES = [f"m{number}" for number in range(9)]

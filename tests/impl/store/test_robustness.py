@@ -12,18 +12,18 @@ from dataclasses import replace
 
 import pytest
 
-from impl.message import Message
-from impl.runtime.disk import Lock
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_disk import SimulatedDisk, Step
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store.config import FlushMode
-from impl.store.delay import SCHEDULE_TOPIC
-from impl.store.errors import StoreError
-from impl.store.message_store import MessageStore
-from impl.store.record import RecordError, decode
-from impl.store.results import PutResult, PutStatus
+from mqproof.impl.message import Message
+from mqproof.impl.runtime.disk import Lock
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.delay import SCHEDULE_TOPIC
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.record import RecordError, decode
+from mqproof.impl.store.results import PutResult, PutStatus
 from tests.impl.store.site import SMALL, Site, bodies, check_index, message, now
 
 

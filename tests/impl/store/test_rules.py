@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from impl.store.appender import Appender
-from impl.store.checkpoint import Checkpoint
-from impl.store.commit_log import CommitLog
-from impl.store.config import FlushMode
-from impl.store.consume_queue import ConsumeQueue
-from impl.store.dispatch import Appended
-from impl.store.flush import FlushRound, LogFlusher
-from impl.store.message_store import MessageStore
-from impl.store.queue_flush import CheckpointWriter
-from impl.store.record import RecordError
-from impl.store.recovery import Parts
-from impl.store.results import PutStatus
-from impl.store.rules import RULES
-from impl.store.store import Store
+from mqproof.impl.store.appender import Appender
+from mqproof.impl.store.checkpoint import Checkpoint
+from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.consume_queue import ConsumeQueue
+from mqproof.impl.store.dispatch import Appended
+from mqproof.impl.store.flush import FlushRound, LogFlusher
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.queue_flush import CheckpointWriter
+from mqproof.impl.store.record import RecordError
+from mqproof.impl.store.recovery import Parts
+from mqproof.impl.store.results import PutStatus
+from mqproof.impl.store.rules import RULES
+from mqproof.impl.store.store import Store
 from tests.impl.store import (
     test_expiry,
     test_index,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from impl.runtime.disk import read_whole
-from impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
-from impl.store.errors import StoreError
-from impl.store.segments import SegmentedFile
+from mqproof.impl.runtime.disk import read_whole
+from mqproof.impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.segments import SegmentedFile
 
 
 def _loaded(disk: SimulatedDisk, segment_bytes: int = 16) -> SegmentedFile:

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from impl.runtime.disk import RealDisk
-from impl.store.config import FlushMode
-from spec.events import Kind, read_log
+from mqproof.impl.runtime.disk import RealDisk
+from mqproof.impl.store.config import FlushMode
+from mqproof.spec.events import Kind, read_log
 from tests.impl.store.site import SMALL, Site, stored_messages
 
 WRITER = """
 import asyncio, itertools, random, sys
 from dataclasses import replace
-from impl.event_log import EventLog
-from impl.runtime.network import SimulatedNetwork
-from impl.runtime.runtime import production
-from impl.store.config import FlushMode
-from impl.store.message_store import MessageStore
+from mqproof.impl.event_log import EventLog
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import production
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.message_store import MessageStore
 from tests.impl.store.site import SMALL, message
 
 async def write(directory, mode):

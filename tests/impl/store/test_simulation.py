@@ -2,7 +2,7 @@
 
 import pytest
 
-from impl.store.config import FlushMode
+from mqproof.impl.store.config import FlushMode
 from tests.impl.store.simulation import simulate
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from impl.runtime.simulated_disk import Step
-from impl.runtime.simulated_loop import run_simulated
-from impl.store.config import FlushMode
-from impl.store.message_store import MessageStore
-from impl.store.results import PutResult, PutStatus
-from spec.events import Kind
+from mqproof.impl.runtime.simulated_disk import Step
+from mqproof.impl.runtime.simulated_loop import run_simulated
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import PutResult, PutStatus
+from mqproof.spec.events import Kind
 from tests.impl.store.site import SMALL, Site, bodies, message
 
 LARGE = replace(SMALL, commit_log_segment_bytes=4096, consume_queue_segment_bytes=2000, index_entries=100)

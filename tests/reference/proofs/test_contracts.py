@@ -2,11 +2,11 @@
 
 import pytest
 
-from reference import allocation, delay, offsets
-from reference.proofs.check import Finding, analyse, judge_bug, judge_contract, planted
-from reference.proofs.contracts import CONTRACTS, Contract
-from reference.proofs.mutants.contracts import BUGS, Bug
-from report.model import Verdict
+from mqproof.reference import allocation, delay, offsets
+from mqproof.reference.proofs.check import Finding, analyse, judge_bug, judge_contract, planted
+from mqproof.reference.proofs.contracts import CONTRACTS, Contract
+from mqproof.reference.proofs.mutants.contracts import BUGS, Bug
+from mqproof.report.model import Verdict
 
 CHEAP = [contract for contract in CONTRACTS if contract.module in (delay, offsets)]
 

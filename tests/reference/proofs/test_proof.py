@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 import z3
 
-from reference.proofs import command, walk
-from reference.proofs.judge import counterexample, judge_mutant
-from reference.proofs.logic import Scope
-from reference.proofs.mutants import MUTANTS
-from reference.proofs.mutants.mutant import Mutant
-from reference.proofs.proof import INIT, INVARIANT, Obligation, Outcome, Proof, obligations, prove
-from reference.proofs.tie import TIES, Tie, untied
-from report.model import Verdict
+from mqproof.reference.proofs import command, walk
+from mqproof.reference.proofs.judge import counterexample, judge_mutant
+from mqproof.reference.proofs.logic import Scope
+from mqproof.reference.proofs.mutants import MUTANTS
+from mqproof.reference.proofs.mutants.mutant import Mutant
+from mqproof.reference.proofs.proof import INIT, INVARIANT, Obligation, Outcome, Proof, obligations, prove
+from mqproof.reference.proofs.tie import TIES, Tie, untied
+from mqproof.report.model import Verdict
 
 PROOFS = list(command.PROOFS.values())
 QUICK = [proof for proof in PROOFS if proof.name != "Election-5"]

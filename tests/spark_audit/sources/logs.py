@@ -4,18 +4,18 @@ import asyncio
 import tarfile
 from pathlib import Path
 
-from impl.dledger import entry_format
-from impl.dledger.config import GroupConfig
-from impl.dledger.entry_format import HEADER_BYTES
-from impl.dledger.messages import NO_OP, NORMAL
-from impl.dledger.store import LedgerStore
-from impl.message import Message
-from impl.runtime.disk import RealDisk
-from impl.runtime.network import Address, SimulatedNetwork
-from impl.runtime.runtime import simulated
-from impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from impl.store import record
-from impl.store.results import PutStatus
+from mqproof.impl.dledger import entry_format
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.entry_format import HEADER_BYTES
+from mqproof.impl.dledger.messages import NO_OP, NORMAL
+from mqproof.impl.dledger.store import LedgerStore
+from mqproof.impl.message import Message
+from mqproof.impl.runtime.disk import RealDisk
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store import record
+from mqproof.impl.store.results import PutStatus
 from tests.impl.store.test_golden import CONFIG
 
 GOLDEN = Path(__file__).parents[2] / "impl" / "store" / "golden"

@@ -4,8 +4,8 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from spark_audit.sources.consume_queue import read_range
-from spark_audit.sources.ranges import cut
+from mqproof.spark_audit.sources.consume_queue import read_range
+from mqproof.spark_audit.sources.ranges import cut
 
 BLANK = (0, (1 << 31) - 1, 0)
 

@@ -4,8 +4,8 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from spark_audit.sources.index import first_entry_at, read_range
-from spark_audit.sources.ranges import cut
+from mqproof.spark_audit.sources.index import first_entry_at, read_range
+from mqproof.spark_audit.sources.ranges import cut
 
 SLOTS = 3
 

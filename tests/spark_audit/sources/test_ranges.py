@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_audit.sources.ranges import StoreError, cut, segments, subfolder, written_end
+from mqproof.spark_audit.sources.ranges import StoreError, cut, segments, subfolder, written_end
 
 
 def test_ranges_cover_the_file_once_and_end_between_units(tmp_path: Path) -> None:

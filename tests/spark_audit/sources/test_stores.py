@@ -7,8 +7,8 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from impl.runtime.disk import RealDisk
-from spark_audit.sources.stores import register
+from mqproof.impl.runtime.disk import RealDisk
+from mqproof.spark_audit.sources.stores import register
 from tests.impl.store.site import Site
 from tests.impl.store.test_golden import CONFIG
 from tests.spark_audit.sources.logs import golden, write_member

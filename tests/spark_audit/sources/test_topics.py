@@ -11,11 +11,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from impl.client.blocking import BlockingClient
-from impl.client.model import MessageQueue, PullResult
-from impl.message import Message
-from spark_audit.sources.ranges import StoreError
-from spark_audit.sources.topics import (
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.model import MessageQueue, PullResult
+from mqproof.impl.message import Message
+from mqproof.spark_audit.sources.ranges import StoreError
+from mqproof.spark_audit.sources.topics import (
     Ends,
     Options,
     Slice,
@@ -26,7 +26,7 @@ from spark_audit.sources.topics import (
     register,
     slices,
 )
-from spark_audit.watch import Source, Watch, watch
+from mqproof.spark_audit.watch import Source, Watch, watch
 from tests.impl.test_cli import SERVE, server
 from tests.spark_audit.conftest import write_ndjson
 from tests.spark_audit.test_nights import OF_TRAFFIC

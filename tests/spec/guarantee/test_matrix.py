@@ -12,11 +12,11 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from spec.guarantee import claims, document, recorded, show
-from spec.guarantee.cli import app
-from spec.guarantee.matrix import FAULTS, Cell, Matrix, Outcome, Setup, columns, decide, setups
-from spec.guarantee.picture import file_name, picture
-from spec.guarantee.view import View, build
+from mqproof.spec.guarantee import claims, document, recorded, show
+from mqproof.spec.guarantee.cli import app
+from mqproof.spec.guarantee.matrix import FAULTS, Cell, Matrix, Outcome, Setup, columns, decide, setups
+from mqproof.spec.guarantee.picture import file_name, picture
+from mqproof.spec.guarantee.view import View, build
 
 ROW = Setup("SYNC_FLUSH", "none", "sync")
 CHOSEN = {"flush": ROW.flush, "replication": ROW.replication, "producer": ROW.producer}
@@ -152,7 +152,7 @@ def test_the_command_exits_1_when_a_verdict_changed(monkeypatch: pytest.MonkeyPa
     cell = Cell(ROW, ("clean",))
     other = {**recorded.load(), cell: Outcome.GONE}
     monkeypatch.setattr(recorded, "load", lambda: other)
-    monkeypatch.setattr("spec.guarantee.matrix.decide", lambda _chosen: _row())
+    monkeypatch.setattr("mqproof.spec.guarantee.matrix.decide", lambda _chosen: _row())
     result = CliRunner().invoke(app, ("matrix", *OPTIONS))
     assert result.exit_code == 1
     assert f"✗ {cell}: safe, gone recorded" in result.stdout

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from spec.model_file import Kind, load
-from spec.mutation.judge import Judge, Noticed, Space, Stage, Subject
-from spec.mutation.operators import Kind as MutantKind
-from spec.mutation.operators import Mutant, mutants
-from spec.tlc.graph import ground
+from mqproof.spec.model_file import Kind, load
+from mqproof.spec.mutation.judge import Judge, Noticed, Space, Stage, Subject
+from mqproof.spec.mutation.operators import Kind as MutantKind
+from mqproof.spec.mutation.operators import Mutant, mutants
+from mqproof.spec.tlc.graph import ground
 
 MODELS = load(Path(__file__).parents[1] / "models.toml")
 RUN = next(question for question in MODELS.questions["Counter"] if question.kind is Kind.CHECK)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spec.mutation.operators import Kind, mutants
+from mqproof.spec.mutation.operators import Kind, mutants
 
 COUNTER = """---- MODULE M ----
 VARIABLES x, y

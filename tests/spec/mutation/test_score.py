@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from spec.mutation import score
-from spec.mutation.judge import Judgement, Noticed
-from spec.mutation.score import Score, SurvivorsError
+from mqproof.spec.mutation import score
+from mqproof.spec.mutation.judge import Judgement, Noticed
+from mqproof.spec.mutation.score import Score, SurvivorsError
 
 README = score.SURVIVORS.with_name("README.md")
 FOUND = (

@@ -1,6 +1,6 @@
 """Goal: one question can be derived from another. Method: small configurations."""
 
-from spec.tlc import config
+from mqproof.spec.tlc import config
 
 TEXT = r"""
 \* INVARIANT Commented

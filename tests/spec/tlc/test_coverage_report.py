@@ -1,8 +1,8 @@
 """Goal: the coverage report of a real run is read: what fired, what was evaluated, and what never was."""
 
-from spec.tlc import output
-from spec.tlc.coverage_report import Place, sections
-from spec.tlc.run import Job, run
+from mqproof.spec.tlc import output
+from mqproof.spec.tlc.coverage_report import Place, sections
+from mqproof.spec.tlc.run import Job, run
 
 MODULE = """---- MODULE M ----
 EXTENDS Naturals

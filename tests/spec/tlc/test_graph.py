@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from spec.tlc import config, graph
-from spec.tlc.errors import TlcError
-from spec.tlc.graph import Label
-from spec.tlc.run import DEADLOCK, Job, Verdict, run
-from spec.tlc.values import Function, ModelValue, State
+from mqproof.spec.tlc import config, graph
+from mqproof.spec.tlc.errors import TlcError
+from mqproof.spec.tlc.graph import Label
+from mqproof.spec.tlc.run import DEADLOCK, Job, Verdict, run
+from mqproof.spec.tlc.values import Function, ModelValue, State
 from tests.spec.tlc.counter import ACTIONS, CONFIG, DISTINCT, LIBRARIES
 
 NODES = (ModelValue("n1"), ModelValue("n2"))

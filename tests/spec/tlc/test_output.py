@@ -1,6 +1,6 @@
 """Goal: TLC's messages are taken apart, nested or cut. Method: text as `-tool` prints it."""
 
-from spec.tlc import output
+from mqproof.spec.tlc import output
 
 NESTED = """loose
 @!@!@STARTMSG 1000:1 @!@!@

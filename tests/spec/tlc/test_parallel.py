@@ -3,9 +3,9 @@
 import threading
 import time
 
-from spec.tlc.errors import Reason, TlcError
-from spec.tlc.parallel import _Seats, run_each
-from spec.tlc.run import Job, Outcome
+from mqproof.spec.tlc.errors import Reason, TlcError
+from mqproof.spec.tlc.parallel import _Seats, run_each
+from mqproof.spec.tlc.run import Job, Outcome
 from tests.spec.tlc.counter import CONFIG, DISTINCT, LIBRARIES
 
 COUNTER = Job("Counter", CONFIG, LIBRARIES)

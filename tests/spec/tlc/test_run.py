@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from spec import java
-from spec.tlc import config, toolbox
-from spec.tlc import run as runner
-from spec.tlc.errors import Reason, TlcError
-from spec.tlc.run import DEADLOCK, Job, Outcome, Verdict, run
-from spec.tlc.toolbox import Toolbox
-from spec.tlc.trace import render
+from mqproof.spec import java
+from mqproof.spec.tlc import config, toolbox
+from mqproof.spec.tlc import run as runner
+from mqproof.spec.tlc.errors import Reason, TlcError
+from mqproof.spec.tlc.run import DEADLOCK, Job, Outcome, Verdict, run
+from mqproof.spec.tlc.toolbox import Toolbox
+from mqproof.spec.tlc.trace import render
 from tests.spec.tlc.counter import CONFIG, DISTINCT, LIBRARIES
 
 ONE_VARIABLE = """---- MODULE Tiny ----

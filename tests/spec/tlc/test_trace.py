@@ -1,7 +1,7 @@
 """Goal: a counterexample reads like a story: the action, and only what it changed."""
 
-from spec.tlc.trace import Step, Trace, changed, render
-from spec.tlc.values import Function, Value, parse_state
+from mqproof.spec.tlc.trace import Step, Trace, changed, render
+from mqproof.spec.tlc.values import Function, Value, parse_state
 
 
 def difference(before: str, after: str) -> list[tuple[str, str]]:

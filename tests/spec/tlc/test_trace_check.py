@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from spec.tlc.errors import TlcError
-from spec.tlc.trace_check import TraceCheckError, TraceVerdict, check_traces
+from mqproof.spec.tlc.errors import TlcError
+from mqproof.spec.tlc.trace_check import TraceCheckError, TraceVerdict, check_traces
 from tests.spec.tlc.counter import CONFIG, LIBRARIES, TLA
 
 TAKE: dict[str, object] = {"kind": "take"}

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.tlc import values
-from spec.tlc.values import Function, ModelValue, ValueSyntaxError, parse, parse_state, show
+from mqproof.spec.tlc import values
+from mqproof.spec.tlc.values import Function, ModelValue, ValueSyntaxError, parse, parse_state, show
 
 N1, N2 = ModelValue("n1"), ModelValue("n2")
 

@@ -2,10 +2,10 @@
 
 from itertools import pairwise
 
-from spec.tlc import config
-from spec.tlc.run import Job
-from spec.tlc.values import Function
-from spec.tlc.walk import walk
+from mqproof.spec.tlc import config
+from mqproof.spec.tlc.run import Job
+from mqproof.spec.tlc.values import Function
+from mqproof.spec.tlc.walk import walk
 from tests.spec.tlc.counter import CONFIG, LIBRARIES
 from tests.spec.tlc.test_graph import by_hand
 

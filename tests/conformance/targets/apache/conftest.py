@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.targets.apache.artifacts import ApacheMissingError, jars, java, releases
+from mqproof.conformance.targets.apache.artifacts import ApacheMissingError, jars, java, releases
 
 
 @pytest.fixture(scope="session", params=releases())

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.targets.apache import artifacts
-from conformance.targets.apache.artifacts import ApacheMissingError, jars, releases
+from mqproof.conformance.targets.apache import artifacts
+from mqproof.conformance.targets.apache.artifacts import ApacheMissingError, jars, releases
 
 FETCHES = """#!/bin/sh
 for argument; do case "$argument" in -DoutputDirectory=*) target="${argument#*=}";; esac; done

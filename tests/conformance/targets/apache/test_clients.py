@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.targets.apache.clients import DriverError, JavaClient
+from mqproof.conformance.targets.apache.clients import DriverError, JavaClient
 
 _STAND_IN = """
 import sys

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance.targets.apache import servers
-from conformance.targets.apache.servers import ApacheServer, ApacheServerError, running
-from impl.runtime.network import Address
+from mqproof.conformance.targets.apache import servers
+from mqproof.conformance.targets.apache.servers import ApacheServer, ApacheServerError, running
+from mqproof.impl.runtime.network import Address
 
 
 def _server(folder: Path, script: str, is_ready: Callable[[], bool]) -> ApacheServer:

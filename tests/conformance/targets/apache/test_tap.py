@@ -3,11 +3,11 @@
 import socket
 import threading
 
-from conformance.targets.apache.tap import Tap
-from conformance.targets.apache.wire import ask
-from impl.remoting.command import decode, encode, new_request
-from impl.remoting.frame import read_frame
-from impl.runtime.network import Address
+from mqproof.conformance.targets.apache.tap import Tap
+from mqproof.conformance.targets.apache.wire import ask
+from mqproof.impl.remoting.command import decode, encode, new_request
+from mqproof.impl.remoting.frame import read_frame
+from mqproof.impl.runtime.network import Address
 
 
 def test_frames_are_passed_on_noted_and_replaced() -> None:

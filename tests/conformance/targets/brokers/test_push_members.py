@@ -2,15 +2,15 @@
 
 import pytest
 
-from conformance.delivery.checkers import CHECKERS
-from conformance.delivery.steps import Change, Membership
-from conformance.planting import planted
-from conformance.session import SPEC_1
-from conformance.targets.brokers import delivery_mutants, push_mutants
-from conformance.targets.brokers.push_members import PushMembers, live
-from conformance.targets.mutants import Mutant
-from conformance.targets.workload_mutants import MUTANTS as OF_CLIENTS
-from report.model import Verdict
+from mqproof.conformance.delivery.checkers import CHECKERS
+from mqproof.conformance.delivery.steps import Change, Membership
+from mqproof.conformance.planting import planted
+from mqproof.conformance.session import SPEC_1
+from mqproof.conformance.targets.brokers import delivery_mutants, push_mutants
+from mqproof.conformance.targets.brokers.push_members import PushMembers, live
+from mqproof.conformance.targets.mutants import Mutant
+from mqproof.conformance.targets.workload_mutants import MUTANTS as OF_CLIENTS
+from mqproof.report.model import Verdict
 
 SEEDS = range(1, 7)
 

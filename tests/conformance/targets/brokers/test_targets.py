@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from conformance.suite import examine, run_suite
-from conformance.targets import UnknownTargetError
-from conformance.targets.brokers.caller import Caller
-from conformance.targets.brokers.grounds import CONFIG
-from conformance.targets.brokers.targets import EXAMINEES
-from impl.broker.broker import Broker
-from impl.broker.config import BrokerConfig
-from impl.namesrv.config import NameServerConfig
-from impl.namesrv.server import NameServer
-from impl.remoting.codes import RequestCode
-from impl.runtime.network import Address, AsyncioNetwork
-from impl.runtime.runtime import production
-from report.model import Verdict
+from mqproof.conformance.suite import examine, run_suite
+from mqproof.conformance.targets import UnknownTargetError
+from mqproof.conformance.targets.brokers.caller import Caller
+from mqproof.conformance.targets.brokers.grounds import CONFIG
+from mqproof.conformance.targets.brokers.targets import EXAMINEES
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.runtime.network import Address, AsyncioNetwork
+from mqproof.impl.runtime.runtime import production
+from mqproof.report.model import Verdict
 
 SAMPLE = {
     suite: {mutant.breaks: name for name, mutant in reversed(list(each.mutants.items()))}

@@ -1,6 +1,6 @@
-"""mqproof: RocketMQ specified, model-checked, implemented, attacked and audited under one catalogue.
+"""The `mqproof` command: maps each command name to the module that implements it.
 
-This module mounts each folder's `cli.py`. The imports are late: a broker never loads Spark or TLC.
+Mounts the `cli` module of each part. The imports are late: a broker never loads Spark or TLC.
 """
 
 import importlib
@@ -11,54 +11,66 @@ from typing import Any, Final
 
 COMMANDS: Final = {
     "demo": (
-        "conformance.demo",
+        "mqproof.conformance.demo",
         "the main job, small: models, equivalence, a real run with kills, its audit",
     ),
-    "check": ("spec.cli", "model-check with TLC"),
-    "simulate": ("spec.cli", "print and draw a random behaviour of a model"),
-    "explore": ("reference.cli", "walk the reference's states, by processes or by Spark"),
-    "equiv": ("reference.cli", "show that the reference is TLC's state graph"),
-    "prove": ("reference.cli", "prove invariants inductive with Z3, contracts with CrossHair"),
-    "mutate": ("reference.mutate_cli", "break every action of the models in small ways; tell who notices"),
-    "matrix": ("spec.guarantee.cli", "what is lost under each configuration and fault, and what is claimed"),
-    "bounds": ("spec.bounds_cli", "grow each constant of the models by one; tell what happens anew"),
-    "mutants": ("mqproof", "run the deliberately broken variants; every one must be caught"),
-    "coverage": ("spec.cli", "the matrix of invariants and layers"),
-    "namesrv": ("impl.cli", "run a name server"),
-    "broker": ("impl.cli", "run a broker"),
-    "serve": ("impl.cli", "run a name server and a broker in one process"),
-    "send": ("impl.cli", "send messages"),
-    "consume": ("impl.cli", "consume messages"),
-    "store": ("impl.examine.cli", "inspect and verify a store directory, ours or a released broker's"),
-    "admin": ("impl.admin.cli", "administer a cluster, with mqadmin's names and letters"),
-    "conform": ("conformance.cli", "hold an implementation to the specification"),
-    "behaviours": ("conformance.behaviours.cli", "take every step of the models' state graphs on a target"),
-    "trace-check": ("conformance.cli", "validate event logs against the specification with TLC"),
+    "check": ("mqproof.spec.cli", "model-check with TLC"),
+    "simulate": ("mqproof.spec.cli", "print and draw a random behaviour of a model"),
+    "explore": ("mqproof.reference.cli", "walk the reference's states, by processes or by Spark"),
+    "equiv": ("mqproof.reference.cli", "show that the reference is TLC's state graph"),
+    "prove": ("mqproof.reference.cli", "prove invariants inductive with Z3, contracts with CrossHair"),
+    "mutate": (
+        "mqproof.reference.mutate_cli",
+        "break every action of the models in small ways; tell who notices",
+    ),
+    "matrix": (
+        "mqproof.spec.guarantee.cli",
+        "what is lost under each configuration and fault, and what is claimed",
+    ),
+    "bounds": ("mqproof.spec.bounds_cli", "grow each constant of the models by one; tell what happens anew"),
+    "mutants": ("mqproof.cli", "run the deliberately broken variants; every one must be caught"),
+    "coverage": ("mqproof.spec.cli", "the matrix of invariants and layers"),
+    "namesrv": ("mqproof.impl.cli", "run a name server"),
+    "broker": ("mqproof.impl.cli", "run a broker"),
+    "serve": ("mqproof.impl.cli", "run a name server and a broker in one process"),
+    "send": ("mqproof.impl.cli", "send messages"),
+    "consume": ("mqproof.impl.cli", "consume messages"),
+    "store": (
+        "mqproof.impl.examine.cli",
+        "inspect and verify a store directory, ours or a released broker's",
+    ),
+    "admin": ("mqproof.impl.admin.cli", "administer a cluster, with mqadmin's names and letters"),
+    "conform": ("mqproof.conformance.cli", "hold an implementation to the specification"),
+    "behaviours": (
+        "mqproof.conformance.behaviours.cli",
+        "take every step of the models' state graphs on a target",
+    ),
+    "trace-check": ("mqproof.conformance.cli", "validate event logs against the specification with TLC"),
     "workload": (
-        "conformance.history.cli",
+        "mqproof.conformance.history.cli",
         "let clients of all kinds loose on a cluster, and write down all they saw",
     ),
-    "check-history": ("conformance.history.cli", "find anomalies in what clients saw"),
-    "convert-history": ("conformance.history.cli", "histories from OpenChaos, to Jepsen and elle"),
-    "fuzz": ("fuzz.cli", "run, replay and list fuzz targets"),
-    "audit": ("spark_audit.cli", "find lost, duplicated, reordered and phantom messages with Spark"),
-    "bench": ("mqproof", "side-by-side benchmarks"),
+    "check-history": ("mqproof.conformance.history.cli", "find anomalies in what clients saw"),
+    "convert-history": ("mqproof.conformance.history.cli", "histories from OpenChaos, to Jepsen and elle"),
+    "fuzz": ("mqproof.fuzz.cli", "run, replay and list fuzz targets"),
+    "audit": ("mqproof.spark_audit.cli", "find lost, duplicated, reordered and phantom messages with Spark"),
+    "bench": ("mqproof.cli", "side-by-side benchmarks"),
 }
 """Command name to the module whose typer `app` has it, and its one-line help."""
 
 _TOOL_FAILED: Final = 4
-"""As `report.model.Exit`, which a broker does without."""
+"""As `mqproof.report.model.Exit`, which a broker does without."""
 
-MATRIX_ON: Final = {"model": "spec.guarantee.cli", "impl": "conformance.guarantee.cli"}
+MATRIX_ON: Final = {"model": "mqproof.spec.guarantee.cli", "impl": "mqproof.conformance.guarantee.cli"}
 """What `mqproof matrix --on` names to the module that has its `matrix`."""
 
 MUTANTS: Final = {
-    "tla": "spec.mutants",
-    "reference": "reference.mutants",
-    "impl": "conformance.mutants",
-    "fuzz": "fuzz.mutants",
-    "simulation": "fuzz.simulation",
-    "audit": "spark_audit.mutants",
+    "tla": "mqproof.spec.mutants",
+    "reference": "mqproof.reference.mutants",
+    "impl": "mqproof.conformance.mutants",
+    "fuzz": "mqproof.fuzz.mutants",
+    "simulation": "mqproof.fuzz.simulation",
+    "audit": "mqproof.spark_audit.mutants",
 }
 """Layer to the module that has its mutants: `names()`, and `run(chosen)` which yields a result for each."""
 
@@ -74,8 +86,8 @@ def main() -> None:
         raise SystemExit(2)
     try:
         module = _matrix_module() if name == "matrix" else COMMANDS[name][0]
-        app = _own_app() if module == "mqproof" else importlib.import_module(module).app
-        app(prog_name="mqproof")
+        app = _own_app() if module == "mqproof.cli" else importlib.import_module(module).app
+        app(prog_name="mqproof.cli")
     except Exception:
         # Left to Python it would exit with 1, which says that something is violated.
         traceback.print_exc()
@@ -93,8 +105,8 @@ def _matrix_module() -> str:
 
 def _own_app() -> Any:
     """The commands that go through several folders, and so belong to none."""
-    from conformance.bench import app, bench
-    from reference.bench import bench_explore
+    from mqproof.conformance.bench import app, bench
+    from mqproof.reference.bench import bench_explore
 
     bench.command("audit")(bench_audit)
     bench.command("explore")(bench_explore)
@@ -112,9 +124,9 @@ def bench_audit(events: int = 1_000_000, side: list[str] | None = None, log: Pat
 
     Example: mqproof bench audit --events 10000000 --side "bare scan" --side clean
     """
-    from spark_audit.bench import SideError, bench
-    from spark_audit.inputs import InputError
-    from spark_audit.scenario import ScenarioError
+    from mqproof.spark_audit.bench import SideError, bench
+    from mqproof.spark_audit.inputs import InputError
+    from mqproof.spark_audit.scenario import ScenarioError
 
     try:
         bench(events, side or (), log=log)
@@ -131,10 +143,10 @@ def mutants(layer: str = "", name: list[str] | None = None, json: str = "") -> N
 
     Examples: mqproof mutants --layer impl;  mqproof mutants --layer reference --name AckBeforeFlush
     """
-    from report import json_file, terminal
-    from report.console import stages, stop
-    from report.model import Exit, Report, exit_code
-    from report.write import write_text
+    from mqproof.report import json_file, terminal
+    from mqproof.report.console import stages, stop
+    from mqproof.report.model import Exit, Report, exit_code
+    from mqproof.report.write import write_text
 
     if layer and layer not in MUTANTS:
         stop(f"--layer {layer}: expected one of {', '.join(MUTANTS)}", Exit.USAGE)

@@ -7,15 +7,15 @@ from types import SimpleNamespace
 
 import pytest
 
-import mqproof
-from report.json_file import from_json
-from report.model import Exit
+from mqproof import cli
+from mqproof.report.json_file import from_json
+from mqproof.report.model import Exit
 
 
 def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     monkeypatch.setattr(sys, "argv", ["mqproof", *arguments])
     try:
-        mqproof.main()
+        cli.main()
     except SystemExit as exit_:
         return int(exit_.code or 0)
     return 0
@@ -26,7 +26,7 @@ def test_help_lists_every_command(
 ) -> None:
     assert _run(monkeypatch, "--help") == 0
     shown = capsys.readouterr().out
-    assert all(f"\n  {command} " in shown for command in mqproof.COMMANDS)
+    assert all(f"\n  {command} " in shown for command in cli.COMMANDS)
 
 
 def test_an_unknown_command_is_wrong_use(
@@ -43,7 +43,7 @@ def test_a_failure_of_our_own_is_no_violation(
         raise RuntimeError(f"{prog_name} is at a loss")
 
     monkeypatch.setitem(sys.modules, "failing", SimpleNamespace(app=fail))
-    monkeypatch.setitem(mqproof.COMMANDS, "check", ("failing", ""))
+    monkeypatch.setitem(cli.COMMANDS, "check", ("failing", ""))
     assert _run(monkeypatch, "check") == Exit.TOOL
     told = capsys.readouterr().err
     assert told.startswith("Traceback")
@@ -85,7 +85,7 @@ def test_a_mutant_that_is_not_there_is_wrong_use(
 
 
 def test_every_layer_names_its_mutants() -> None:
-    for module in mqproof.MUTANTS.values():
+    for module in cli.MUTANTS.values():
         names = importlib.import_module(module).names()
         assert len(names) >= 6
         assert len(set(names)) == len(names)

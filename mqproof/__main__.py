@@ -1,0 +1,5 @@
+"""`python -m mqproof` is the command `mqproof`."""
+
+from mqproof.cli import main
+
+main()
